@@ -1,0 +1,134 @@
+//! Sends a frame table at a set rate and counts what returns.
+//!
+//! A [`traffic::FrameTable`] and rates enter; [`Counts`] per interval leave. Two engines share
+//! one trait: the kernel one (`xdp`) and [`simulated`], a device of known capacity in virtual
+//! time, on which strategies are tested without a kernel.
+//!
+//! The load is a sequence of *intervals* of constant rate. Every frame carries the number of
+//! its interval, so the counts of an interval are exact however late its frames return.
+
+use std::time::Duration;
+
+use stats::Histogram;
+
+/// Why an engine could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The user asked to stop (Ctrl-C): what was counted so far stands.
+    #[error("interrupted")]
+    Interrupted,
+    /// The engine cannot do what was asked; the text names cause and remedy.
+    #[error("{0}")]
+    Refused(String),
+    /// The kernel or a worker failed; the text names cause and remedy.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// How fast frames leave, per direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Nothing leaves.
+    Idle,
+    /// This many frames a second in each direction, evenly spaced.
+    Rate(f64),
+    /// As fast as the tester can.
+    Max,
+}
+
+/// Names one interval: they count up from 0 in the order of [`Engine::begin`].
+pub type Interval = u64;
+
+/// What happened to one direction's frames of one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Frames that should have left by the set rate and the interval's length so far.
+    /// With [`Load::Max`] the same as `offered`.
+    pub intended: f64,
+    /// Frames that left the tester.
+    pub offered: u64,
+    /// Bytes of those, FCS included.
+    pub offered_bytes: u64,
+    /// Frames of this interval that came back at the other port, duplicates not counted twice.
+    pub forwarded: u64,
+    /// Bytes of those, FCS included.
+    pub forwarded_bytes: u64,
+    /// Frames that the tester could not send in time and gave up.
+    pub unsent: u64,
+    /// Shortest, longest and summed time between departure and return, in nanoseconds.
+    pub latency_min: u64,
+    /// See `latency_min`.
+    pub latency_max: u64,
+    /// See `latency_min`.
+    pub latency_sum: u64,
+}
+
+/// What happened in one direction since the engine started.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Frames that left the tester.
+    pub offered: u64,
+    /// Frames that came back at the other port, duplicates not counted twice.
+    pub forwarded: u64,
+    /// Frames that the tester gave up sending.
+    pub unsent: u64,
+    /// Frames that came back more than once, counted once for each further time.
+    pub duplicates: u64,
+    /// Frames that came back after a frame that left later.
+    pub reordered: u64,
+    /// Our frames that came back at the port they left by.
+    pub returned: u64,
+    /// Frames at this direction's receiving port that are not ours; passed to the kernel.
+    pub foreign: u64,
+    /// How late departures were against their schedule, in nanoseconds.
+    pub lateness: Histogram,
+    /// Time between departure and return, in nanoseconds.
+    pub latency: Histogram,
+}
+
+/// What an engine can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capabilities {
+    /// Its name, as in `--engine`.
+    pub name: &'static str,
+    /// The largest frame it sends, FCS included.
+    pub max_frame_size: usize,
+}
+
+/// Sends one frame table and counts what returns. One engine serves one run.
+pub trait Engine {
+    /// What this engine can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The directions it sends in: 1 or 2.
+    fn directions(&self) -> usize;
+
+    /// Ends the current interval and begins the next one at `load`.
+    ///
+    /// # Errors
+    /// When the engine has failed since, or `load` is refused.
+    fn begin(&mut self, load: Load) -> Result<Interval, Error>;
+
+    /// Lets `duration` pass: real time, or virtual time of the simulated engine.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the user asked to stop; [`Error::Failed`] when a worker died.
+    fn wait(&mut self, duration: Duration) -> Result<(), Error>;
+
+    /// Time since the engine was made, on the clock of [`Engine::wait`].
+    fn now(&self) -> Duration;
+
+    /// The counts of `interval` as they are now, one for each direction. Final for a finished
+    /// interval once its last frame had time to return. At least the last 1,000 intervals
+    /// can be read; older ones are refused.
+    ///
+    /// # Errors
+    /// When `interval` has not begun or is too old, or the counters cannot be read.
+    fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error>;
+
+    /// The totals as they are now, one for each direction.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn totals(&mut self) -> Result<Vec<Totals>, Error>;
+}

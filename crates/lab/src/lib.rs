@@ -1,0 +1,1 @@
+//! Where a device under test lives: namespaces, links, CPU placement, and the devices.

@@ -1,0 +1,1 @@
+//! Records enter; terminal tables and the HTML page leave.

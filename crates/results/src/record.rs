@@ -1,0 +1,301 @@
+//! The record of one run, schema `linerate/run/1`: all that is known of it, in one JSON object.
+//!
+//! Strategies fill these types and reports read them; there is no other form of a result.
+//! Units stand in the names: `_s` seconds, `_ns` nanoseconds, `_pps` frames a second,
+//! `_bps` bits a second. Frame sizes include the FCS.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The schema this version writes and reads.
+pub const SCHEMA: &str = "linerate/run/1";
+
+/// One complete strategy against one configuration of a device under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Unique within a store, and its file name.
+    pub id: String,
+    /// What reports call it, like `linux-router 64b bidirectional`.
+    pub name: String,
+    /// What reports compare it under: runs of one test against different devices share it,
+    /// like `64b bidirectional`.
+    pub test: String,
+    /// When it began, RFC 3339, UTC.
+    pub started: String,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// How it ended.
+    pub status: Status,
+    /// Why it ended so, where that needs words (a diagnosis, an error).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The exact command.
+    pub command: Vec<String>,
+    /// What was done.
+    pub strategy: Strategy,
+    /// What was sent.
+    pub profile: Profile,
+    /// What it was sent through.
+    pub dut: Dut,
+    /// What sent it.
+    pub tester: Tester,
+    /// Where all this ran.
+    pub environment: Environment,
+    /// The line rate (L1) that percentages refer to, per direction.
+    pub line_rate_bps: f64,
+    /// What was measured, in order of time.
+    pub samples: Vec<Sample>,
+    /// The verdict, one for each direction.
+    pub directions: Vec<Direction>,
+    /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// How a run ended, so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It goes on, or its process was killed.
+    Running,
+    /// It came to its end.
+    Complete,
+    /// The user stopped it; what was measured until then stands.
+    Interrupted,
+    /// It could not be carried out; `reason` says why.
+    Failed,
+}
+
+/// The strategy and its parameters, as given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Strategy {
+    /// `ramp` or `saturate`.
+    pub name: String,
+    /// Its parameters by name, as `--help` names them, values with their units.
+    pub parameters: BTreeMap<String, String>,
+    /// A sample with more than this share of its frames lost is lossy.
+    pub loss_threshold: f64,
+}
+
+/// The profile that was sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Its name, like `bench`.
+    pub name: String,
+    /// Its tunables as given, like `size` = `64` and `vm` = `var2`.
+    pub tunables: BTreeMap<String, String>,
+    /// Whether both directions were sent at once.
+    pub bidirectional: bool,
+    /// Mean frame size in bytes.
+    pub mean_frame_size: f64,
+    /// Distinct flows in one direction.
+    pub flows: u64,
+    /// Rows in the frame table, and the frames after which the profile repeats.
+    pub rows: u64,
+    /// See `rows`.
+    pub period: u64,
+    /// The text of a profile that is not built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// The device under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dut {
+    /// Its name, like `linux-router`, or `ports` for one that is not ours.
+    pub name: String,
+    /// Its parameters as given.
+    pub parameters: BTreeMap<String, String>,
+    /// Its configuration as found: offloads, forwarding, routes, threads.
+    pub configuration: BTreeMap<String, String>,
+    /// The core its work was placed on, where that is known.
+    pub core: Option<usize>,
+}
+
+/// What sent and counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tester {
+    /// The engine, like `xdp`.
+    pub engine: String,
+    /// The cores that generate, one worker each.
+    pub cores: Vec<usize>,
+    /// The core that receives, where that is known.
+    pub receive_core: Option<usize>,
+    /// What receiving one frame costs the core it runs on, if that was measured.
+    pub receive_cost_ns: Option<f64>,
+    /// The two ports.
+    pub ports: Vec<Port>,
+}
+
+/// A tester's interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its driver, where the kernel says so.
+    pub driver: Option<String>,
+    /// Its MAC address.
+    pub mac: String,
+    /// Its MTU.
+    pub mtu: u32,
+    /// Its speed, where the kernel says so.
+    pub speed_bps: Option<f64>,
+    /// `native` or `generic` XDP.
+    pub xdp_mode: String,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Linerate's version.
+    pub linerate: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The distribution.
+    pub os: String,
+    /// The processor's model.
+    pub cpu: String,
+    /// Cores online.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The hypervisor, when there is one.
+    pub hypervisor: Option<String>,
+}
+
+/// Which part of a run a sample belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Before measuring: does traffic pass at all?
+    WarmUp,
+    /// The load rises.
+    Ramp,
+    /// The load stays.
+    Hold,
+}
+
+/// What was measured during one interval of constant load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When it began, since the run's start.
+    pub at_s: f64,
+    /// How long it took.
+    pub duration_s: f64,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// How busy the DUT's core was, 0 to 1, where that is known.
+    pub dut_core_busy: Option<f64>,
+    /// One for each direction.
+    pub directions: Vec<DirectionSample>,
+}
+
+/// One direction of a [`Sample`]. Loss = offered − forwarded; unsent frames are neither.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionSample {
+    /// The load asked for.
+    pub intended_pps: f64,
+    /// The load that left.
+    pub offered_pps: f64,
+    /// What came back, counted under the interval it left in.
+    pub forwarded_pps: f64,
+    /// Frames that left.
+    pub offered: u64,
+    /// Frames of these that came back.
+    pub forwarded: u64,
+    /// Frames that the tester gave up sending.
+    pub unsent: u64,
+    /// (offered − forwarded) / offered.
+    pub loss_ratio: f64,
+    /// What came back, with 20 bytes of overhead a frame.
+    pub l1_bps: f64,
+    /// What came back, without.
+    pub l2_bps: f64,
+    /// Time between departure and return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// A summary of the time between departure and return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Shortest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median, to the histogram's 3 %.
+    pub p50_ns: u64,
+    /// 99th percentile, to the histogram's 3 %.
+    pub p99_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// What set the limit of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedBy {
+    /// The device lost frames.
+    Dut,
+    /// The load reached its target without loss: line rate, or the share of it asked for.
+    LineRate,
+    /// The tester could not offer more.
+    Tester,
+    /// The run did not get far enough to say.
+    Unknown,
+}
+
+/// The verdict on one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Direction {
+    /// `0->1` or `1->0`.
+    pub name: String,
+    /// Highest offered rate that was held with no more loss than the threshold.
+    pub max_lossless_pps: f64,
+    /// Highest rate that came back.
+    pub max_forwarded_pps: f64,
+    /// `max_forwarded_pps` as L1.
+    pub l1_bps: f64,
+    /// `max_forwarded_pps` as L2.
+    pub l2_bps: f64,
+    /// `l1_bps` as a share of the line rate, in percent.
+    pub line_rate_percent: f64,
+    /// What limited it.
+    pub limited_by: LimitedBy,
+    /// When and after how many forwarded frames it stopped forwarding for good, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stall>,
+    /// Lossy samples below the highest lossless rate: passing disturbances, not the limit.
+    #[serde(default)]
+    pub lossy_samples_below: usize,
+    /// Frames over the whole run.
+    pub offered: u64,
+    /// Frames over the whole run.
+    pub forwarded: u64,
+    /// Frames that the tester gave up sending.
+    pub unsent: u64,
+    /// Frames that came back more than once.
+    pub duplicates: u64,
+    /// Frames that came back after one that left later.
+    pub reordered: u64,
+    /// Our frames that came back at the port they left by.
+    pub returned: u64,
+    /// Frames at the receiving port that are not ours.
+    pub foreign: u64,
+    /// How late departures were: (lowest value of the bucket in ns, count).
+    pub lateness_ns: Vec<(u64, u64)>,
+    /// Time between departure and return: (lowest value of the bucket in ns, count).
+    pub latency_ns: Vec<(u64, u64)>,
+}
+
+/// A device that stopped forwarding.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Seconds since the run's start.
+    pub at_s: f64,
+    /// Frames it had forwarded by then.
+    pub after_frames: u64,
+}

@@ -1,0 +1,5 @@
+//! Statistics. Plain numbers enter, plain numbers leave.
+
+pub mod histogram;
+
+pub use histogram::Histogram;

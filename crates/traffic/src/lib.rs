@@ -1,0 +1,5 @@
+//! What to send: streams, field programs and profiles become frame tables. Pure.
+
+pub mod table;
+
+pub use table::{FrameTable, Row};

@@ -1,0 +1,97 @@
+//! The frame table: every frame of a profile ready to be copied, in the order of departure.
+//!
+//! Evaluated streams enter; what leaves is all that an engine needs to know of a profile.
+//! An engine sends row 0, 1, 2 … and begins again, at equal distances in time; it copies the
+//! row's header, leaves the payload (`fill`) as it is, and writes the signature
+//! ([`wire::signature`]) into the last bytes of the frame.
+
+/// One frame: where its header stands, and what an engine must know to send it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Bytes handed to the interface: the frame size less the 4 bytes of the FCS.
+    pub length: u16,
+    /// The stream it belongs to; its sequence numbers count within stream and direction.
+    pub stream: u8,
+    /// 0: leaves by port 0, expected at port 1. 1: the reverse.
+    pub direction: u8,
+    /// Where the layer-4 checksum stands in the frame, if it covers the signature.
+    ///
+    /// The header holds the checksum for a signature whose bytes after the magic are zero;
+    /// an engine adds what it writes there. `None`: no checksum to keep (UDP/IPv4 without one).
+    pub checksum: Option<Checksum>,
+}
+
+/// A layer-4 checksum that an engine must keep right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum {
+    /// Offset of the 16-bit field from the start of the frame.
+    pub offset: u16,
+    /// Whether the signature begins at an odd distance from the start of the checksummed
+    /// bytes, so that its sum must be byte-swapped before it is added.
+    pub swapped: bool,
+    /// Whether a result of zero is sent as 0xffff (UDP, RFC 768).
+    pub zero_is_ffff: bool,
+}
+
+/// All frames of a profile, for one direction or both, in the order of departure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameTable {
+    /// The frames.
+    pub rows: Vec<Row>,
+    /// Their headers, `header_length` bytes each. Bytes past a frame's own headers hold `fill`,
+    /// except where the signature will be written.
+    pub headers: Vec<u8>,
+    /// Bytes of header copied per frame: a multiple of 8, at most [`FrameTable::MAX_HEADER`],
+    /// and never longer than the shortest frame rounded up to a multiple of 8.
+    pub header_length: usize,
+    /// The byte that fills every payload.
+    pub fill: u8,
+    /// Frames that the profile sends before it repeats exactly. More than `rows.len()` when
+    /// the table is a bounded sample of a longer period.
+    pub period: u64,
+}
+
+impl FrameTable {
+    /// The longest header an engine copies: room for two VLAN tags, IPv6 and TCP.
+    pub const MAX_HEADER: usize = 96;
+    /// The most rows a table has.
+    pub const MAX_ROWS: usize = 1 << 20;
+
+    /// The header of row `index`.
+    #[must_use]
+    pub fn header(&self, index: usize) -> &[u8] {
+        &self.headers[index * self.header_length..][..self.header_length]
+    }
+
+    /// The whole frame of row `index` as it would leave, signature zeroed but for its magic.
+    #[must_use]
+    pub fn frame(&self, index: usize) -> Vec<u8> {
+        let length = usize::from(self.rows[index].length);
+        let mut frame = self.header(index).to_vec();
+        frame.resize(length.max(self.header_length), self.fill);
+        frame.truncate(length);
+        let signature = length - wire::signature::LENGTH;
+        frame[signature..].fill(0);
+        frame[signature..][..4].copy_from_slice(&wire::signature::MAGIC);
+        frame
+    }
+
+    /// Whether the table holds the profile's full period, not a sample of it.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.period <= self.rows.len() as u64
+    }
+
+    /// The mean frame size in bytes, FCS included, over all rows.
+    #[must_use]
+    pub fn mean_frame_size(&self) -> f64 {
+        let total: u64 = self.rows.iter().map(|row| u64::from(row.length) + 4).sum();
+        total as f64 / self.rows.len().max(1) as f64
+    }
+
+    /// The directions that the table sends in: 1 or 2.
+    #[must_use]
+    pub fn directions(&self) -> usize {
+        1 + usize::from(self.rows.iter().any(|row| row.direction == 1))
+    }
+}

@@ -1,0 +1,1 @@
+//! Strategies: they set an engine's load, read its counts, and judge the device.
