@@ -2,6 +2,11 @@
 //!
 //! Measured values enter; JSON that anyone can recompute every figure from leaves.
 
+pub mod export;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 pub mod record;
+pub mod store;
+pub mod time;
 
 pub use record::Record;

@@ -115,6 +115,19 @@ pub struct Dut {
     pub core: Option<usize>,
 }
 
+impl Dut {
+    /// Its name and parameters as `--dut` takes them, like `calibrated:burst=64,rate=300kpps`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let parameters: Vec<String> =
+            self.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        match parameters.as_slice() {
+            [] => self.name.clone(),
+            _ => format!("{}:{}", self.name, parameters.join(",")),
+        }
+    }
+}
+
 /// What sent and counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tester {

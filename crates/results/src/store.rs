@@ -1,0 +1,307 @@
+//! The store: a directory of records, one file `<id>.json` each.
+//!
+//! Records enter as they grow; files leave that are whole at every moment. A record is written
+//! to a temporary file beside it, synced and renamed, so a crash or a full disk leaves the state
+//! before it.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tempfile::NamedTempFile;
+
+use crate::record::{Record, SCHEMA};
+use crate::time::compact;
+
+/// What all versions of the schema begin with.
+const SCHEMA_FAMILY: &str = "linerate/run/";
+/// Longest id: a file name may have 255 bytes on Linux, and a number and `.json` follow.
+const LONGEST_ID: usize = 200;
+
+/// Why a record could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system has no room, or the user's quota or file size limit is used up.
+    #[error(
+        "{path}: the disk is full ({source}); the record as it was before is kept. \
+         Free some space, or choose another directory for results"
+    )]
+    DiskFull {
+        /// The record's file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory or file cannot be written.
+    #[error("{path}: cannot be written ({source}); choose a directory for results that you may write to")]
+    Unwritable {
+        /// The record's file, or the store's directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The record would not be readable: JSON knows no NaN and no infinity.
+    #[error(
+        "{path}: not written, because it could not be read again ({source}); this is a defect of linerate, please report it"
+    )]
+    NotRepresentable {
+        /// The record's file.
+        path: PathBuf,
+        /// Which value, and where.
+        source: serde_json::Error,
+    },
+    /// The file or directory cannot be read.
+    #[error("{path}: cannot be read ({source})")]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file ends in the middle.
+    #[error("{path}: ends in the middle ({source}); copy it again from where it came from")]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Where it ends.
+        source: serde_json::Error,
+    },
+    /// The file is not JSON.
+    #[error("{path}: is not JSON ({source})")]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Where it fails.
+        source: serde_json::Error,
+    },
+    /// The file is JSON, but no record.
+    #[error("{path}: is no record of linerate (its \"schema\" is not {SCHEMA})")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The record was written by another version.
+    #[error(
+        "{path}: has schema {found}, this linerate reads {SCHEMA}; use the version that wrote it, or a newer one"
+    )]
+    OtherSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: String,
+    },
+    /// The schema is ours, the content is not.
+    #[error("{path}: says it is {SCHEMA}, but is not ({source})")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// Sorts a failure to write by whether there was room.
+    fn writing(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::DiskFull { path, source }
+            }
+            _ => Self::Unwritable { path, source },
+        }
+    }
+}
+
+/// A directory of records.
+#[derive(Clone, Debug)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+/// What a directory holds.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Its records, in order of their file names, which is the order they began in.
+    pub records: Vec<Record>,
+    /// Why other files that end in `.json` were passed over.
+    pub warnings: Vec<Error>,
+}
+
+impl Store {
+    /// The store in `directory`, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] or [`Error::DiskFull`] if it cannot be made.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, Error> {
+        let directory = directory.into();
+        fs::create_dir_all(&directory).map_err(|error| Error::writing(&directory, error))?;
+        Ok(Self { directory })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes the first state of `record`, and returns what writes the following ones.
+    /// If its id is taken, the record gets one with a number behind it, like `…-2`.
+    ///
+    /// # Errors
+    /// See [`Writer::write`].
+    pub fn create(&self, record: &mut Record) -> Result<Writer, Error> {
+        let wanted = file_safe(&record.id);
+        record.id.clone_from(&wanted);
+        let mut number = 1;
+        loop {
+            let path = self.directory.join(format!("{}.json", record.id));
+            match temporary_copy(record, &path)?.persist_noclobber(&path) {
+                Ok(_) => {
+                    sync_directory(&path)?;
+                    return Ok(Writer { path });
+                }
+                Err(failure) if failure.error.kind() == ErrorKind::AlreadyExists => {
+                    number += 1;
+                    record.id = format!("{wanted}-{number}");
+                }
+                Err(failure) => return Err(Error::writing(&path, failure.error)),
+            }
+        }
+    }
+
+    /// All records of the directory; see [`load_all`].
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if the directory cannot be read.
+    pub fn load_all(&self) -> Result<Loaded, Error> {
+        load_all(&self.directory)
+    }
+}
+
+/// Keeps one record's file up to date.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+}
+
+impl Writer {
+    /// The record's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the file by `record` as it is now, in one step.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], [`Error::Unwritable`] or [`Error::NotRepresentable`]; the file then
+    /// holds what it held before, and no temporary file remains.
+    pub fn write(&self, record: &Record) -> Result<(), Error> {
+        let copy = temporary_copy(record, &self.path)?;
+        copy.persist(&self.path).map_err(|failure| Error::writing(&self.path, failure.error))?;
+        sync_directory(&self.path)
+    }
+}
+
+/// `record` in a synced file beside `path`, which disappears unless it is renamed.
+/// Its name begins with a dot and ends in `.tmp`, so readers pass over those of dead writers.
+fn temporary_copy(record: &Record, path: &Path) -> Result<NamedTempFile, Error> {
+    let json = readable_json(record)
+        .map_err(|source| Error::NotRepresentable { path: path.to_path_buf(), source })?;
+    let write = || {
+        let mut file = tempfile::Builder::new()
+            .prefix(".linerate-")
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(0o644))
+            .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(&json)?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    };
+    write().map_err(|error| Error::writing(path, error))
+}
+
+/// `record` as one line of JSON. It is parsed once more, since NaN and infinity become `null`
+/// without an error and the file would be lost to every reader.
+fn readable_json(record: &Record) -> Result<Vec<u8>, serde_json::Error> {
+    let mut json = serde_json::to_vec(record)?;
+    serde_json::from_slice::<Record>(&json)?;
+    json.push(b'\n');
+    Ok(json)
+}
+
+/// Makes a rename survive a power failure.
+fn sync_directory(path: &Path) -> Result<(), Error> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let sync = File::open(directory).and_then(|directory| directory.sync_all());
+    sync.map_err(|error| Error::writing(path, error))
+}
+
+/// An id that sorts by time and fits a file name, like
+/// `20261121T085123Z-linux-router-64b-bidirectional`. [`Store::create`] makes it unique.
+#[must_use]
+pub fn id(started: SystemTime, dut: &str, test: &str) -> String {
+    file_safe(&format!("{}-{dut}-{test}", compact(started)))
+}
+
+/// `text` as words of ASCII letters, digits, `_` and inner `.`, joined by `-`.
+fn file_safe(text: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+    let words = text.split(|c| !is_kept(c)).map(|word| word.trim_matches('.'));
+    let mut name = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
+    name.truncate(LONGEST_ID);
+    if name.is_empty() { "run".to_owned() } else { name }
+}
+
+/// The record in `file`.
+///
+/// # Errors
+/// Says which file, and whether it is unreadable, truncated, foreign, malformed or of another
+/// version's schema.
+pub fn load(file: &Path) -> Result<Record, Error> {
+    let path = || file.to_path_buf();
+    let json = fs::read(file).map_err(|source| Error::Unreadable { path: path(), source })?;
+    let value: serde_json::Value = serde_json::from_slice(&json).map_err(|source| match source.is_eof() {
+        true => Error::Truncated { path: path(), source },
+        false => Error::NotJson { path: path(), source },
+    })?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => {
+            serde_json::from_slice(&json).map_err(|source| Error::Malformed { path: path(), source })
+        }
+        Some(found) if found.starts_with(SCHEMA_FAMILY) => {
+            Err(Error::OtherSchema { path: path(), found: found.to_owned() })
+        }
+        _ => Err(Error::Foreign { path: path() }),
+    }
+}
+
+/// The records among the files of `directory` that end in `.json`, and why others are none.
+///
+/// # Errors
+/// [`Error::Unreadable`] if the directory cannot be read.
+pub fn load_all(directory: &Path) -> Result<Loaded, Error> {
+    let unreadable = |source| Error::Unreadable { path: directory.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut loaded = Loaded::default();
+    for file in files {
+        match load(&file) {
+            Ok(record) => loaded.records.push(record),
+            Err(error) => loaded.warnings.push(error),
+        }
+    }
+    Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+
+use super::*;
+use crate::fixtures::Scenario;
+
+fn record() -> Record {
+    Scenario { ramp_samples: 3, ..Scenario::default() }.record()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn ids_sort_by_time_and_fit_a_file_name() {
+    let started = UNIX_EPOCH + Duration::from_secs(1_637_916_683);
+    assert_eq!(
+        id(started, "calibrated:rate=300kpps,burst=64", "64b 1-flow/bidirectional"),
+        "20211126T085123Z-calibrated-rate-300kpps-burst-64-64b-1-flow-bidirectional"
+    );
+    assert_eq!(file_safe("../../etc/passwd 1.5"), "etc-passwd-1.5");
+    assert_eq!(file_safe("…"), "run");
+    assert!(file_safe(&"x".repeat(1000)).len() <= LONGEST_ID);
+}
+
+#[test]
+fn a_record_comes_back_as_it_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path().join("new/runs")).unwrap();
+    let mut record = record();
+    let writer = store.create(&mut record).unwrap();
+    record.elapsed_s += 1.0;
+    writer.write(&record).unwrap();
+    assert!(load(writer.path()).unwrap() == record);
+    assert_eq!(names(store.directory()), [format!("{}.json", record.id)]);
+}
+
+#[test]
+fn a_taken_id_gets_a_number() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let mut records = [record(), record(), record()];
+    for record in &mut records {
+        store.create(record).unwrap();
+    }
+    let wanted = &records[0].id;
+    assert_eq!(records[1].id, format!("{wanted}-2"));
+    assert_eq!(records[2].id, format!("{wanted}-3"));
+    assert_eq!(store.load_all().unwrap().records.len(), 3);
+}
+
+#[test]
+fn a_record_that_json_cannot_express_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let mut record = record();
+    let writer = store.create(&mut record).unwrap();
+    let before = record.clone();
+    record.samples[0].directions[0].loss_ratio = f64::NAN;
+    assert!(matches!(writer.write(&record), Err(Error::NotRepresentable { .. })));
+    assert!(load(writer.path()).unwrap() == before);
+}
+
+#[test]
+fn files_that_are_no_records_are_named_with_their_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let mut record = record();
+    store.create(&mut record).unwrap();
+    let whole = serde_json::to_string(&record).unwrap();
+    let files = [
+        ("array.json", "[1, 2]", "is no record"),
+        ("empty.json", "", "ends in the middle"),
+        ("foreign.json", r#"{"vars": {}, "stats": {}}"#, "is no record"),
+        ("malformed.json", r#"{"schema": "linerate/run/1", "id": 7}"#, "says it is linerate/run/1"),
+        ("newer.json", r#"{"schema": "linerate/run/2"}"#, "has schema linerate/run/2"),
+        ("text.json", "Loadtest | pfSense", "is not JSON"),
+        ("truncated.json", &whole[..whole.len() / 2], "ends in the middle"),
+    ];
+    for (name, content, _) in files {
+        fs::write(directory.path().join(name), content).unwrap();
+    }
+    fs::write(directory.path().join(".linerate-dead.tmp"), &whole[..9]).unwrap();
+    let loaded = store.load_all().unwrap();
+    assert!(loaded.records == [record]);
+    assert_eq!(loaded.warnings.len(), files.len());
+    for ((name, _, cause), warning) in files.iter().zip(&loaded.warnings) {
+        let message = warning.to_string();
+        assert!(message.contains(name) && message.contains(cause), "{message}");
+    }
+    assert!(matches!(load_all(&directory.path().join("missing")), Err(Error::Unreadable { .. })));
+}
+
+/// Runs in a thread of its own mount namespace, on a file system of 64 kB.
+#[test]
+fn a_full_disk_keeps_the_record_as_it_was() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    }
+    let on_small_disk = || {
+        let directory = tempfile::tempdir().unwrap();
+        if let Err(error) = unshare(CloneFlags::CLONE_NEWNS) {
+            eprintln!("skipped: no mount namespace of our own ({error})");
+            return;
+        }
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+        let (kind, size) = (Some("tmpfs"), Some("size=64k"));
+        mount(kind, directory.path(), kind, MsFlags::empty(), size).unwrap();
+
+        let store = Store::open(directory.path()).unwrap();
+        let mut record = record();
+        let writer = store.create(&mut record).unwrap();
+        let before = record.clone();
+        record.notes = vec!["x".repeat(100_000)];
+        let error = writer.write(&record).unwrap_err();
+        assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains("Free some space"), "{error}");
+        assert!(load(writer.path()).unwrap() == before);
+        assert_eq!(names(directory.path()), [format!("{}.json", record.id)]);
+        writer.write(&before).unwrap();
+        nix::mount::umount(directory.path()).unwrap();
+    };
+    std::thread::spawn(on_small_disk).join().unwrap();
+}
+
+/// Where the writer that is to be killed writes to.
+const KILLED_WRITER: &str = "LINERATE_TEST_KILLED_WRITER";
+
+/// No test by itself: what [`a_killed_writer_leaves_a_whole_record`] starts and kills.
+#[test]
+#[ignore = "started by another test"]
+fn write_until_killed() {
+    let Some(directory) = std::env::var_os(KILLED_WRITER) else { return };
+    let mut record = record();
+    let writer = Store::open(directory).unwrap().create(&mut record).unwrap();
+    loop {
+        record.elapsed_s += 1.0;
+        record.notes.push("x".repeat(1000));
+        record.notes.truncate(200);
+        writer.write(&record).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_writer_leaves_a_whole_record() {
+    for run in 0..4 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::write_until_killed", "--ignored"])
+            .env(KILLED_WRITER, directory.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let seen = || load_all(directory.path()).unwrap();
+        while seen().records.first().is_none_or(|record| record.elapsed_s < 20.0) {
+            assert!(writer.try_wait().unwrap().is_none(), "the writer ended by itself");
+        }
+        std::thread::sleep(Duration::from_millis(7 * run));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let loaded = seen();
+        assert_eq!((loaded.records.len(), loaded.warnings.len()), (1, 0));
+    }
+}
