@@ -80,8 +80,14 @@ mod tests {
 
     #[test]
     fn a_signature_round_trips_at_the_end_of_a_frame() {
-        let signature =
-            Signature { stream: 3, direction: 1, worker: 5, interval: 0xabcd, sequence: 0x0102_0304, departure: 0x0605_0403_0201 };
+        let signature = Signature {
+            stream: 3,
+            direction: 1,
+            worker: 5,
+            interval: 0xabcd,
+            sequence: 0x0102_0304,
+            departure: 0x0605_0403_0201,
+        };
         let mut frame = vec![0; 42];
         frame.extend(signature.emit());
         assert_eq!(Signature::parse(&frame), Some(signature));
