@@ -7,6 +7,8 @@
 //! The load is a sequence of *intervals* of constant rate. Every frame carries the number of
 //! its interval, so the counts of an interval are exact however late its frames return.
 
+pub mod simulated;
+
 use std::time::Duration;
 
 use stats::Histogram;
