@@ -9,6 +9,8 @@
 
 pub mod simulated;
 
+pub mod xdp;
+
 use std::time::Duration;
 
 use stats::Histogram;

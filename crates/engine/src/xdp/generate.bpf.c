@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The generator: the frame table enters, paced frames leave by the ports.
+ *
+ * User space runs this program with BPF_PROG_RUN on live frames, one thread (worker) a core.
+ * The kernel calls it over and over with a recycled frame, 64 times a batch. While no frame is
+ * due it returns XDP_DROP, which costs some 60 ns; a due frame is written in full, since a
+ * device may have rewritten it on its last journey, and redirected to its port.
+ */
+#include "shared.h"
+
+/* Set before loading, so that the verifier removes what a frame table does not need. */
+const volatile __u32 port_ifindex[DIRECTIONS];
+const volatile __u32 worker_count = 1;
+const volatile __u8 worker_of_cpu[MAX_CPUS];
+const volatile __u32 row_count = 1;
+const volatile __u32 header_words = 6; /* header bytes / 8 */
+const volatile __u32 frame_length = 60; /* of the longest frame */
+const volatile bool one_length = true;
+const volatile bool checksums;
+
+/* A worker that is further behind than this gives the missed frames up: they are unsent. */
+#define GIVE_UP_NS (10 * 1000 * 1000)
+/* Up to this lateness frames may leave back to back; beyond it, at most 1/7 faster than asked. */
+#define BURST_NS (20 * 1000)
+
+#define HEADER_WORDS_MAX 12
+
+/* One frame, ready to be copied: the twin of traffic::Row. */
+struct row {
+	__u16 length;
+	__u16 checksum_offset; /* 0: none to keep */
+	__u8 stream;
+	__u8 direction;
+	__u8 checksum_swapped;
+	__u8 checksum_zero_is_ffff;
+	__u64 header[HEADER_WORDS_MAX]; /* header_words of it exist */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct row)); /* set to what the table needs */
+	__uint(max_entries, 1);
+} rows SEC(".maps");
+
+enum mode { MODE_IDLE, MODE_RATE, MODE_MAX };
+
+/* The load of one interval, written before the interval is announced. */
+struct load {
+	__u64 start; /* nanoseconds of the monotonic clock */
+	__u64 gap; /* nanoseconds between departures of one worker … */
+	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
+	__u64 mode;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct load);
+	__uint(max_entries, INTERVALS);
+} loads SEC(".maps");
+
+/* What a worker sent in one interval and direction. */
+struct sent {
+	__u64 frames;
+	__u64 bytes; /* without FCS */
+	__u64 unsent; /* of all directions together, counted under the first */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct sent);
+	__uint(max_entries, 1); /* workers * INTERVALS * DIRECTIONS */
+} sent SEC(".maps");
+
+struct histogram {
+	__u64 counts[BUCKETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct histogram);
+	__uint(max_entries, 1); /* workers * DIRECTIONS */
+} lateness SEC(".maps");
+
+/* The interval under way: user space counts it up, and every worker follows. */
+volatile __u64 current_interval;
+
+/* What a worker remembers from frame to frame; nobody else writes it. */
+struct worker {
+	__u64 interval; /* plus one, so that zero means none yet */
+	__u64 mode;
+	__u64 gap;
+	__u64 gap_fraction;
+	__u64 next; /* when the next frame is due */
+	__u64 next_fraction;
+	__u64 last; /* when the last one left */
+	__u32 row;
+	__u32 failed; /* frames that did not fit the page: a defect */
+} __attribute__((aligned(64)));
+
+struct worker workers[MAX_WORKERS];
+__u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
+
+static __always_inline void advance(struct worker *worker)
+{
+	worker->next_fraction += worker->gap_fraction;
+	worker->next += worker->gap + (worker->next_fraction >> 32);
+	worker->next_fraction &= 0xffffffff;
+}
+
+static __always_inline struct sent *sent_of(__u32 id, __u64 interval, __u32 direction)
+{
+	__u32 key = (id * INTERVALS + (__u32)(interval & (INTERVALS - 1))) * DIRECTIONS + direction;
+
+	return bpf_map_lookup_elem(&sent, &key);
+}
+
+/* Gives up the frames that were due for `late` nanoseconds: they count as unsent. */
+static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
+{
+	struct sent *count = sent_of(id, worker->interval - 1, 0);
+	__u64 missed;
+
+	if (!count || !worker->gap)
+		return;
+	missed = late / worker->gap + 1;
+	count->unsent += missed;
+	worker->next += missed * worker->gap + (missed * worker->gap_fraction >> 32);
+}
+
+/* What is left of `rest`, a part of the gap `from`, when the gap becomes `to`. */
+static __always_inline __u64 rescale(__u64 rest, __u64 from, __u64 to)
+{
+	if (from >> 24) /* keeps the product within 64 bits */
+		return (rest >> 12) * to / (from >> 12);
+	return from ? rest * to / from : 0;
+}
+
+/*
+ * Takes over the load of a new interval. From one rate to the next, the part of a gap (or the
+ * frames) still owed is kept, so that the number of departures is the integral of the rate.
+ */
+static __always_inline void follow(struct worker *worker, __u32 id, __u64 interval)
+{
+	__u32 slot = interval & (INTERVALS - 1);
+	struct load *load = bpf_map_lookup_elem(&loads, &slot);
+	bool was_paced = worker->mode == MODE_RATE;
+
+	if (!load)
+		return;
+	if (load->mode == MODE_RATE && was_paced) {
+		if (worker->next >= load->start)
+			worker->next = load->start + rescale(worker->next - load->start, worker->gap, load->gap);
+		else
+			worker->next = load->start - rescale(load->start - worker->next, worker->gap, load->gap);
+	} else if (load->mode == MODE_RATE) {
+		worker->next = load->start + id * load->gap / worker_count;
+		worker->next_fraction = 0;
+	} else if (was_paced && worker->next < load->start) {
+		give_up(worker, id, load->start - worker->next);
+	}
+	worker->mode = load->mode;
+	worker->gap = load->gap;
+	worker->gap_fraction = load->gap_fraction;
+	worker->interval = interval + 1;
+}
+
+/* Writes a row's header, the signature and what the checksum then must be. */
+static __always_inline bool write_frame(struct xdp_md *ctx, const struct row *row, struct worker *worker,
+					__u32 id, __u64 now)
+{
+	__u8 *data = (__u8 *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 length = one_length ? frame_length : row->length;
+	__u32 direction = row->direction & 1;
+	__u32 sequence = sequences[id][direction][row->stream]++;
+	__u64 departure = now & DEPARTURE_MASK;
+	struct signature *signature;
+	__u32 i, offset;
+
+	if (length < SIGNATURE_LENGTH || length > 4096)
+		return false;
+	offset = length - SIGNATURE_LENGTH;
+	OPAQUE(offset);
+	signature = (struct signature *)(data + offset);
+	if (data + header_words * 8 > (__u8 *)end || (void *)signature + SIGNATURE_LENGTH > end)
+		return false;
+
+	for (i = 0; i < HEADER_WORDS_MAX; i++) {
+		if (i == header_words)
+			break;
+		((__u64 *)data)[i] = row->header[i];
+	}
+
+	signature->magic = bpf_htonl(MAGIC);
+	signature->stream = row->stream;
+	signature->lane = direction << 7 | id;
+	signature->interval = bpf_htons((__u16)(worker->interval - 1));
+	signature->sequence = bpf_htonl(sequence);
+	signature->departure_high = bpf_htons((__u16)(departure >> 32));
+	signature->departure_low = bpf_htonl((__u32)departure);
+
+	if (checksums && row->checksum_offset) {
+		__be16 *field = (__be16 *)(data + (row->checksum_offset & 0x7f));
+		__u64 sum;
+
+		if ((void *)(field + 1) > end)
+			return false;
+		/* RFC 1624: the new sum is the old one plus what was added to zeroes. */
+		sum = ((__u32)row->stream << 8 | signature->lane) + (__u16)(worker->interval - 1) +
+		      (sequence >> 16) + (sequence & 0xffff) + (departure >> 32) +
+		      (departure >> 16 & 0xffff) + (departure & 0xffff);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		if (row->checksum_swapped)
+			sum = (sum & 0xff) << 8 | sum >> 8;
+		sum += (__u16)~bpf_ntohs(*field);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = ~sum & 0xffff;
+		if (!sum && row->checksum_zero_is_ffff)
+			sum = 0xffff;
+		*field = bpf_htons((__u16)sum);
+	}
+	return true;
+}
+
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u32 id = worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] & (MAX_WORKERS - 1);
+	struct worker *worker = &workers[id];
+	struct histogram *late_counts;
+	__u64 interval = current_interval;
+	struct sent *count;
+	struct row *row;
+	__u32 length, key;
+	__u64 late = 0;
+
+	if (worker->interval != interval + 1)
+		follow(worker, id, interval);
+	if (worker->mode == MODE_IDLE)
+		return XDP_DROP;
+	if (worker->mode == MODE_RATE) {
+		if ((__s64)(now - worker->next) < 0)
+			return XDP_DROP;
+		late = now - worker->next;
+		if (late > GIVE_UP_NS) {
+			give_up(worker, id, late);
+			return XDP_DROP;
+		}
+		if (late > BURST_NS && now - worker->last < worker->gap - (worker->gap >> 3))
+			return XDP_DROP;
+	}
+
+	key = worker->row;
+	row = bpf_map_lookup_elem(&rows, &key);
+	if (!row)
+		return XDP_ABORTED;
+	count = sent_of(id, interval, row->direction & 1);
+	if (!count)
+		return XDP_ABORTED;
+	length = one_length ? frame_length : row->length;
+	if (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length)) {
+		worker->failed++;
+		return XDP_ABORTED;
+	}
+	if (!write_frame(ctx, row, worker, id, now)) {
+		worker->failed++;
+		return XDP_ABORTED;
+	}
+
+	count->frames++;
+	count->bytes += length;
+	if (worker->mode == MODE_RATE) {
+		key = id * DIRECTIONS + (row->direction & 1);
+		late_counts = bpf_map_lookup_elem(&lateness, &key);
+		if (late_counts)
+			late_counts->counts[histogram_bucket(late)]++;
+		advance(worker);
+	}
+	worker->last = now;
+	worker->row += worker_count;
+	if (worker->row >= row_count)
+		worker->row -= row_count;
+	return bpf_redirect(port_ifindex[row->direction & 1], 0);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,378 @@
+//! The generator: a frame table and loads enter, frames leave by the ports.
+//!
+//! One worker a core; each is a thread that makes one long `BPF_PROG_RUN` call, since a call
+//! costs some 25 ms to set up. The load changes through a map while the call goes on.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
+use libbpf_rs::{MapCore, MapFlags};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::Pid;
+use stats::Histogram;
+use traffic::FrameTable;
+
+use super::program::{self, Loaded, generate};
+use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace};
+use crate::{Error, Load};
+
+/// Most workers, as in `shared.h`.
+const MAX_WORKERS: usize = 16;
+/// Most CPUs, as in `shared.h`.
+const MAX_CPUS: usize = 512;
+/// Ends the kernel's long call; its handler does nothing.
+const WAKE: Signal = Signal::SIGUSR2;
+/// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
+const LIVE_FRAMES: u32 = 2;
+
+/// What one worker sent in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that left.
+    pub frames: u64,
+    /// Bytes of those, without FCS.
+    pub bytes: u64,
+    /// Frames given up; of all directions together, counted under direction 0.
+    pub unsent: u64,
+}
+
+/// Workers that send a frame table; they end when it is dropped.
+pub struct Generator {
+    // Workers first: they end before the program they run is unloaded.
+    workers: Vec<Worker>,
+    skeleton: Loaded<generate::GenerateSkel<'static>>,
+    directions: usize,
+}
+
+struct Worker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl Generator {
+    /// Loads `table` and starts one idle worker on each of `cores`; frames leave by `ports`,
+    /// which are in `namespace`.
+    ///
+    /// # Errors
+    /// When the table does not fit this engine, the kernel refuses the program, or a worker
+    /// does not start.
+    pub fn start(
+        table: &FrameTable,
+        ports: &[PortRef],
+        namespace: Option<&OwnedFd>,
+        cores: &[usize],
+    ) -> Result<Self, Error> {
+        check(table, ports, cores)?;
+        let longest = table.rows.iter().map(|row| row.length).max().unwrap_or(60);
+        let skeleton = Loaded::load(generate::GenerateSkelBuilder::default(), |open| {
+            if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+                rodata.port_ifindex = super::indexes(ports);
+                rodata.worker_count = cores.len() as u32;
+                rodata.row_count = table.rows.len() as u32;
+                rodata.header_words = (table.header_length / 8) as u32;
+                rodata.frame_length = u32::from(longest);
+                rodata.one_length = table.rows.iter().all(|row| row.length == longest);
+                rodata.checksums = table.rows.iter().any(|row| row.checksum.is_some());
+                for (worker, core) in cores.iter().enumerate() {
+                    rodata.worker_of_cpu[*core] = worker as u8;
+                }
+            }
+            let maps = &mut open.maps;
+            maps.rows.set_value_size((ROW_HEAD + table.header_length) as u32)?;
+            maps.rows.set_max_entries(table.rows.len() as u32)?;
+            maps.sent.set_max_entries((cores.len() * INTERVALS * DIRECTIONS) as u32)?;
+            maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
+        })?;
+        load_rows(&skeleton.maps.rows, table)?;
+        let mut generator = Self { workers: Vec::new(), skeleton, directions: table.directions() };
+        generator.start_workers(table, usize::from(longest), namespace, cores)?;
+        Ok(generator)
+    }
+
+    fn start_workers(
+        &mut self,
+        table: &FrameTable,
+        longest: usize,
+        namespace: Option<&OwnedFd>,
+        cores: &[usize],
+    ) -> Result<(), Error> {
+        install_wake_handler()?;
+        for core in cores {
+            let run = Run {
+                program: self.skeleton.progs.generate.as_fd().as_raw_fd(),
+                page: vec![table.fill; longest],
+                core: *core,
+                namespace: namespace.map(OwnedFd::try_clone).transpose().map_err(|error| {
+                    Error::Failed(format!("cannot duplicate a file descriptor: {error}; close some files"))
+                })?,
+                stop: Arc::new(AtomicBool::new(false)),
+            };
+            let stop = Arc::clone(&run.stop);
+            let thread = thread::Builder::new()
+                .name(format!("generate-{core}"))
+                .spawn(move || run.run())
+                .map_err(|error| Error::Failed(format!("cannot start a thread: {error}")))?;
+            self.workers.push(Worker { stop, thread: Some(thread) });
+        }
+        self.wait_until_running()
+    }
+
+    /// Waits until every worker has taken up the idle load it starts with.
+    fn wait_until_running(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            self.check_workers()?;
+            if (0..self.workers.len()).all(|worker| self.interval_of(worker) == Some(0)) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Failed(
+                    "the kernel did not start generating within 5 s; another process may hold the core"
+                        .into(),
+                ));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The interval that `worker` follows now.
+    fn interval_of(&self, worker: usize) -> Option<u64> {
+        let bss = self.skeleton.maps.bss_data.as_deref()?;
+        let place = &raw const bss.workers.get(worker)?.interval;
+        // SAFETY: the place is inside the mapped memory of the map, valid while the skeleton is.
+        unsafe { place.read_volatile() }.checked_sub(1)
+    }
+
+    /// Announces `interval`, whose load applies from `start` (nanoseconds, monotonic clock).
+    ///
+    /// # Errors
+    /// When the rate cannot be kept or the map cannot be written.
+    pub fn begin(&mut self, interval: u64, load: Load, start: u64) -> Result<(), Error> {
+        for worker in 0..self.workers.len() {
+            for direction in 0..DIRECTIONS {
+                let place = sent_place(worker, interval, direction);
+                program::write(&self.skeleton.maps.sent, place, &generate::types::sent::default())?;
+            }
+        }
+        let lanes = self.directions as f64 / self.workers.len() as f64;
+        let load = kernel_load(load, lanes, start)?;
+        program::write(&self.skeleton.maps.loads, interval as usize % INTERVALS, &load)?;
+        if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
+            let place = &raw mut bss.current_interval;
+            // SAFETY: the place is inside the mapped memory of the map, valid and aligned.
+            unsafe { place.write_volatile(interval) };
+        }
+        Ok(())
+    }
+
+    /// What all workers sent of `interval` in `direction`.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn sent(&self, interval: u64, direction: usize) -> Result<Sent, Error> {
+        let mut sum = Sent::default();
+        for worker in 0..self.workers.len() {
+            let place = sent_place(worker, interval, direction);
+            let sent: generate::types::sent = program::read(&self.skeleton.maps.sent, place)?;
+            sum.frames += sent.frames;
+            sum.bytes += sent.bytes;
+            sum.unsent += sent.unsent;
+        }
+        Ok(sum)
+    }
+
+    /// How late departures in `direction` were since the start.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn lateness(&self, direction: usize) -> Result<Histogram, Error> {
+        let mut sum = Histogram::default();
+        for worker in 0..self.workers.len() {
+            let place = worker * DIRECTIONS + direction;
+            let late: generate::types::histogram = program::read(&self.skeleton.maps.lateness, place)?;
+            sum.add(&Histogram::from_counts(late.counts.to_vec()));
+        }
+        Ok(sum)
+    }
+
+    /// Fails when a worker has ended, with its reason.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check_workers(&mut self) -> Result<(), Error> {
+        for worker in &mut self.workers {
+            if worker.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+                let ended = worker.thread.take().map(JoinHandle::join);
+                return match ended {
+                    Some(Ok(Err(error))) => Err(error),
+                    _ => Err(Error::Failed(
+                        "a generating thread ended; this is a defect, please report it".into(),
+                    )),
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            worker.stop.store(true, Ordering::SeqCst);
+            let Some(thread) = worker.thread.take() else { continue };
+            while !thread.is_finished() {
+                // SAFETY: the thread is not joined yet, so its handle is valid.
+                unsafe { nix::libc::pthread_kill(thread.as_pthread_t(), WAKE as i32) };
+                thread::sleep(Duration::from_millis(1));
+            }
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bytes of a row before its header, as in `generate.bpf.c`.
+const ROW_HEAD: usize = 8;
+
+/// Copies the frame table into the kernel.
+fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
+    const ROWS_AT_ONCE: usize = 4096;
+    let failed = |error: libbpf_rs::Error| {
+        Error::Failed(format!(
+            "the frame table of {} rows does not fit in kernel memory: {error:#}",
+            table.rows.len()
+        ))
+    };
+    let mut values = Vec::new();
+    for (chunk, rows) in table.rows.chunks(ROWS_AT_ONCE).enumerate() {
+        values.clear();
+        let first = chunk * ROWS_AT_ONCE;
+        for (index, row) in rows.iter().enumerate() {
+            let checksum = row.checksum.as_ref();
+            values.extend_from_slice(&row.length.to_ne_bytes());
+            values.extend_from_slice(&checksum.map_or(0, |checksum| checksum.offset).to_ne_bytes());
+            values.push(row.stream);
+            values.push(row.direction);
+            values.push(checksum.is_some_and(|checksum| checksum.swapped).into());
+            values.push(checksum.is_some_and(|checksum| checksum.zero_is_ffff).into());
+            values.extend_from_slice(table.header(first + index));
+        }
+        let keys: Vec<u8> = (first..first + rows.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
+        map.update_batch(&keys, &values, rows.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Refuses what this engine cannot send.
+fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), Error> {
+    let refuse = |text: String| Err(Error::Refused(text));
+    let largest = table.rows.iter().map(|row| usize::from(row.length) + 4).max().unwrap_or(0);
+    if table.rows.is_empty() {
+        return refuse("the profile has no frames".into());
+    }
+    if largest > MAX_FRAME {
+        return refuse(format!(
+            "frames of {largest} bytes are too large: the xdp engine sends at most {MAX_FRAME} bytes; \
+             choose a smaller --size"
+        ));
+    }
+    if table.directions() > ports.len() {
+        return refuse("load in both directions needs two ports".into());
+    }
+    if cores.is_empty() || cores.len() > MAX_WORKERS {
+        return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", cores.len()));
+    }
+    if let Some(core) = cores.iter().find(|core| **core >= MAX_CPUS) {
+        return refuse(format!("core {core} is beyond the {MAX_CPUS} cores that the xdp engine knows"));
+    }
+    if cores.len() > table.rows.len() {
+        return refuse(format!(
+            "{} workers share a table of {} frames: use fewer cores, or a profile with more flows",
+            cores.len(),
+            table.rows.len()
+        ));
+    }
+    Ok(())
+}
+
+/// The load of one worker as the kernel program wants it. `lanes` is how many directions one
+/// worker serves: a gap between its departures is that much shorter.
+fn kernel_load(load: Load, lanes: f64, start: u64) -> Result<generate::types::load, Error> {
+    let (mode, gap) = match load {
+        Load::Idle => (0, 0.0),
+        Load::Max => (2, 0.0),
+        Load::Rate(pps) if (1.0..=1e9).contains(&pps) => (1, 1e9 / (pps * lanes)),
+        Load::Rate(pps) => {
+            return Err(Error::Refused(format!(
+                "a rate of {pps} packets/s is outside of 1 to 1,000,000,000"
+            )));
+        }
+    };
+    let fraction = (gap.fract() * 2f64.powi(32)) as u64;
+    Ok(generate::types::load { start, gap: gap as u64, gap_fraction: fraction, mode })
+}
+
+fn sent_place(worker: usize, interval: u64, direction: usize) -> usize {
+    (worker * INTERVALS + interval as usize % INTERVALS) * DIRECTIONS + direction
+}
+
+fn install_wake_handler() -> Result<(), Error> {
+    extern "C" fn nothing(_: i32) {}
+    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, so it is safe in any context.
+    unsafe { sigaction(WAKE, &action) }
+        .map(drop)
+        .map_err(|error| Error::Failed(format!("cannot install a signal handler: {error}")))
+}
+
+/// What a worker's thread needs.
+struct Run {
+    program: RawFd,
+    page: Vec<u8>,
+    core: usize,
+    namespace: Option<OwnedFd>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Run {
+    /// Generates until told to stop.
+    fn run(self) -> Result<(), Error> {
+        let mut cores = CpuSet::new();
+        cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
+            Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
+        })?;
+        enter_namespace(self.namespace.as_ref())?;
+        while !self.stop.load(Ordering::SeqCst) {
+            let mut options = bpf_test_run_opts {
+                sz: size_of::<bpf_test_run_opts>() as _,
+                data_in: self.page.as_ptr().cast(),
+                data_size_in: self.page.len() as u32,
+                repeat: -1, // as unsigned: as long as possible
+                flags: LIVE_FRAMES,
+                ..bpf_test_run_opts::default()
+            };
+            // SAFETY: the page outlives the call, and the program's descriptor is open as long as
+            // the generator, which joins this thread before it closes it.
+            let result = unsafe { bpf_prog_test_run_opts(self.program, &raw mut options) };
+            if result < 0 && -result != nix::libc::EINTR {
+                return Err(run_error(-result));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run_error(errno: i32) -> Error {
+    let errno = nix::errno::Errno::from_raw(errno);
+    let remedy = match errno {
+        nix::errno::Errno::EPERM => "run as root, or with CAP_BPF and CAP_NET_ADMIN",
+        nix::errno::Errno::EINVAL => "generating frames in the kernel needs Linux 5.18 or newer",
+        _ => "`linerate doctor` says what is missing",
+    };
+    Error::Failed(format!("the kernel refuses to generate frames: {}; {remedy}", errno.desc()))
+}

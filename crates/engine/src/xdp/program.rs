@@ -1,0 +1,166 @@
+//! The kernel programs: opened, set up, loaded, and unloaded when dropped.
+//!
+//! Closures that set a program up before loading enter; loaded programs and typed reads of
+//! their maps leave.
+
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::{Deref, DerefMut};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject};
+
+use crate::Error;
+
+#[allow(clippy::all, clippy::pedantic, missing_docs, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+pub mod generate {
+    include!(concat!(env!("OUT_DIR"), "/generate.skel.rs"));
+}
+
+#[allow(clippy::all, clippy::pedantic, missing_docs, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+pub mod receive {
+    include!(concat!(env!("OUT_DIR"), "/receive.skel.rs"));
+}
+
+/// A skeleton together with the storage it borrows from, unloaded when dropped.
+pub struct Loaded<S> {
+    skeleton: ManuallyDrop<S>,
+    storage: *mut MaybeUninit<OpenObject>,
+}
+
+impl<S> Loaded<S> {
+    /// Opens what `builder` builds, lets `set_up` change it, and loads it into the kernel.
+    pub fn load<B>(
+        builder: B,
+        set_up: impl FnOnce(&mut B::Output) -> Result<(), libbpf_rs::Error>,
+    ) -> Result<Self, Error>
+    where
+        B: SkelBuilder<'static>,
+        B::Output: OpenSkel<'static, Output = S>,
+        S: libbpf_rs::skel::Skel<'static>,
+    {
+        let storage = Box::into_raw(Box::new(MaybeUninit::uninit()));
+        // SAFETY: the box was just made and is freed only after the skeleton that borrows it
+        // is gone: below when loading fails, in `drop` otherwise.
+        let borrowed = unsafe { &mut *storage };
+        let load = || {
+            let mut open = builder.open(borrowed)?;
+            set_up(&mut open)?;
+            open.load()
+        };
+        match load() {
+            Ok(skeleton) => Ok(Self { skeleton: ManuallyDrop::new(skeleton), storage }),
+            Err(error) => {
+                // SAFETY: the skeleton was consumed by the failed load, so nothing borrows it.
+                drop(unsafe { Box::from_raw(storage) });
+                Err(refused(&error))
+            }
+        }
+    }
+}
+
+// SAFETY: the pointer to the storage is used only to free it, when dropped.
+unsafe impl<S: Send> Send for Loaded<S> {}
+// SAFETY: as above.
+unsafe impl<S: Sync> Sync for Loaded<S> {}
+
+impl<S> Deref for Loaded<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.skeleton
+    }
+}
+
+impl<S> DerefMut for Loaded<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.skeleton
+    }
+}
+
+impl<S> Drop for Loaded<S> {
+    fn drop(&mut self) {
+        // SAFETY: dropped once, here, and not used again; then nothing borrows the storage.
+        unsafe {
+            ManuallyDrop::drop(&mut self.skeleton);
+            drop(Box::from_raw(self.storage));
+        }
+    }
+}
+
+fn refused(error: &libbpf_rs::Error) -> Error {
+    let remedy = match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            ": run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+        }
+        _ => "; Linux 5.18 or newer with BPF is needed, `linerate doctor` says what is missing",
+    };
+    Error::Refused(format!("the kernel does not load Linerate's XDP program: {error:#}{remedy}"))
+}
+
+/// Values of a map that are plain old data: structs of integers, laid out as in C.
+///
+/// # Safety
+/// Every bit pattern of the type must be valid, and the type must have no padding.
+pub unsafe trait Plain: Copy + Default {
+    /// The value that `bytes` hold; the default value when they are too few.
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let mut value = Self::default();
+        let size = size_of::<Self>();
+        if let Some(bytes) = bytes.get(..size) {
+            // SAFETY: `bytes` has the type's size, and any bit pattern is a valid value.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut value).cast(), size) };
+        }
+        value
+    }
+
+    /// The bytes of the value.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the type has no padding, so all of its bytes are initialized.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+}
+
+// SAFETY: structs of u64, without padding.
+unsafe impl Plain for generate::types::load {}
+// SAFETY: as above.
+unsafe impl Plain for generate::types::sent {}
+// SAFETY: as above.
+unsafe impl Plain for generate::types::histogram {}
+// SAFETY: as above.
+unsafe impl Plain for receive::types::received {}
+// SAFETY: as above.
+unsafe impl Plain for receive::types::totals {}
+
+/// The value at `index` of an array.
+pub fn read<T: Plain>(map: &impl MapCore, index: usize) -> Result<T, Error> {
+    let bytes = map.lookup(&key(index), MapFlags::ANY).map_err(|error| unreadable(&error))?;
+    Ok(T::from_bytes(&bytes.unwrap_or_default()))
+}
+
+/// The values at `index` of a per-CPU array, one for each possible CPU.
+pub fn read_per_cpu<T: Plain>(map: &impl MapCore, index: usize) -> Result<Vec<T>, Error> {
+    let values = map.lookup_percpu(&key(index), MapFlags::ANY).map_err(|error| unreadable(&error))?;
+    Ok(values.unwrap_or_default().iter().map(|bytes| T::from_bytes(bytes)).collect())
+}
+
+/// Sets the value at `index` of an array.
+pub fn write<T: Plain>(map: &impl MapCore, index: usize, value: &T) -> Result<(), Error> {
+    map.update(&key(index), value.bytes(), MapFlags::ANY).map_err(|error| unreadable(&error))
+}
+
+/// Sets the value at `index` of a per-CPU array to zero on every CPU.
+pub fn clear_per_cpu(map: &impl MapCore, index: usize) -> Result<(), Error> {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| unreadable(&error))?;
+    let zero = vec![0; map.value_size() as usize];
+    map.update_percpu(&key(index), &vec![zero; cpus], MapFlags::ANY).map_err(|error| unreadable(&error))
+}
+
+fn key(index: usize) -> [u8; 4] {
+    (index as u32).to_ne_bytes()
+}
+
+fn unreadable(error: &libbpf_rs::Error) -> Error {
+    Error::Failed(format!(
+        "a kernel counter cannot be read or set: {error:#}; this is a defect, please report it"
+    ))
+}

@@ -1,0 +1,152 @@
+//! The receiver: attached to ports, it counts our frames and passes all others to the kernel.
+//!
+//! Ports enter; counts per interval and direction leave.
+
+use libbpf_rs::Link;
+use stats::Histogram;
+
+use super::program::{self, Loaded, receive};
+use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
+use crate::{Error, Totals};
+
+/// The receiving program on one or two ports; detached and unloaded when dropped.
+pub struct Receiver {
+    // Links first: they are dropped before the program they attach.
+    _links: Vec<Link>,
+    skeleton: Loaded<receive::ReceiveSkel<'static>>,
+    modes: Vec<&'static str>,
+}
+
+/// What came back of one interval's frames in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Frames, duplicates not counted twice.
+    pub frames: u64,
+    /// Bytes without FCS.
+    pub bytes: u64,
+    /// Shortest time on the way; meaningless without frames.
+    pub latency_min: u64,
+    /// Longest time on the way.
+    pub latency_max: u64,
+    /// Sum of the times on the way.
+    pub latency_sum: u64,
+}
+
+impl Receiver {
+    /// Attaches to `ports` in `namespace`; frames of up to `streams` streams from `workers`
+    /// workers are told apart.
+    ///
+    /// # Errors
+    /// When the kernel refuses the program, or a port has another XDP program already.
+    pub fn attach(
+        ports: &[PortRef],
+        namespace: Option<&std::os::fd::OwnedFd>,
+        streams: usize,
+        workers: usize,
+    ) -> Result<Self, Error> {
+        let indexes = super::indexes(ports);
+        let skeleton = Loaded::load(receive::ReceiveSkelBuilder::default(), |open| {
+            if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+                rodata.port_ifindex = indexes;
+                rodata.worker_count = workers as u32;
+            }
+            open.maps.seen.set_max_entries((streams * workers * DIRECTIONS) as u32)
+        })?;
+        let attach = || {
+            ports
+                .iter()
+                .map(|port| {
+                    let link = skeleton
+                        .progs
+                        .receive
+                        .attach_xdp(port.index as i32)
+                        .map_err(|error| attach_error(port, &error))?;
+                    Ok((link, attach_mode(port.index)))
+                })
+                .collect::<Result<Vec<_>, Error>>()
+        };
+        let (links, modes) = in_namespace(namespace, attach)?.into_iter().unzip();
+        Ok(Self { _links: links, skeleton, modes })
+    }
+
+    /// How each port runs the program: `native` (in its driver) or `generic` (slower).
+    #[must_use]
+    pub fn modes(&self) -> &[&'static str] {
+        &self.modes
+    }
+
+    /// What came back of the frames of `interval` in `direction`.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn received(&self, interval: u64, direction: usize) -> Result<Received, Error> {
+        let slot = (interval as usize % INTERVALS) * DIRECTIONS + direction;
+        let cpus: Vec<receive::types::received> = program::read_per_cpu(&self.skeleton.maps.received, slot)?;
+        let mut sum = Received { latency_min: u64::MAX, ..Received::default() };
+        for cpu in cpus.iter().filter(|cpu| cpu.frames > 0) {
+            sum.frames += cpu.frames;
+            sum.bytes += cpu.bytes;
+            sum.latency_min = sum.latency_min.min(cpu.latency_min.saturating_sub(1));
+            sum.latency_max = sum.latency_max.max(cpu.latency_max);
+            sum.latency_sum += cpu.latency_sum;
+        }
+        if sum.frames == 0 { Ok(Received::default()) } else { Ok(sum) }
+    }
+
+    /// Forgets the counts of the interval whose place `interval` will take.
+    pub(super) fn forget(&self, interval: u64) -> Result<(), Error> {
+        let slot = (interval as usize % INTERVALS) * DIRECTIONS;
+        (0..DIRECTIONS)
+            .try_for_each(|direction| program::clear_per_cpu(&self.skeleton.maps.received, slot + direction))
+    }
+
+    /// Everything received in `direction` since the start, as far as the receiver knows it.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn totals(&self, direction: usize) -> Result<Totals, Error> {
+        let cpus: Vec<receive::types::totals> = program::read_per_cpu(&self.skeleton.maps.totals, direction)?;
+        let mut sum = Totals::default();
+        for cpu in cpus {
+            sum.forwarded += cpu.frames;
+            sum.duplicates += cpu.duplicates;
+            sum.reordered += cpu.reordered;
+            sum.returned += cpu.returned;
+            sum.foreign += cpu.foreign;
+            sum.latency.add(&Histogram::from_counts(cpu.latency.to_vec()));
+        }
+        Ok(sum)
+    }
+}
+
+fn attach_error(port: &PortRef, error: &libbpf_rs::Error) -> Error {
+    let remedy = match error.kind() {
+        libbpf_rs::ErrorKind::AlreadyExists | libbpf_rs::ErrorKind::Other => {
+            format!(
+                "it has an XDP program already; remove that first, as with `ip link set {} xdp off`",
+                port.name
+            )
+        }
+        libbpf_rs::ErrorKind::PermissionDenied => "run as root, or with CAP_BPF and CAP_NET_ADMIN".to_owned(),
+        _ => "its MTU may be too large for XDP; try 1500".to_owned(),
+    };
+    Error::Refused(format!(
+        "interface {} does not take Linerate's XDP program: {error:#}; {remedy}",
+        port.name
+    ))
+}
+
+/// How the kernel runs the XDP program of interface `index`, in the current namespace.
+fn attach_mode(index: u32) -> &'static str {
+    use libbpf_rs::libbpf_sys::{XDP_ATTACHED_DRV, XDP_ATTACHED_HW, bpf_xdp_query, bpf_xdp_query_opts};
+    let mut options =
+        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
+    // SAFETY: `options` is valid for writes and says its own size.
+    let result = unsafe { bpf_xdp_query(index as i32, 0, &raw mut options) };
+    match u32::from(options.attach_mode) {
+        _ if result != 0 => "unknown",
+        XDP_ATTACHED_DRV => "native",
+        XDP_ATTACHED_HW => "offloaded",
+        _ => "generic",
+    }
+}
