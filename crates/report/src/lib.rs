@@ -1,1 +1,11 @@
 //! Records enter; terminal tables and the HTML page leave.
+//!
+//! ```text
+//! records ──► outcome (one run, directions added up) ──► comparison (tests × devices)
+//!                                                             ├──► terminal
+//!                                                             └──► html
+//! ```
+
+mod comparison;
+mod outcome;
+pub mod terminal;

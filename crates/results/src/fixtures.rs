@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use wire::size;
+
 use crate::record::{
     Direction, DirectionSample, Dut, Environment, Latency, LimitedBy, Phase, Port, Profile, Record, SCHEMA,
     Sample, Stall, Status, Strategy, Tester,
 };
 use crate::store;
 
-/// Bytes on the wire beside the frame: preamble, start delimiter, gap.
-const OVERHEAD: f64 = 20.0;
 /// Frames that wait in front of a saturated device.
 const QUEUE: f64 = 1000.0;
 
@@ -140,7 +140,7 @@ impl Scenario {
 
     /// Frames a second that fill one direction's line.
     fn line_rate_pps(&self) -> f64 {
-        self.line_rate_bps / ((self.frame_size + OVERHEAD) * 8.0)
+        size::l1_bps_to_pps(self.line_rate_bps, self.frame_size)
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -169,7 +169,6 @@ impl Scenario {
                 (_, true) => (offered * 0.97).round(),
                 _ => offered.min(capacity).round(),
             };
-            let l2_bps = forwarded * self.frame_size * 8.0;
             DirectionSample {
                 intended_pps,
                 offered_pps: offered,
@@ -178,8 +177,8 @@ impl Scenario {
                 forwarded: forwarded as u64,
                 unsent: (intended_pps - offered).max(0.0) as u64,
                 loss_ratio: (offered - forwarded) / offered,
-                l1_bps: l2_bps + forwarded * OVERHEAD * 8.0,
-                l2_bps,
+                l1_bps: size::pps_to_l1_bps(forwarded, self.frame_size),
+                l2_bps: size::pps_to_l2_bps(forwarded, self.frame_size),
                 latency: (!stalled).then(|| self.latency(use_of_capacity(offered), at, way)),
             }
         };
@@ -217,8 +216,7 @@ impl Scenario {
         let highest = |rates: &mut dyn Iterator<Item = f64>| rates.fold(0.0, f64::max);
         let max_lossless_pps = highest(&mut lossless.iter().map(|d| d.offered_pps));
         let max_forwarded_pps = highest(&mut measured().map(|sample| of(sample).forwarded_pps));
-        let l2_bps = max_forwarded_pps * self.frame_size * 8.0;
-        let l1_bps = l2_bps + max_forwarded_pps * OVERHEAD * 8.0;
+        let l1_bps = size::pps_to_l1_bps(max_forwarded_pps, self.frame_size);
         let below = lossy.iter().filter(|d| d.offered_pps < max_lossless_pps).count();
         let total =
             |count: fn(&DirectionSample) -> u64| samples.iter().map(|s| count(&s.directions[way])).sum();
@@ -234,7 +232,7 @@ impl Scenario {
             max_lossless_pps,
             max_forwarded_pps,
             l1_bps,
-            l2_bps,
+            l2_bps: size::pps_to_l2_bps(max_forwarded_pps, self.frame_size),
             line_rate_percent: l1_bps / self.line_rate_bps * 100.0,
             limited_by,
             stalled: self.stalled_from.map(|from| Stall { at_s: 3.0 + from as f64, after_frames: forwarded }),

@@ -7,13 +7,12 @@
 //! where nothing was offered both are [`NOTHING`] instead of zero, so that nothing counts as lost.
 
 use serde::{Serialize, Serializer};
+use wire::size;
 
 use crate::record::{DirectionSample, Phase, Record, Sample};
 
 /// Frames a second that stand for none.
 pub const NOTHING: f64 = 1e-6;
-/// Bytes on the wire beside the frame: preamble, start delimiter, gap.
-const OVERHEAD_BYTES: f64 = 20.0;
 
 /// Why a record has no such form.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +108,7 @@ fn vars(record: &Record) -> Vars {
 }
 
 fn percent_of_line_rate(record: &Record, pps: f64) -> f64 {
-    pps * (record.profile.mean_frame_size + OVERHEAD_BYTES) * 8.0 / record.line_rate_bps * 100.0
+    size::pps_to_l1_bps(pps, record.profile.mean_frame_size) / record.line_rate_bps * 100.0
 }
 
 /// The mean of what was measured in each whole second since the warm-up. Seconds in which nothing

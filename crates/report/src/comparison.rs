@@ -1,0 +1,151 @@
+//! Tests against devices: records enter, a matrix of outcomes leaves, as in the seeds: one group
+//! of tests each way, one row a test, one column a device. Order is that of first appearance.
+
+use std::collections::BTreeSet;
+
+use results::record::{Record, Status};
+
+use crate::outcome::{Mark, Outcome};
+
+/// All runs, arranged.
+pub struct Comparison<'a> {
+    /// The columns: devices with their parameters.
+    pub duts: Vec<String>,
+    /// Unidirectional tests, then bidirectional ones; groups without tests are left out.
+    pub groups: Vec<Group<'a>>,
+}
+
+/// The tests of one way.
+pub struct Group<'a> {
+    /// `Unidirectional` or `Bidirectional`.
+    pub title: &'static str,
+    /// One for each test.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One test against all devices.
+pub struct Row<'a> {
+    /// [`Record::test`].
+    pub test: &'a str,
+    /// The test without its way, like `64b 1-flow`.
+    pub label: &'a str,
+    /// One for each device, in the order of [`Comparison::duts`].
+    pub cells: Vec<Cell<'a>>,
+}
+
+/// All runs of one test against one device, in order of their share of line rate.
+#[derive(Default)]
+pub struct Cell<'a> {
+    /// They may be none.
+    pub runs: Vec<Outcome<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    pub fn new(records: &'a [Record]) -> Self {
+        let mut duts = Vec::new();
+        for record in records {
+            let dut = record.dut.label();
+            if !duts.contains(&dut) {
+                duts.push(dut);
+            }
+        }
+        let groups = [("Unidirectional", false), ("Bidirectional", true)].into_iter();
+        let groups = groups
+            .map(|(title, bidirectional)| {
+                let group: Vec<_> =
+                    records.iter().filter(|record| record.profile.bidirectional == bidirectional).collect();
+                Group { title, rows: rows(&group, &duts) }
+            })
+            .filter(|group| !group.rows.is_empty())
+            .collect();
+        Self { duts, groups }
+    }
+
+    /// All rows, across groups.
+    pub fn rows(&self) -> impl Iterator<Item = &Row<'a>> {
+        self.groups.iter().flat_map(|group| &group.rows)
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> impl Iterator<Item = &Outcome<'a>> {
+        self.rows().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs)
+    }
+
+    /// The marks that occur, each once.
+    pub fn marks(&self) -> BTreeSet<Mark> {
+        self.runs().flat_map(|run| run.marks.iter().copied()).collect()
+    }
+
+    /// Whether a cell stands for several runs.
+    pub fn has_repeats(&self) -> bool {
+        self.rows().flat_map(|row| &row.cells).any(|cell| cell.runs.len() > 1)
+    }
+}
+
+fn rows<'a>(records: &[&'a Record], duts: &[String]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for record in records {
+        let test = record.test.as_str();
+        let at = rows.iter().position(|row| row.test == test).unwrap_or(rows.len());
+        if at == rows.len() {
+            rows.push(Row {
+                test,
+                label: label(test),
+                cells: duts.iter().map(|_| Cell::default()).collect(),
+            });
+        }
+        let column = duts.iter().position(|dut| *dut == record.dut.label());
+        if let Some(cell) = column.and_then(|column| rows[at].cells.get_mut(column)) {
+            cell.runs.push(Outcome::new(record));
+            cell.runs.sort_by(|a, b| a.line_rate_percent.total_cmp(&b.line_rate_percent));
+        }
+    }
+    rows
+}
+
+/// A test's name without its way, which its group says.
+fn label(test: &str) -> &str {
+    [" unidirectional", " bidirectional"].into_iter().find_map(|way| test.strip_suffix(way)).unwrap_or(test)
+}
+
+impl<'a> Cell<'a> {
+    /// The run that stands for all: the median of those that came to their end (of an even
+    /// number, the lower one), or of all if none did.
+    pub fn median(&self) -> Option<&Outcome<'a>> {
+        let complete: Vec<_> = self.runs.iter().filter(|run| run.record.status == Status::Complete).collect();
+        match complete.len() {
+            0 => self.runs.get(self.runs.len().saturating_sub(1) / 2),
+            count => complete.get((count - 1) / 2).copied(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::fixtures::{Scenario, bench};
+
+    use super::*;
+
+    #[test]
+    fn tests_are_rows_and_devices_columns() {
+        let records = bench();
+        let comparison = Comparison::new(&records);
+        assert_eq!(comparison.duts, ["linux-router", "xdp-router"]);
+        let labels: Vec<_> = comparison.groups[1].rows.iter().map(|row| row.label).collect();
+        assert_eq!(labels, ["1514b", "imix", "64b", "64b 1-flow"]);
+        assert!(comparison.rows().flat_map(|row| &row.cells).all(|cell| cell.runs.len() == 1));
+    }
+
+    #[test]
+    fn the_median_stands_for_repeats_and_interrupted_runs_for_none() {
+        let run = |capacity_pps, interrupted_at| {
+            Scenario { capacity_pps, interrupted_at, ..Scenario::default() }.record()
+        };
+        let records = [run(9e5, None), run(7e5, None), run(8e5, None), run(1e5, Some(3)), run(1e5, Some(4))];
+        let comparison = Comparison::new(&records);
+        let cell = &comparison.groups[0].rows[0].cells[0];
+        assert!(comparison.has_repeats());
+        assert_eq!((cell.median().unwrap().forwarded_pps / 1e5).round(), 8.0);
+        assert!(Cell::default().median().is_none());
+    }
+}

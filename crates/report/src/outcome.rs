@@ -1,0 +1,181 @@
+//! What a report says of one run: a record enters, its directions added up and its marks leave.
+
+use results::record::{Direction, LimitedBy, Record, Status};
+
+/// Something that a reader must know before using a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// The tester could not offer more.
+    Tester,
+    /// The device stopped forwarding.
+    Stalled,
+    /// Samples below the limit lost frames: something disturbed them.
+    Disturbed,
+    /// The run did not come to its end.
+    Unfinished,
+    /// The run could not be carried out.
+    Failed,
+}
+
+impl Mark {
+    /// What stands before the figure.
+    pub fn prefix(self) -> &'static str {
+        if self == Self::Tester { "≥" } else { "" }
+    }
+
+    /// What stands behind the figure.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Tester => "",
+            Self::Stalled => "!",
+            Self::Disturbed => "~",
+            Self::Unfinished => "…",
+            Self::Failed => "×",
+        }
+    }
+
+    /// The footnote.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Tester => "limited by the tester: the device may forward more",
+            Self::Stalled => "stalled: the device stopped forwarding and did not begin again",
+            Self::Disturbed => "disturbed: frames were lost in passing below the lossless rate",
+            Self::Unfinished => "unfinished: interrupted or still running, the device may forward more",
+            Self::Failed => "failed: the run could not be carried out; its verdict says why",
+        }
+    }
+
+    /// Its sign alone, as the footnote begins with it.
+    pub fn sign(self) -> &'static str {
+        if self == Self::Tester { self.prefix() } else { self.suffix() }
+    }
+}
+
+/// The figures of one run. Rates are summed over its directions.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// The run.
+    pub record: &'a Record,
+    /// Highest rate that came back.
+    pub forwarded_pps: f64,
+    /// Highest offered rate without loss above the threshold.
+    pub lossless_pps: f64,
+    /// `forwarded_pps` as L1.
+    pub l1_bps: f64,
+    /// `forwarded_pps` as L2.
+    pub l2_bps: f64,
+    /// `l1_bps` as percent of one direction's line rate: 200 at most when there are two.
+    pub line_rate_percent: f64,
+    /// In the order of [`Mark`].
+    pub marks: Vec<Mark>,
+}
+
+impl<'a> Outcome<'a> {
+    pub fn new(record: &'a Record) -> Self {
+        let sum = |value: fn(&Direction) -> f64| record.directions.iter().map(value).sum();
+        Self {
+            record,
+            forwarded_pps: sum(|d| d.max_forwarded_pps),
+            lossless_pps: sum(|d| d.max_lossless_pps),
+            l1_bps: sum(|d| d.l1_bps),
+            l2_bps: sum(|d| d.l2_bps),
+            line_rate_percent: sum(|d| d.line_rate_percent),
+            marks: marks(record),
+        }
+    }
+
+    /// Whether there are figures at all.
+    pub fn has_figures(&self) -> bool {
+        !self.record.directions.is_empty()
+    }
+
+    /// The share of line rate with its marks, like `≥97%` or `4.4%!`; `failed` without figures.
+    pub fn marked_percent(&self) -> String {
+        if !self.has_figures() {
+            return if self.marks.contains(&Mark::Failed) { "failed ×" } else { "…" }.to_owned();
+        }
+        self.marked(&percent(self.line_rate_percent))
+    }
+
+    /// `figure` between the marks.
+    pub fn marked(&self, figure: &str) -> String {
+        let prefix: String = self.marks.iter().map(|mark| mark.prefix()).collect();
+        let suffix: String = self.marks.iter().map(|mark| mark.suffix()).collect();
+        format!("{prefix}{figure}{suffix}")
+    }
+
+    /// What limited it, in words; both where the directions differ.
+    pub fn limited_by(&self) -> String {
+        let mut words: Vec<_> = self.record.directions.iter().map(|d| limited_by(d.limited_by)).collect();
+        words.dedup();
+        words.join(", ")
+    }
+}
+
+fn marks(record: &Record) -> Vec<Mark> {
+    let any = |test: fn(&Direction) -> bool| record.directions.iter().any(test);
+    let found = [
+        (Mark::Tester, any(|d| d.limited_by == LimitedBy::Tester)),
+        (Mark::Stalled, any(|d| d.stalled.is_some())),
+        (Mark::Disturbed, any(|d| d.lossy_samples_below > 0)),
+        (Mark::Unfinished, matches!(record.status, Status::Running | Status::Interrupted)),
+        (Mark::Failed, record.status == Status::Failed),
+    ];
+    found.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()
+}
+
+/// The limit in words.
+pub fn limited_by(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Dut => "DUT",
+        LimitedBy::LineRate => "line rate",
+        LimitedBy::Tester => "tester",
+        LimitedBy::Unknown => "unknown",
+    }
+}
+
+/// The status in words.
+pub fn status(status: Status) -> &'static str {
+    match status {
+        Status::Running => "unfinished",
+        Status::Complete => "complete",
+        Status::Interrupted => "interrupted",
+        Status::Failed => "failed",
+    }
+}
+
+/// Whole percent from ten on, one decimal below: `97%`, `4.4%`.
+pub fn percent(value: f64) -> String {
+    if value.abs() < 9.95 { format!("{value:.1}%") } else { format!("{value:.0}%") }
+}
+
+#[cfg(test)]
+mod tests {
+    use results::fixtures::{Scenario, oddities};
+
+    use super::*;
+
+    #[test]
+    fn directions_are_added_up() {
+        let scenario = Scenario { frame_size: 1514.0, bidirectional: true, ..Scenario::default() };
+        let record = scenario.record();
+        let outcome = Outcome::new(&record);
+        assert_eq!(percent(outcome.line_rate_percent), "200%");
+        assert_eq!(outcome.limited_by(), "line rate");
+        assert!(outcome.marks.is_empty());
+    }
+
+    #[test]
+    fn oddities_are_marked() {
+        let records = oddities();
+        let marks: Vec<_> = records.iter().map(|record| Outcome::new(record).marks).collect();
+        let expected = [Mark::Stalled, Mark::Tester, Mark::Unfinished, Mark::Disturbed, Mark::Failed];
+        assert_eq!(marks, expected.map(|mark| vec![mark]));
+    }
+
+    #[test]
+    fn percent_reads_as_in_the_seeds() {
+        let texts = [0.0, 4.37, 9.94, 9.96, 97.2, 192.4].map(percent);
+        assert_eq!(texts, ["0.0%", "4.4%", "9.9%", "10%", "97%", "192%"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! Tables and verdicts for the terminal: records enter, text leaves, with ANSI colours if asked.
+
+mod columns;
+mod plot;
+
+use std::fmt::Write as _;
+
+use results::Record;
+use results::record::{Direction, LimitedBy};
+use wire::human::{bps, count, pps};
+
+use crate::comparison::{Cell, Comparison};
+use crate::outcome::{Mark, Outcome, limited_by, percent, status};
+use columns::{Align, Columns, Text};
+
+pub use plot::plot;
+
+/// How a piece of text looks where colour is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Plain,
+    Title,
+    Faint,
+    Warning,
+    Offered,
+    Forwarded,
+}
+
+impl Look {
+    /// `text` in this look, or as it is.
+    fn paint(self, text: &str, colour: bool) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Title => "1",
+            Self::Faint | Self::Offered => "2",
+            Self::Warning => "33",
+            Self::Forwarded => "36",
+        };
+        if colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Tests against devices, in percent of line rate, as in the seeds' comparison.
+/// Directions are added up, so two full lines are 200 %.
+#[must_use]
+pub fn matrix(records: &[Record], colour: bool) -> String {
+    let comparison = Comparison::new(records);
+    let mut columns = Columns::new(comparison.duts.iter().map(|_| Align::Right));
+    columns.row(Text::plain(""), comparison.duts.iter().map(|dut| Text::new(dut, Look::Title)));
+    for group in &comparison.groups {
+        columns.row(Text::new(group.title, Look::Title), []);
+        for row in &group.rows {
+            columns.row(Text::plain(&format!("  {}", row.label)), row.cells.iter().map(cell));
+        }
+    }
+    let mut text = columns.render(colour);
+    text.push('\n');
+    let lines = line_rates(records);
+    footnotes(
+        &mut text,
+        &comparison,
+        &format!("percent of line rate ({lines}), highest forwarded rate, directions added up"),
+        colour,
+    );
+    text
+}
+
+fn cell(cell: &Cell) -> Text {
+    match cell.median() {
+        Some(run) => Text::new(&run.marked_percent(), look(run)),
+        None => Text::new("-", Look::Faint),
+    }
+}
+
+fn look(run: &Outcome) -> Look {
+    if run.marks.is_empty() { Look::Plain } else { Look::Warning }
+}
+
+/// The line rates in use, in words.
+fn line_rates(records: &[Record]) -> String {
+    let mut rates: Vec<_> = records.iter().map(|record| bps(record.line_rate_bps)).collect();
+    rates.sort();
+    rates.dedup();
+    rates.join(", ")
+}
+
+fn footnotes(text: &mut String, comparison: &Comparison, what: &str, colour: bool) {
+    let mut line = |note: &str| {
+        let _ = writeln!(text, "{}", Look::Faint.paint(note, colour));
+    };
+    line(what);
+    if comparison.has_repeats() {
+        line("the median run of each test and device");
+    }
+    for mark in comparison.marks() {
+        line(&format!("{} {}", mark.sign(), mark.meaning()));
+    }
+}
+
+/// Every run in detail, a table for each device, as in the seeds.
+#[must_use]
+pub fn table(records: &[Record], colour: bool) -> String {
+    let comparison = Comparison::new(records);
+    let mut text = String::new();
+    for (at, dut) in comparison.duts.iter().enumerate() {
+        let _ = writeln!(text, "{}", Look::Title.paint(dut, colour));
+        text.push_str(&device_table(&comparison, at).render(colour));
+        text.push('\n');
+    }
+    footnotes(
+        &mut text,
+        &comparison,
+        "directions added up; lossless: highest offered rate without loss",
+        colour,
+    );
+    text
+}
+
+fn device_table(comparison: &Comparison, dut: usize) -> Columns {
+    use Align::{Left, Right};
+    let mut columns = Columns::new([Left, Right, Right, Right, Right, Left]);
+    let head = ["Uni/BiDir", "Packets/Sec", "Lossless", "L2 Bits/Sec", "Line Rate", "Limited by"];
+    columns.row(Text::new("Type", Look::Faint), head.map(|name| Text::new(name, Look::Faint)));
+    for group in &comparison.groups {
+        for row in &group.rows {
+            for run in row.cells.get(dut).into_iter().flat_map(|cell| &cell.runs) {
+                columns.row(Text::plain(row.label), run_figures(group.title, run));
+            }
+        }
+    }
+    columns
+}
+
+fn run_figures(way: &str, run: &Outcome) -> Vec<Text> {
+    let look = look(run);
+    let percent = Text::new(&run.marked_percent(), look);
+    if !run.has_figures() {
+        let none = || Text::new("-", Look::Faint);
+        return vec![Text::plain(way), none(), none(), none(), percent];
+    }
+    vec![
+        Text::plain(way),
+        Text::plain(&pps(run.forwarded_pps)),
+        Text::plain(&pps(run.lossless_pps)),
+        Text::plain(&bps(run.l2_bps)),
+        percent,
+        Text::new(&run.limited_by(), look),
+    ]
+}
+
+/// What one run found, in a few lines.
+#[must_use]
+pub fn verdict(record: &Record, colour: bool) -> String {
+    let run = Outcome::new(record);
+    let title = Look::Title.paint(&record.name, colour);
+    let ended = format!("{} after {:.1} s", status(record.status), record.elapsed_s);
+    let mut text = format!("{title}: {ended}\n");
+    let mut columns = Columns::new([Align::Right; 5].into_iter().chain([Align::Left]));
+    let head = ["lossless", "forwarded", "L1", "L2", "line rate", "limited by"];
+    columns.row(Text::plain(""), head.map(|name| Text::new(name, Look::Faint)));
+    for direction in &record.directions {
+        columns.row(Text::plain(&format!("  {}", direction.name)), direction_figures(direction));
+    }
+    if record.directions.len() > 1 {
+        let figures = [
+            pps(run.lossless_pps),
+            pps(run.forwarded_pps),
+            bps(run.l1_bps),
+            bps(run.l2_bps),
+            percent(run.line_rate_percent),
+        ];
+        columns.row(Text::plain("  both"), figures.map(|figure| Text::new(&figure, Look::Title)));
+    }
+    if run.has_figures() {
+        text.push_str(&columns.render(colour));
+    }
+    for remark in remarks(record, &run) {
+        let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));
+    }
+    for note in &record.notes {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&format!("note: {note}"), colour));
+    }
+    text
+}
+
+fn direction_figures(direction: &Direction) -> [Text; 6] {
+    let limit = if direction.limited_by == LimitedBy::Tester { Look::Warning } else { Look::Plain };
+    [
+        Text::plain(&pps(direction.max_lossless_pps)),
+        Text::plain(&pps(direction.max_forwarded_pps)),
+        Text::plain(&bps(direction.l1_bps)),
+        Text::plain(&bps(direction.l2_bps)),
+        Text::plain(&percent(direction.line_rate_percent)),
+        Text::new(limited_by(direction.limited_by), limit),
+    ]
+}
+
+/// What a reader must know: the reason of the end, stalls, and the meaning of the other marks.
+fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
+    let mut remarks: Vec<String> = record.reason.iter().cloned().collect();
+    for direction in &record.directions {
+        if let Some(stall) = direction.stalled {
+            let frames = count(stall.after_frames);
+            remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
+        }
+    }
+    let others = run.marks.iter().filter(|mark| matches!(mark, Mark::Tester | Mark::Disturbed));
+    remarks.extend(others.map(|mark| mark.meaning().to_owned()));
+    remarks
+}
