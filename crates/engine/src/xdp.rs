@@ -63,10 +63,9 @@ pub struct XdpEngine {
     made: u64,
     /// When each interval began (nanoseconds, monotonic clock), and its load.
     begun: Vec<(u64, Load)>,
-    /// Unsent frames of intervals so far, so that totals need not add thousands of reads.
-    finished: Vec<Totals>,
-    /// Intervals that `finished` has added up.
-    added: u64,
+    /// What was sent in each direction in the intervals before `settled_until`.
+    settled: Vec<Sent>,
+    settled_until: Interval,
 }
 
 impl XdpEngine {
@@ -86,8 +85,8 @@ impl XdpEngine {
             stop: Arc::clone(&config.stop),
             made: monotonic()?,
             begun: Vec::new(),
-            finished: vec![Totals::default(); directions],
-            added: 0,
+            settled: vec![Sent::default(); directions],
+            settled_until: 0,
         })
     }
 
@@ -103,6 +102,20 @@ impl XdpEngine {
             Some((begin, _)) => Ok(*begin),
             None => monotonic(),
         }
+    }
+
+    /// Adds up the intervals that have come to rest, before their places are used again. The
+    /// last two may still change: a worker may not have moved on yet.
+    fn settle(&mut self) -> Result<(), Error> {
+        for interval in self.settled_until..(self.begun.len() as Interval).saturating_sub(2) {
+            for direction in 0..self.directions {
+                let sent = self.sent(interval, direction)?;
+                self.settled[direction].frames += sent.frames;
+                self.settled[direction].unsent += sent.unsent;
+            }
+            self.settled_until = interval + 1;
+        }
+        Ok(())
     }
 
     /// What the workers sent of `interval` in `direction`; unsent frames, which they count for
@@ -131,6 +144,7 @@ impl Engine for XdpEngine {
     }
 
     fn begin(&mut self, load: Load) -> Result<Interval, Error> {
+        self.settle()?;
         let interval = self.begun.len() as Interval;
         let slot = slot_number(interval);
         if slot >= INTERVALS as u64 {
@@ -194,23 +208,12 @@ impl Engine for XdpEngine {
     }
 
     fn totals(&mut self) -> Result<Vec<Totals>, Error> {
-        let last = self.begun.len() as u64;
-        // All but the last two intervals have come to rest: their workers have moved on.
-        let resting = last.saturating_sub(2);
-        for interval in self.added..resting {
-            for direction in 0..self.directions {
-                let sent = self.sent(interval, direction)?;
-                self.finished[direction].offered += sent.frames;
-                self.finished[direction].unsent += sent.unsent;
-            }
-        }
-        self.added = self.added.max(resting);
         (0..self.directions)
             .map(|direction| {
                 let mut totals = self.receiver.totals(direction)?;
-                totals.offered = self.finished[direction].offered;
-                totals.unsent = self.finished[direction].unsent;
-                for interval in self.added..last {
+                totals.offered = self.settled[direction].frames;
+                totals.unsent = self.settled[direction].unsent;
+                for interval in self.settled_until..self.begun.len() as Interval {
                     let sent = self.sent(interval, direction)?;
                     totals.offered += sent.frames;
                     totals.unsent += sent.unsent;

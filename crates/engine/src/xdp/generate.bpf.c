@@ -14,7 +14,7 @@ const volatile __u32 port_ifindex[DIRECTIONS];
 const volatile __u32 worker_count = 1;
 const volatile __u8 worker_of_cpu[MAX_CPUS];
 const volatile __u32 row_count = 1;
-const volatile __u32 header_words = 6; /* header bytes / 8 */
+const volatile __u32 header_words = 6;	/* header bytes / 8 */
 const volatile __u32 frame_length = 60; /* of the longest frame */
 const volatile bool one_length = true;
 const volatile bool checksums;
@@ -48,8 +48,8 @@ enum mode { MODE_IDLE, MODE_RATE, MODE_MAX };
 
 /* The load of one interval, written before the interval is announced. */
 struct load {
-	__u64 start; /* nanoseconds of the monotonic clock */
-	__u64 gap; /* nanoseconds between departures of one worker … */
+	__u64 start;	    /* nanoseconds of the monotonic clock */
+	__u64 gap;	    /* nanoseconds between departures of one worker … */
 	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
 	__u64 mode;
 };
@@ -64,7 +64,7 @@ struct {
 /* What a worker sent in one interval and direction. */
 struct sent {
 	__u64 frames;
-	__u64 bytes; /* without FCS */
+	__u64 bytes;  /* without FCS */
 	__u64 unsent; /* of all directions together, counted under the first */
 };
 
@@ -154,9 +154,11 @@ static __always_inline void follow(struct worker *worker, __u32 id, __u64 interv
 		return;
 	if (load->mode == MODE_RATE && was_paced) {
 		if (worker->next >= load->start)
-			worker->next = load->start + rescale(worker->next - load->start, worker->gap, load->gap);
+			worker->next =
+				load->start + rescale(worker->next - load->start, worker->gap, load->gap);
 		else
-			worker->next = load->start - rescale(load->start - worker->next, worker->gap, load->gap);
+			worker->next =
+				load->start - rescale(load->start - worker->next, worker->gap, load->gap);
 	} else if (load->mode == MODE_RATE) {
 		worker->next = load->start + id * load->gap / worker_count;
 		worker->next_fraction = 0;
@@ -180,12 +182,12 @@ static __always_inline bool write_frame(struct xdp_md *ctx, const struct row *ro
 	__u32 sequence = sequences[id][direction][row->stream]++;
 	__u64 departure = now & DEPARTURE_MASK;
 	struct signature *signature;
-	__u32 i, offset;
+	__u64 offset;
+	__u32 i;
 
-	if (length < SIGNATURE_LENGTH || length > 4096)
-		return false;
 	offset = length - SIGNATURE_LENGTH;
 	OPAQUE(offset);
+	offset &= 0xfff; /* for the verifier: within a page */
 	signature = (struct signature *)(data + offset);
 	if (data + header_words * 8 > (__u8 *)end || (void *)signature + SIGNATURE_LENGTH > end)
 		return false;

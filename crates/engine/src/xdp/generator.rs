@@ -281,6 +281,9 @@ fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), E
              choose a smaller --size"
         ));
     }
+    if table.rows.iter().any(|row| row.length < 60) {
+        return refuse("the profile has frames under 64 bytes, the least that Ethernet carries".into());
+    }
     if table.directions() > ports.len() {
         return refuse("load in both directions needs two ports".into());
     }

@@ -15,7 +15,7 @@ const volatile __u32 worker_count = 1;
 /* What came back of the frames that left in one interval and direction. */
 struct received {
 	__u64 frames;
-	__u64 bytes; /* without FCS */
+	__u64 bytes;	   /* without FCS */
 	__u64 latency_min; /* plus one, so that zero means none yet */
 	__u64 latency_max;
 	__u64 latency_sum;

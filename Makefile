@@ -1,0 +1,39 @@
+# Linerate: what people type. `make help` lists it.
+
+SHELL := /bin/bash
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+LINERATE := target/release/linerate
+
+# What a bare Debian 12 lacks to build, and what the tests and benchmarks run beside it.
+BUILD_PACKAGES := clang-16 llvm-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
+TEST_PACKAGES := iproute2 ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
+	shellcheck clang-format-16 procps dpdk dpdk-dev
+PAGE := crates/report/page
+
+.PHONY: help setup build test lint bench benchmarks clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## installs what building and testing need, and says what
+	@tools/setup $(if $(SUDO),--sudo) $(BUILD_PACKAGES) -- $(TEST_PACKAGES)
+	@cd $(PAGE) && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund; }
+
+build: setup ## builds the release binary, target/release/linerate
+	cargo build --release --locked
+
+test: setup ## runs every test; those that need root run through sudo
+	SUDO="$(SUDO)" tools/test
+
+lint: setup ## formats, lints and licences, without changing anything
+	tools/lint
+
+bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
+	$(SUDO) $(LINERATE) bench --quick --output runs/quick --report report.html
+
+benchmarks: build ## measures the generator against other generators; see benchmarks/README.md
+	$(SUDO) benchmarks/generators
+
+clean: ## removes what was built
+	cargo clean
+	rm -rf $(PAGE)/node_modules runs report.html
