@@ -7,5 +7,6 @@
 //! ```
 
 mod comparison;
+pub mod html;
 mod outcome;
 pub mod terminal;

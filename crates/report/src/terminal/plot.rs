@@ -57,7 +57,7 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
         let _ = writeln!(text, "{:>width$} {line}", label, width = margin - 1);
     }
     let seconds = format!("{:.0} s", until - from);
-    let legend = format!("0 s  ⠄⠄ offered  ⠒⠒ forwarded");
+    let legend = "0 s  ⠄⠄ offered  ⠒⠒ forwarded";
     let gap = columns.saturating_sub(legend.chars().count() + seconds.len());
     let legend = format!("{:margin$}{legend}{:gap$}{seconds}", "", "");
     let _ = writeln!(text, "{}", Look::Faint.paint(legend.trim_end(), colour));

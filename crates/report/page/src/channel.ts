@@ -1,0 +1,54 @@
+// A channel: one direction of one run, which is one set of curves.
+
+import type { Page, Run } from "./data";
+import { losslessAt, type Points, points, rampStart } from "./curves";
+import type { Settings } from "./settings";
+
+export interface Channel {
+  run: Run;
+  direction: number;
+  points: Points;
+  /** Where its highest lossless rate lies. */
+  lossless: number | null;
+  /** When it stalled, where the horizontal axis is time. */
+  stalled: number | null;
+  shown: boolean;
+}
+
+/** The runs of one test. */
+export function runsOf(page: Page, test: number): Run[] {
+  return page.runs.filter((run) => run.test === test && run.record.samples.length > 0);
+}
+
+/**
+ * The channels of `runs`. Those of direction 1->0 come first, since they are drawn wide and pale
+ * and those of 0->1 thin on top: curves that coincide stay visible both.
+ */
+export function channelsOf(runs: Run[], settings: Settings, hidden: ReadonlySet<string>): Channel[] {
+  const channels = runs.flatMap((run) =>
+    run.record.directions.map((verdict, direction): Channel => {
+      const stall = settings.against === "time" ? verdict.stalled : undefined;
+      return {
+        run,
+        direction,
+        points: points(run.record, direction, settings),
+        lossless: losslessAt(run.record, direction, settings),
+        stalled: stall ? stall.at_s - rampStart(run.record) : null,
+        shown: isShown(run, direction, settings, hidden),
+      };
+    }),
+  );
+  return channels.filter((channel) => channel.points.x.length > 0).sort((a, b) => b.direction - a.direction);
+}
+
+export function channelKey(run: Run, direction: number): string {
+  return `${run.anchor} ${direction}`;
+}
+
+export function isShown(run: Run, direction: number, settings: Settings, hidden: ReadonlySet<string>): boolean {
+  return (
+    !settings.hiddenDevices.has(run.device) &&
+    !settings.hiddenDirections.has(direction) &&
+    !hidden.has(channelKey(run, direction))
+  );
+}

@@ -1,0 +1,71 @@
+// The report page's script. The tables are in the markup already; this draws the charts from the
+// embedded records and binds the controls. When all is drawn, <html> gets `data-ready="true"`;
+// errors are collected in its `data-errors`, which stays empty otherwise.
+
+import { embedded } from "./data";
+import { bindControls, sameView, type Settings } from "./settings";
+import { TestSection } from "./test-section";
+
+const root = document.documentElement;
+
+function collect(message: string): void {
+  root.dataset["errors"] = `${root.dataset["errors"] ?? ""}${message}\n`;
+}
+
+window.addEventListener("error", (event) => collect(event.message));
+window.addEventListener("unhandledrejection", (event) => collect(String(event.reason)));
+
+function start(): void {
+  const page = embedded();
+  const controls = document.querySelector<HTMLFormElement>("#controls");
+  if (!controls) throw new Error("the page has no controls");
+  let sections: TestSection[] = [];
+  let settings: Settings = bindControls(controls, (now, before) => {
+    settings = now;
+    sections.forEach((section) => (sameView(now, before) ? section.show(now) : section.draw(now)));
+  });
+  const elements = [...document.querySelectorAll<HTMLElement>("section[data-test]")];
+  sections = elements.map((element) => new TestSection(element, page, settings));
+
+  const redraw = () => sections.forEach((section) => section.draw(settings));
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  // Paper is white: print with the light colours.
+  window.addEventListener("beforeprint", () => {
+    root.classList.add("printing");
+    redraw();
+  });
+  window.addEventListener("afterprint", () => {
+    root.classList.remove("printing");
+    redraw();
+  });
+
+  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-download]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const run = page.runs.find((run) => run.anchor === button.dataset["download"]);
+      if (run) download(`${run.record.id}.json`, JSON.stringify(run.record));
+    });
+  }
+  window.addEventListener("hashchange", openTarget);
+  openTarget();
+  requestAnimationFrame(() => requestAnimationFrame(() => (root.dataset["ready"] = "true")));
+}
+
+/** Opens the run that the address names. */
+function openTarget(): void {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target instanceof HTMLDetailsElement) {
+    target.open = true;
+    target.scrollIntoView();
+  }
+}
+
+function download(name: string, content: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+start();

@@ -1,0 +1,91 @@
+// The plot of latency percentiles over a whole run: the horizontal axis counts nines.
+
+import uPlot from "uplot";
+import type { Channel } from "./channel";
+import { percentiles } from "./curves";
+import { deviceColour, faded, type Theme } from "./theme";
+import { durationText } from "./units";
+import type { Stack } from "./charts";
+
+const HEIGHT = 250;
+const FONT = '11px system-ui, -apple-system, "Segoe UI", sans-serif';
+
+export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme: Theme): Stack | null {
+  const owners = channels.filter((channel) => verdict(channel).latency_ns.length > 0);
+  if (owners.length === 0) return null;
+  const figure = document.createElement("figure");
+  figure.dataset["kind"] = "percentiles";
+  const caption = document.createElement("figcaption");
+  caption.textContent = "Latency percentiles of the whole run";
+  figure.append(caption);
+  parent.append(figure);
+
+  const tables = owners.map((channel): uPlot.AlignedData => {
+    const { x, y } = percentiles(verdict(channel).latency_ns);
+    return [x, y];
+  });
+  const axis = { stroke: theme.muted, font: FONT, grid: { stroke: theme.line, width: 1 } };
+  const options: uPlot.Options = {
+    width: figure.clientWidth,
+    height: HEIGHT,
+    padding: [10, 24, 0, 0],
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { x: { time: false, range: (_, __, max) => [0, Math.max(2, max)] }, y: { distr: 3 } },
+    axes: [
+      {
+        ...axis,
+        ticks: { stroke: theme.line, size: 5 },
+        size: 34,
+        splits: (_, __, min, max) => nines(min, max),
+        values: (_, splits) => splits.map(percentileText),
+      },
+      {
+        ...axis,
+        ticks: { show: false },
+        size: 62,
+        values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : durationText(value))),
+      },
+    ],
+    series: [{}, ...owners.map((channel) => curve(channel, theme))],
+  };
+  const plot = new uPlot(options, uPlot.join(tables), figure);
+  return {
+    showChannels() {
+      owners.forEach((owner, at) => plot.setSeries(at + 1, { show: owner.shown }));
+    },
+    resize() {
+      plot.setSize({ width: figure.clientWidth, height: HEIGHT });
+    },
+    destroy() {
+      plot.destroy();
+      figure.remove();
+    },
+  };
+}
+
+function verdict(channel: Channel): { latency_ns: [number, number][] } {
+  return channel.run.record.directions[channel.direction] ?? { latency_ns: [] };
+}
+
+function curve(channel: Channel, theme: Theme): uPlot.Series {
+  const wide = channel.direction > 0;
+  return {
+    stroke: faded(deviceColour(theme, channel.run.device), wide ? 0.38 : 1),
+    width: wide ? 5 : 1.75,
+    points: { show: false },
+    show: channel.shown,
+  };
+}
+
+function nines(min: number, max: number): number[] {
+  const splits: number[] = [];
+  for (let nine = Math.ceil(min); nine <= max; nine++) splits.push(nine);
+  return splits;
+}
+
+/** 0 → `0%`, 1 → `90%`, 2 → `99%`, 3 → `99.9%`. */
+function percentileText(nines: number): string {
+  if (nines === 0) return "0%";
+  return `${(100 - 10 ** (2 - nines)).toFixed(Math.max(0, nines - 2))}%`;
+}

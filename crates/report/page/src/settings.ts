@@ -1,0 +1,41 @@
+// What the controls at the top say. The controls are in the page's markup; here they are read.
+
+import type { View } from "./curves";
+
+export interface Settings extends View {
+  loss: "linear" | "log";
+  hiddenDevices: ReadonlySet<number>;
+  hiddenDirections: ReadonlySet<number>;
+}
+
+/** Reads the controls; calls `changed` with what they say from then on whenever they change. */
+export function bindControls(form: HTMLFormElement, changed: (now: Settings, before: Settings) => void): Settings {
+  let settings = read(form);
+  form.addEventListener("change", () => {
+    const before = settings;
+    settings = read(form);
+    changed(settings, before);
+  });
+  form.hidden = false;
+  return settings;
+}
+
+function read(form: HTMLFormElement): Settings {
+  const data = new FormData(form);
+  const unchecked = (name: string) =>
+    [...form.querySelectorAll<HTMLInputElement>(`input[name="${name}"]`)]
+      .filter((box) => !box.checked)
+      .map((box) => Number(box.value));
+  return {
+    unit: data.get("unit") as Settings["unit"],
+    against: data.get("against") as Settings["against"],
+    loss: data.get("loss") as Settings["loss"],
+    hiddenDevices: new Set(unchecked("device")),
+    hiddenDirections: new Set(unchecked("direction")),
+  };
+}
+
+/** Whether two settings differ only in what they hide. */
+export function sameView(a: Settings, b: Settings): boolean {
+  return a.unit === b.unit && a.against === b.against && a.loss === b.loss;
+}

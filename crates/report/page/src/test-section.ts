@@ -1,0 +1,71 @@
+// One test's part of the page: its charts and cards, drawn again when the view changes.
+
+import { type Cards, drawCards } from "./cards";
+import { type Channel, channelsOf, isShown, runsOf } from "./channel";
+import { drawStack, type Stack } from "./charts";
+import type { Page, Run } from "./data";
+import { drawPercentiles } from "./percentiles";
+import type { Settings } from "./settings";
+import { theme } from "./theme";
+
+export class TestSection {
+  private readonly runs: Run[];
+  private readonly charts: HTMLElement;
+  private readonly side: HTMLElement;
+  /** Keys of the channels that this test's own boxes hide. */
+  private readonly hidden = new Set<string>();
+  private channels: Channel[] = [];
+  private stacks: Stack[] = [];
+  private cards: Cards | null = null;
+
+  constructor(
+    section: HTMLElement,
+    private readonly page: Page,
+    private settings: Settings,
+  ) {
+    this.runs = runsOf(page, Number(section.dataset["test"]));
+    this.charts = part(section, ".charts");
+    this.side = part(section, ".side");
+    this.draw(settings);
+    let width = section.clientWidth;
+    new ResizeObserver(() => {
+      if (section.clientWidth === width) return;
+      width = section.clientWidth;
+      this.stacks.forEach((stack) => stack.resize());
+    }).observe(section);
+  }
+
+  /** Draws everything anew. */
+  draw(settings: Settings): void {
+    this.settings = settings;
+    this.stacks.forEach((stack) => stack.destroy());
+    this.side.replaceChildren();
+    this.channels = channelsOf(this.runs, settings, this.hidden);
+    if (this.channels.length === 0) {
+      this.charts.textContent = "No samples: nothing was measured after the warm-up.";
+      return;
+    }
+    const colours = theme();
+    this.cards = drawCards(this.side, this.runs, this.channels, settings, this.page.devices, this.hidden, () =>
+      this.show(this.settings),
+    );
+    const percentiles = drawPercentiles(this.side, this.channels, colours);
+    const stack = drawStack(this.charts, this.channels, settings, colours, (x) => this.cards?.update(x));
+    this.stacks = percentiles ? [stack, percentiles] : [stack];
+  }
+
+  /** Shows and hides curves without drawing anew, so that the zoom stays. */
+  show(settings: Settings): void {
+    this.settings = settings;
+    for (const channel of this.channels) {
+      channel.shown = isShown(channel.run, channel.direction, settings, this.hidden);
+    }
+    this.stacks.forEach((stack) => stack.showChannels());
+  }
+}
+
+function part(section: HTMLElement, selector: string): HTMLElement {
+  const found = section.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`the page has no ${selector} in test ${section.dataset["test"]}`);
+  return found;
+}

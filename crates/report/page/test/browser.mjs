@@ -1,0 +1,217 @@
+// Opens a report page in a real headless browser, uses it as a reader would, and fails at the
+// first thing that is not as it should be. Pictures go to a directory if one is named.
+//
+//     node browser.mjs CHROMIUM PAGE.html [PICTURES]
+
+import assert from "node:assert/strict";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [executablePath, file, pictures] = process.argv.slice(2);
+assert(executablePath && file, "usage: browser.mjs CHROMIUM PAGE.html [PICTURES]");
+
+/** The test with 64-byte frames, in which the devices' curves differ. */
+const TEST = 'section[data-test="2"]';
+
+const address = pathToFileURL(file).href;
+const browser = await chromium.launch({
+  executablePath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
+});
+try {
+  const page = await open({ width: 1400, height: 900 }, "light");
+  await everyChartHasInk(page);
+  await tablesHoldFigures(page);
+  await hidingAChannelRemovesItsInk(page);
+  await controlsRedraw(page);
+  await theCursorReadsAllCharts(page);
+  await draggingZoomsAllChartsOfATest(page);
+  await aRecordOpensAndDownloads(page);
+  assert.equal(await page.getAttribute("html", "data-errors"), "");
+  await page.close();
+  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [500, "light"], [500, "dark"]])) {
+    await fits(width, scheme);
+  }
+} finally {
+  await browser.close();
+}
+
+/**
+ * The page when it is drawn, with all requests but the one for its file forbidden.
+ * @param {{ width: number, height: number }} viewport
+ * @param {"light" | "dark"} colorScheme
+ */
+async function open(viewport, colorScheme) {
+  const context = await browser.newContext({ viewport, colorScheme });
+  const page = await context.newPage();
+  page.on("request", (request) => {
+    const known = request.url() === address || request.url().startsWith("blob:");
+    assert(known, `the page requested ${request.url()}`);
+  });
+  page.on("pageerror", (error) => assert.fail(`script error: ${error}`));
+  page.on("console", (message) => assert.notEqual(message.type(), "error", message.text()));
+  await page.goto(address);
+  await page.waitForSelector('html[data-ready="true"]', { state: "attached", timeout: 20_000 });
+  assert.equal(await page.getAttribute("html", "data-errors"), "");
+  return page;
+}
+
+/** Its chart of rates. @param {import("playwright-core").Page} page */
+function rateChart(page) {
+  return page.locator(`${TEST} figure[data-kind="rate"] canvas`);
+}
+
+/**
+ * How many pixels of a canvas are about the given colour, or drawn at all.
+ * @param {import("playwright-core").Locator} canvas
+ * @param {[number, number, number]} [colour]
+ */
+function ink(canvas, colour) {
+  return canvas.evaluate((element, colour) => {
+    const canvas = /** @type {HTMLCanvasElement} */ (element);
+    const context = canvas.getContext("2d");
+    if (!context) return 0;
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      if ((data[at + 3] ?? 0) < 128) continue;
+      const near = (/** @type {number} */ part) => Math.abs((data[at + part] ?? 0) - (colour?.[part] ?? 0)) < 24;
+      if (!colour || (near(0) && near(1) && near(2))) count++;
+    }
+    return count;
+  }, colour);
+}
+
+/** @param {import("playwright-core").Page} page */
+async function everyChartHasInk(page) {
+  const tests = await page.locator("section[data-test]").count();
+  const canvases = page.locator("figure canvas");
+  const count = await canvases.count();
+  assert(count >= tests * 4, `${count} charts for ${tests} tests`);
+  for (const canvas of await canvases.all()) assert((await ink(canvas)) > 500, "a chart is empty");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function tablesHoldFigures(page) {
+  const percent = /^(≥?\d+(\.\d)?%[!~…]*|failed ×)$/;
+  for (const cell of await page.locator(".matrix tbody td a").allTextContents()) assert.match(cell, percent);
+  assert.equal(await page.locator("table.runs tbody tr").count(), await page.locator("details").count());
+  for (const value of await page.locator(".card tbody tr:first-child td").allTextContents()) {
+    assert.match(value, /^(\d+\.\d+ [kM]pps|–)$/);
+  }
+}
+
+/** @param {import("playwright-core").Page} page */
+async function hidingAChannelRemovesItsInk(page) {
+  const blue = /** @type {[number, number, number]} */ ([0x00, 0x72, 0xb2]);
+  const before = await ink(rateChart(page), blue);
+  assert(before > 300, `${before} pixels of the first device`);
+  const box = page.locator(`${TEST} input[data-channel]`).first();
+  await box.uncheck();
+  await settle(page);
+  assert.equal(await ink(rateChart(page), blue), 0, "a hidden channel is still drawn");
+  await box.check();
+  await settle(page);
+  assert.equal(await ink(rateChart(page), blue), before, "a channel shown again is not as it was");
+
+  const device = page.locator('input[name="device"]').first();
+  await device.uncheck();
+  await settle(page);
+  assert.equal(await ink(rateChart(page), blue), 0, "a hidden device is still drawn");
+  await device.check();
+  await settle(page);
+}
+
+/** @param {import("playwright-core").Page} page */
+async function controlsRedraw(page) {
+  const value = page.locator(`${TEST} .card tbody tr:first-child td`).first();
+  for (const [name, choice, text] of /** @type {const} */ ([
+    ["unit", "percent", / %$/],
+    ["unit", "l1", /bps$/],
+    ["against", "offered", /bps$/],
+    ["loss", "log", /bps$/],
+    ["unit", "pps", /pps$/],
+    ["against", "time", /pps$/],
+    ["loss", "linear", /pps$/],
+  ])) {
+    await page.locator(`input[name="${name}"][value="${choice}"]`).check({ force: true });
+    await settle(page);
+    assert.match((await value.textContent()) ?? "", text, `${name} = ${choice}`);
+    assert((await ink(rateChart(page))) > 500, `nothing is drawn with ${name} = ${choice}`);
+  }
+}
+
+/** @param {import("playwright-core").Page} page */
+async function theCursorReadsAllCharts(page) {
+  const place = page.locator(`${TEST} .card .place`).first();
+  assert.equal(await place.textContent(), "at the lossless limit");
+  const over = page.locator(`${TEST} figure[data-kind="rate"] .u-over`);
+  await over.scrollIntoViewIfNeeded();
+  await over.hover({ position: { x: 200, y: 100 } });
+  await settle(page);
+  assert.match((await place.textContent()) ?? "", /^at \d+\.\d s$/);
+  const cursors = page.locator(`${TEST} .charts .u-cursor-x:not(.u-off)`);
+  assert((await cursors.count()) >= 2, "the cursor is in one chart only");
+  await page.mouse.move(5, 5);
+  await settle(page);
+  assert.equal(await place.textContent(), "at the lossless limit");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function draggingZoomsAllChartsOfATest(page) {
+  const charts = page.locator(`${TEST} .charts canvas`);
+  const pictures = () => charts.evaluateAll((all) => all.map((one) => /** @type {HTMLCanvasElement} */ (one).toDataURL()));
+  const whole = await pictures();
+  const over = page.locator(`${TEST} figure[data-kind="rate"] .u-over`);
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  assert(box);
+  await page.mouse.move(box.x + 0.2 * box.width, box.y + 100);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 0.5 * box.width, box.y + 110, { steps: 5 });
+  await page.mouse.up();
+  await settle(page);
+  const zoomed = await pictures();
+  zoomed.forEach((picture, at) => assert.notEqual(picture, whole[at], `chart ${at} did not zoom`));
+  await page.mouse.dblclick(box.x + 0.5 * box.width, box.y + 100);
+  await page.mouse.move(5, 5);
+  await settle(page);
+  assert.deepEqual(await pictures(), whole, "a double-click does not show all again");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function aRecordOpensAndDownloads(page) {
+  await page.locator(".matrix tbody td a").first().click();
+  const details = page.locator("details[open]");
+  await details.waitFor();
+  assert.equal(await details.count(), 1);
+  const [download] = await Promise.all([page.waitForEvent("download"), details.locator("button").click()]);
+  const stream = await download.createReadStream();
+  let text = "";
+  for await (const chunk of stream) text += chunk;
+  const record = JSON.parse(text);
+  assert.equal(record.schema, "linerate/run/1");
+  assert.equal(download.suggestedFilename(), `${record.id}.json`);
+}
+
+/**
+ * The page is no wider than the window, and its charts are no wider than their place.
+ * @param {number} width
+ * @param {"light" | "dark"} scheme
+ */
+async function fits(width, scheme) {
+  const page = await open({ width, height: 900 }, scheme);
+  const content = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert(content <= width, `the page is ${content} pixels wide in a window of ${width}`);
+  await everyChartHasInk(page);
+  if (pictures) {
+    await page.screenshot({ path: `${pictures}/${width}-${scheme}.png` });
+    await page.screenshot({ path: `${pictures}/${width}-${scheme}-full.png`, fullPage: true });
+  }
+  await page.close();
+}
+
+/** Waits until what was asked for is drawn. @param {import("playwright-core").Page} page */
+function settle(page) {
+  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}

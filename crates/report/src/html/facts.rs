@@ -1,0 +1,128 @@
+//! What a record says of how it came about, as names and values for reading.
+
+use std::collections::BTreeMap;
+
+use results::Record;
+use results::record::{self, Port, Tester};
+use wire::human::{bps, count};
+
+/// Names and values under a heading.
+pub struct Facts {
+    pub title: &'static str,
+    pub pairs: Vec<(String, String)>,
+}
+
+/// A machine and tester, and how many runs share them.
+pub struct Environment {
+    pub runs: usize,
+    pub pairs: Vec<(String, String)>,
+}
+
+/// Each environment that occurs, once.
+pub fn environments(records: &[Record]) -> Vec<Environment> {
+    let mut environments: Vec<Environment> = Vec::new();
+    for record in records {
+        let mut pairs = machine(&record.environment);
+        pairs.push(pair("Line rate", &format!("{} (L1, each direction)", bps(record.line_rate_bps))));
+        match environments.iter_mut().find(|environment| environment.pairs == pairs) {
+            Some(environment) => environment.runs += 1,
+            None => environments.push(Environment { runs: 1, pairs }),
+        }
+    }
+    environments
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+fn machine(environment: &record::Environment) -> Vec<(String, String)> {
+    let cores = if environment.cores == 1 { "core" } else { "cores" };
+    let mut pairs = vec![
+        pair("Processor", &format!("{}, {} {cores}", environment.cpu, environment.cores)),
+        pair("Memory", &format!("{:.1} GiB", environment.memory_bytes as f64 / f64::from(1 << 30))),
+    ];
+    pairs.extend(environment.hypervisor.iter().map(|name| pair("Hypervisor", name)));
+    pairs.push(pair("System", &environment.os));
+    pairs.push(pair("Kernel", &environment.kernel));
+    pairs.push(pair("Linerate", &environment.linerate));
+    pairs
+}
+
+/// All that is known of how `record` came about.
+pub fn run_facts(record: &Record) -> Vec<Facts> {
+    let mut run = vec![
+        pair("command", &command_line(&record.command)),
+        pair("started", &record.started),
+        pair("took", &format!("{:.1} s", record.elapsed_s)),
+        pair("strategy", &record.strategy.name),
+    ];
+    run.extend(named(&record.strategy.parameters));
+    run.push(pair("lossy above", &format!("{} %", record.strategy.loss_threshold * 100.0)));
+
+    let mut device = vec![pair("device", &record.dut.label())];
+    device.extend(record.dut.core.map(|core| pair("core", &core.to_string())));
+    device.extend(named(&record.dut.configuration));
+    vec![
+        Facts { title: "Run", pairs: run },
+        Facts { title: "Profile", pairs: profile(&record.profile) },
+        Facts { title: "Device under test", pairs: device },
+        Facts { title: "Tester", pairs: tester(&record.tester) },
+    ]
+}
+
+fn profile(profile: &record::Profile) -> Vec<(String, String)> {
+    let mut pairs = vec![pair("profile", &profile.name)];
+    pairs.extend(named(&profile.tunables));
+    pairs.push(pair("mean frame size", &format!("{:.1} bytes", profile.mean_frame_size)));
+    pairs.push(pair("flows", &count(profile.flows)));
+    pairs.push(pair("table", &format!("{} of {} frames", count(profile.rows), count(profile.period))));
+    pairs.extend(profile.source.iter().map(|source| pair("source", source)));
+    pairs
+}
+
+fn tester(tester: &Tester) -> Vec<(String, String)> {
+    let cores: Vec<_> = tester.cores.iter().map(ToString::to_string).collect();
+    let mut pairs = vec![pair("engine", &tester.engine), pair("generating cores", &cores.join(", "))];
+    pairs.extend(tester.receive_core.map(|core| pair("receiving core", &core.to_string())));
+    pairs
+        .extend(tester.receive_cost_ns.map(|cost| pair("receiving costs", &format!("{cost:.0} ns a frame"))));
+    for (at, port) in tester.ports.iter().enumerate() {
+        pairs.push(pair(&format!("port {at}"), &port_text(port)));
+    }
+    pairs
+}
+
+fn port_text(port: &Port) -> String {
+    let driver = port.driver.as_deref().unwrap_or("unknown driver");
+    let speed = port.speed_bps.map_or_else(|| "unknown speed".to_owned(), bps);
+    format!("{} ({driver}, {speed}), {}, MTU {}, {} XDP", port.name, port.mac, port.mtu, port.xdp_mode)
+}
+
+fn named(values: &BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
+    values.iter().map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// As a shell would take it.
+fn command_line(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%@".contains(c);
+    let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let words = ["linerate", "ramp", "--dut", "calibrated:rate=1kpps,burst=64", "-o", "my runs/it's", ""];
+        assert_eq!(
+            command_line(&words.map(str::to_owned)),
+            r"linerate ramp --dut calibrated:rate=1kpps,burst=64 -o 'my runs/it'\''s' ''"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! The HTML page: its markup, and its behaviour in a real headless browser.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use report::html;
+use results::Record;
+use results::fixtures::{Scenario, bench, oddities};
+
+/// The text between the first `from` and the next `until`.
+fn between<'a>(text: &'a str, from: &str, until: &str) -> &'a str {
+    let (_, rest) = text.split_once(from).unwrap();
+    rest.split_once(until).unwrap().0
+}
+
+/// Markup without its tags, one line a row of a table.
+fn rows(table: &str) -> Vec<String> {
+    let row = |row: &str| {
+        let cells = row.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
+        cells.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+    };
+    table.split("<tr").skip(1).map(|text| row(&format!("<tr{text}"))).collect()
+}
+
+#[test]
+fn tables_hold_the_figures() {
+    let page = html::page(&bench(), "Two routers").unwrap();
+    let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
+    let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
+    insta::assert_snapshot!(format!("{}\n\n{}", matrix.join("\n"), runs.join("\n")));
+}
+
+#[test]
+fn oddities_are_marked_and_explained() {
+    let page = html::page(&oddities(), "Oddities").unwrap();
+    let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
+    let notes = between(&page, "<ul class=\"notes\">", "</ul>").replace("</li>", "\n");
+    insta::assert_snapshot!(format!("{}\n\n{notes}", matrix.join("\n")));
+    assert!(page.contains("0→1 stalled at 9.0 s after 3,909,251 frames"));
+    assert!(page.contains("<p class=\"reason\">no frame came back"));
+}
+
+#[test]
+fn the_page_holds_the_whole_records() {
+    let records = bench();
+    let page = html::page(&records, "Two routers").unwrap();
+    let data = between(&page, "<script type=\"application/json\" id=\"data\">", "</script>");
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let embedded = data["runs"].as_array().unwrap().iter().map(|run| run["record"].clone());
+    let embedded: Vec<Record> = embedded.map(|record| serde_json::from_value(record).unwrap()).collect();
+    assert!(embedded == records);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let mut record = Scenario::default().record();
+    let hostile = "</script><script>alert(1)</script><!-- <b>&";
+    record.dut.name = hostile.to_owned();
+    record.notes.push(hostile.to_owned());
+    record.command.push(hostile.to_owned());
+    let page = html::page(&[record], hostile).unwrap();
+    assert!(!page.contains("<script>alert"));
+    assert!(!page.contains("<!-- <b>"));
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+#[test]
+fn a_page_without_records_is_a_page() {
+    assert!(html::page(&[], "Nothing").unwrap().contains("0 runs"));
+}
+
+#[test]
+fn the_page_names_no_address() {
+    let page = html::page(&bench(), "Two routers").unwrap();
+    for reference in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(reference), "the page contains {reference}");
+    }
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
+        return;
+    };
+    let mut records = bench();
+    records.extend(oddities().into_iter().map(|mut record| {
+        record.test = "64b oddities".to_owned();
+        record
+    }));
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = directory.join("report.html");
+    std::fs::write(&file, html::page(&records, "Two routers").unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test/browser.mjs");
+    let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join("chromium")).find(|file| file.exists())
+}
