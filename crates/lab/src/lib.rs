@@ -1,1 +1,32 @@
 //! Where a device under test lives: namespaces, links, CPU placement, and the devices.
+//!
+//! A [`Config`] enters, a running [`Lab`] with two [`Port`]s leaves; or the names of two real
+//! interfaces enter and [`RealPorts`] leave. Nothing of a lab outlives its process.
+
+mod capabilities;
+mod configuration;
+pub mod dut;
+mod error;
+mod ethtool;
+pub mod holder;
+mod lab;
+mod namespace;
+mod napi;
+mod neighbour;
+mod netlink;
+pub mod placement;
+mod plan;
+mod ports;
+mod session;
+mod settings;
+mod usage;
+
+pub use capabilities::{Check, Level, check_machine};
+pub use dut::{Counters, DutSpec};
+pub use error::{Error, Result};
+pub use lab::{Config, Lab};
+pub use namespace::Namespace;
+pub use napi::NapiThread;
+pub use placement::Placement;
+pub use ports::{Port, PortsError, RealPorts};
+pub use usage::{CoreClock, CoreUse, thread_time};

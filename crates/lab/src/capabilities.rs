@@ -1,0 +1,230 @@
+//! What this machine can do: nothing enters, one [`Check`] for each thing that Linerate needs
+//! or likes to have leaves, with the remedy where it is missing.
+//!
+//! What can be tried is tried, in namespaces that are gone afterwards: a list of kernel options
+//! would only say what should work.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::utsname::uname;
+
+use crate::dut::DutSpec;
+use crate::error::{Error, Result};
+use crate::lab::{Config, Lab};
+use crate::namespace::Namespace;
+use crate::placement::{self, Placement, Wishes};
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// All is well.
+    Good,
+    /// Something is missing that only some tests need.
+    Degraded,
+    /// Nothing works without it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How serious the finding is.
+    pub level: Level,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; `None` where all is well.
+    pub remedy: Option<String>,
+}
+
+/// The oldest kernel that generates in the kernel: live frames came to `BPF_PROG_RUN` in 5.18.
+const OLDEST_KERNEL: (u32, u32) = (5, 18);
+
+/// Capabilities by number (`linux/capability.h`), and what needs them.
+const CAPABILITIES: [(u32, &str); 6] = [
+    (12, "CAP_NET_ADMIN"),
+    (13, "CAP_NET_RAW"),
+    (21, "CAP_SYS_ADMIN"),
+    (23, "CAP_SYS_NICE"),
+    (38, "CAP_PERFMON"),
+    (39, "CAP_BPF"),
+];
+
+/// Looks at everything. As root this takes about a tenth of a second.
+#[must_use]
+pub fn check_machine() -> Vec<Check> {
+    let mut checks = vec![kernel(), capabilities(), btf(), locked_memory(), cores(), hugepages()];
+    checks.extend(namespaces_and_links());
+    checks
+}
+
+fn good(name: &'static str, found: impl Into<String>) -> Check {
+    Check { name, level: Level::Good, found: found.into(), remedy: None }
+}
+
+fn short_of(name: &'static str, level: Level, found: impl Into<String>, remedy: &str) -> Check {
+    Check { name, level, found: found.into(), remedy: Some(remedy.to_owned()) }
+}
+
+/// An error says cause and remedy in one line; the remedy is what follows its last full stop.
+fn failed(name: &'static str, level: Level, error: &Error) -> Check {
+    match error {
+        Error::Kernel { what, cause, remedy } => short_of(name, level, format!("{what}: {cause}"), remedy),
+        Error::Bpf { what, cause, remedy } => short_of(name, level, format!("{what}: {cause}"), remedy),
+        other => short_of(name, level, other.to_string(), "See the message"),
+    }
+}
+
+fn kernel() -> Check {
+    let release = uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let (major, minor) = OLDEST_KERNEL;
+    match parse_release(&release) {
+        Some(version) if version >= OLDEST_KERNEL => good("kernel", release),
+        _ => {
+            let remedy = format!("Install Linux {major}.{minor} or later");
+            short_of("kernel", Level::Missing, release, &remedy)
+        }
+    }
+}
+
+/// `6.1.0-18-amd64` is 6.1.
+fn parse_release(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn capabilities() -> Check {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let missing = missing_capabilities(&status).join(", ");
+    if missing.is_empty() {
+        return good("capabilities", "all that are needed");
+    }
+    short_of("capabilities", Level::Missing, format!("without {missing}"), "Run linerate as root (sudo)")
+}
+
+fn missing_capabilities(status: &str) -> Vec<&'static str> {
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    CAPABILITIES.iter().filter(|(bit, _)| effective >> bit & 1 == 0).map(|(_, name)| *name).collect()
+}
+
+fn btf() -> Check {
+    if Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return good("BTF", "/sys/kernel/btf/vmlinux");
+    }
+    let remedy = "Use a kernel built with CONFIG_DEBUG_INFO_BTF (Debian's and Ubuntu's are)";
+    short_of("BTF", Level::Degraded, "the kernel does not describe its types", remedy)
+}
+
+fn locked_memory() -> Check {
+    match getrlimit(Resource::RLIMIT_MEMLOCK) {
+        Ok((soft, _)) if soft == nix::libc::RLIM_INFINITY => good("locked memory", "unlimited"),
+        // Since 5.11 BPF maps count against the memory cgroup, not against this limit.
+        Ok((soft, _)) => good("locked memory", format!("{} KiB, which BPF does not count against", soft / 1024)),
+        Err(errno) => short_of("locked memory", Level::Degraded, errno.to_string(), "See 'ulimit -l'"),
+    }
+}
+
+fn cores() -> Check {
+    let remedy = "Give the machine more cores: one generates, one is the device's, a third one receives";
+    match placement::online() {
+        Ok(online) if online.len() >= 3 => good("cores", format!("{} available", online.len())),
+        Ok(online) if online.len() == 2 => {
+            short_of("cores", Level::Degraded, "2 available: receiving shares the device's core", remedy)
+        }
+        Ok(_) => short_of("cores", Level::Degraded, "1 available: tester and device share it", remedy),
+        Err(error) => short_of("cores", Level::Missing, error.to_string(), "Mount /proc"),
+    }
+}
+
+fn hugepages() -> Check {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| meminfo.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    match (field("HugePages_Total:"), field("HugePages_Free:")) {
+        (Some(total), Some(free)) if free > 0 => good("hugepages", format!("{free} of {total} free")),
+        (Some(_), Some(_)) => short_of(
+            "hugepages",
+            Level::Degraded,
+            "none free: only the DPDK engine needs them",
+            "Reserve some: 'sysctl vm.nr_hugepages=512'",
+        ),
+        _ => {
+            let remedy = "Use a kernel with CONFIG_HUGETLBFS";
+            short_of("hugepages", Level::Degraded, "not supported: only the DPDK engine needs them", remedy)
+        }
+    }
+}
+
+/// Tries what a lab does, step by step, until a step fails.
+fn namespaces_and_links() -> Vec<Check> {
+    let namespace = match Namespace::create() {
+        Ok(namespace) => namespace,
+        Err(error) => return vec![failed("network namespaces", Level::Missing, &error)],
+    };
+    let mut checks = vec![good("network namespaces", "can be created")];
+    checks.push(vlan(&namespace));
+    drop(namespace);
+    match lab() {
+        Ok(found) => {
+            checks.push(good("veth", "can be created"));
+            checks.push(match found.get("xdp").map(String::as_str) {
+                Some("native") => good("XDP", "attaches natively to veth"),
+                other => short_of(
+                    "XDP",
+                    Level::Degraded,
+                    format!("attaches as: {}", other.unwrap_or("unknown")),
+                    "Use a kernel whose veth supports XDP natively (4.19 or later)",
+                ),
+            });
+            checks.push(good(
+                "threaded NAPI",
+                format!("runs on core {}", found.get("napi-core").map_or("unknown", String::as_str)),
+            ));
+        }
+        Err(error) => checks.push(failed("veth, XDP, threaded NAPI", Level::Missing, &error)),
+    }
+    checks
+}
+
+/// Sets a small lab up and takes it down.
+fn lab() -> Result<std::collections::BTreeMap<String, String>> {
+    let dut: DutSpec = "sink".parse()?;
+    let placement = Placement::choose(&placement::online()?, &Wishes::default())?;
+    Lab::start(&Config { dut, placement, max_frame_size: 1518 })?.dut_configuration()
+}
+
+fn vlan(namespace: &Namespace) -> Check {
+    let made = namespace.netlink(|netlink| netlink.add_vlan("vlan1", netlink.expect_link("lo")?.index, 1));
+    match made {
+        Ok(()) => good("VLAN interfaces", "can be created"),
+        Err(_) => short_of(
+            "VLAN interfaces",
+            Level::Degraded,
+            "not in this kernel: tagged frames can be sent, but no Linux device under test untags them",
+            "Use a kernel with CONFIG_VLAN_8021Q ('modprobe 8021q')",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        assert_eq!(parse_release("6.1.0-18-amd64"), Some((6, 1)));
+        assert_eq!(parse_release("5.18"), Some((5, 18)));
+        assert!(parse_release("5.4.0-generic").unwrap() < OLDEST_KERNEL);
+        assert_eq!(parse_release("linux"), None);
+    }
+
+    #[test]
+    fn missing_capabilities_are_named() {
+        assert!(missing_capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n").is_empty());
+        assert_eq!(missing_capabilities("CapEff:\t0000000000003000\n").len(), 4);
+        assert_eq!(missing_capabilities("").len(), CAPABILITIES.len());
+    }
+}

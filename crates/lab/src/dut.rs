@@ -1,0 +1,171 @@
+//! The devices under test: a specification like `calibrated:rate=300kpps` enters, a device that
+//! forwards between `dut0` and `dut1` leaves.
+//!
+//! A new device is one file here and one line in [`DEVICES`].
+
+mod calibrated;
+mod linux_bridge;
+mod linux_router;
+mod pass;
+mod routing;
+mod sink;
+mod spec;
+mod xdp_router;
+mod xdp_xconnect;
+
+use std::fmt::Debug;
+
+use libbpf_rs::{Link as XdpLink, MapHandle, ProgramMut};
+
+pub use spec::{DutSpec, SpecError};
+
+use crate::error::{Error, Result};
+use crate::namespace::Namespace;
+use crate::netlink::Link;
+use spec::Parameters;
+
+/// What a device is, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// What it is called in `--dut`.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Its parameters: key, and what the value may be.
+    pub parameters: &'static [(&'static str, &'static str)],
+}
+
+/// A device as `--dut` names it: how it is described and how its parameters are read.
+struct Kind {
+    description: Description,
+    parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
+}
+
+const DEVICES: [Kind; 6] = [
+    linux_router::KIND,
+    linux_bridge::KIND,
+    xdp_router::KIND,
+    xdp_xconnect::KIND,
+    sink::KIND,
+    calibrated::KIND,
+];
+
+/// Every device that `--dut` knows.
+#[must_use]
+pub fn list() -> [Description; DEVICES.len()] {
+    DEVICES.map(|kind| kind.description)
+}
+
+/// Where frames leaving a tester port are addressed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressing {
+    /// To the device: it routes or swallows them.
+    Device,
+    /// To the other port: the device only carries them.
+    OtherPort,
+}
+
+/// A device with its parameters, not yet running.
+pub(crate) trait Device: Debug + Send + Sync {
+    /// Where frames are addressed to.
+    fn addressing(&self) -> Addressing;
+
+    /// Whether its interfaces merge received frames (GRO).
+    fn gro(&self) -> bool {
+        false
+    }
+
+    /// Makes the interfaces at `site`, which are up and bare, into this device.
+    fn start(&self, site: &Site) -> Result<Running>;
+}
+
+/// Where a device is built.
+pub(crate) struct Site<'a> {
+    pub namespace: &'a Namespace,
+    /// `dut0` and `dut1`.
+    pub interfaces: &'a [Link; 2],
+}
+
+impl Site<'_> {
+    fn indexes(&self) -> [u32; 2] {
+        [self.interfaces[0].index, self.interfaces[1].index]
+    }
+
+    /// Attaches `program` to both interfaces. To be called inside the namespace, where the
+    /// interfaces' indexes mean them. The kernel detaches it when the links are closed.
+    fn attach(&self, program: &ProgramMut) -> Result<Vec<XdpLink>> {
+        let attach = |interface: &Link| {
+            program
+                .attach_xdp(i32::try_from(interface.index).unwrap_or_default())
+                .map_err(|cause| Error::bpf(format!("cannot attach XDP to {}", interface.name), cause))
+        };
+        self.interfaces.iter().map(attach).collect()
+    }
+}
+
+/// A device that runs until it is dropped.
+#[derive(Default)]
+pub(crate) struct Running {
+    /// Holds the XDP programs in place.
+    links: Vec<XdpLink>,
+    counters: Option<ReadCounters>,
+}
+
+type ReadCounters = Box<dyn Fn() -> Result<[Counters; 2]> + Send + Sync>;
+
+/// What a device counted in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came, broadcast and multicast aside.
+    pub frames: u64,
+    /// Bytes of those, FCS included.
+    pub bytes: u64,
+    /// Those of them that it sent on.
+    pub forwarded: u64,
+}
+
+impl Counters {
+    /// Frames that came and were not sent on.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.frames.saturating_sub(self.forwarded)
+    }
+}
+
+impl Running {
+    /// What it counted: entered by `dut0`, entered by `dut1`. `None` where it does not count.
+    pub fn counters(&self) -> Option<Result<[Counters; 2]>> {
+        self.counters.as_ref().map(|read| read())
+    }
+}
+
+impl Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("xdp_links", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+/// Frames carry an FCS that programs do not see.
+const FCS: u64 = 4;
+
+/// The first `N` 64-bit words of entry `key` of a map, one array for each copy of it: one, or
+/// one for each possible core.
+fn words<const N: usize>(map: &MapHandle, key: u32) -> Result<Vec<[u64; N]>> {
+    use libbpf_rs::{MapCore, MapFlags, MapType};
+    let failed = |cause| Error::bpf("cannot read the device's counters", cause);
+    let key = key.to_ne_bytes();
+    let copies = match map.map_type() {
+        MapType::PercpuArray => map.lookup_percpu(&key, MapFlags::ANY).map_err(failed)?,
+        _ => map.lookup(&key, MapFlags::ANY).map_err(failed)?.map(|value| vec![value]),
+    };
+    let word = |value: &[u8], index: usize| {
+        let bytes = value.get(index * 8..).and_then(|rest| rest.first_chunk());
+        bytes.copied().map(u64::from_ne_bytes).unwrap_or_default()
+    };
+    Ok(copies.unwrap_or_default().iter().map(|value| std::array::from_fn(|index| word(value, index))).collect())
+}
+
+/// The constants of a kernel program before it is loaded.
+fn constants<T>(rodata: Option<&mut T>) -> Result<&mut T> {
+    rodata.ok_or_else(|| Error::Unexpected("a kernel program was built without its constants".to_owned()))
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * calibrated: a cross connect whose capacity is known, so that what a tester finds can be
+ * compared with the truth. Three rules, each off while its parameter is 0, in this order:
+ *
+ *   drop_every   every Nth frame of a direction is lost;
+ *   interval     a direction forwards one frame per interval, and a burst after a pause;
+ *   stall_after  after N frames, both directions together, nothing is forwarded any more.
+ *
+ * Broadcast and multicast frames (ARP, neighbour discovery) are the hosts' talk, not load:
+ * they are forwarded and touch neither rule nor count.
+ */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <bpf/bpf_helpers.h>
+
+/* The two interfaces, by index, and the rules. Set before loading. */
+const volatile __u32 interfaces[2];
+const volatile __u64 drop_every;
+const volatile __u64 interval_ns;
+const volatile __u32 interval_fraction; /* and so many 2^-32 ns more */
+const volatile __u64 tolerance_ns;
+const volatile __u64 stall_after;
+
+struct direction {
+	__u64 frames;
+	__u64 bytes; /* without FCS */
+	__u64 forwarded;
+	__u64 due_ns; /* when the next frame is due, if frames come at the rate */
+	__u64 due_fraction;
+};
+
+/* 0 entered interfaces[0], 1 entered interfaces[1]. Each interface has one receive queue and
+ * so one CPU at a time runs this program for it: nothing here needs to be atomic. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct direction);
+} directions SEC(".maps");
+
+/* Both directions run on the device's one core, one after the other, so the sum is exact. */
+static bool is_stalled(void)
+{
+	__u32 forth = 0, back = 1;
+	struct direction *there = bpf_map_lookup_elem(&directions, &forth);
+	struct direction *here = bpf_map_lookup_elem(&directions, &back);
+
+	return there && here && there->forwarded + here->forwarded >= stall_after;
+}
+
+static bool is_group_addressed(struct xdp_md *ctx)
+{
+	__u8 *destination = (__u8 *)(long)ctx->data;
+
+	return destination + ETH_ALEN <= (__u8 *)(long)ctx->data_end && destination[0] & 1;
+}
+
+/*
+ * The generic cell rate algorithm, as virtual scheduling (ITU-T I.371): a frame conforms unless
+ * it comes more than the tolerance before it is due. The fraction keeps the long-run rate exact
+ * where the interval is not a whole number of nanoseconds.
+ */
+static bool conforms(struct direction *direction)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (direction->due_ns < now) {
+		direction->due_ns = now;
+		direction->due_fraction = 0;
+	} else if (direction->due_ns - now > tolerance_ns) {
+		return false;
+	}
+	direction->due_fraction += interval_fraction;
+	direction->due_ns += interval_ns + (direction->due_fraction >> 32);
+	direction->due_fraction &= 0xffffffff;
+	return true;
+}
+
+SEC("xdp.frags")
+int calibrated(struct xdp_md *ctx)
+{
+	__u32 index = ctx->ingress_ifindex == interfaces[1];
+	__u32 out = interfaces[!index];
+	struct direction *direction = bpf_map_lookup_elem(&directions, &index);
+
+	if (!direction)
+		return XDP_ABORTED;
+	if (is_group_addressed(ctx))
+		return bpf_redirect(out, 0);
+
+	direction->frames++;
+	direction->bytes += bpf_xdp_get_buff_len(ctx);
+	if (drop_every && direction->frames % drop_every == 0)
+		return XDP_DROP;
+	if ((interval_ns || interval_fraction) && !conforms(direction))
+		return XDP_DROP;
+	if (stall_after && is_stalled())
+		return XDP_DROP;
+	direction->forwarded++;
+	return bpf_redirect(out, 0);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,134 @@
+//! A cross connect of known capacity: the truth that a measurement is compared with.
+
+use std::mem::MaybeUninit;
+
+use libbpf_rs::MapHandle;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use wire::rate::Rate;
+
+use super::spec::Parameters;
+use super::{
+    Addressing, Counters, Description, Device, FCS, Kind, Running, Site, SpecError, constants, words,
+};
+use crate::error::{Error, Result};
+
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+mod program {
+    include!(concat!(env!("OUT_DIR"), "/calibrated.skel.rs"));
+}
+
+pub(super) const KIND: Kind = Kind {
+    description: Description {
+        name: "calibrated",
+        summary: "a cross connect that forwards exactly so many frames a second, or loses known ones",
+        parameters: &[
+            ("rate", "frames a second in each direction, like 300kpps; no limit unless given"),
+            ("burst", "frames it forwards at once after a pause, from 1 to 1000000; 256 unless given"),
+            ("drop-every", "a number from 1: every Nth frame of a direction is lost; none unless given"),
+            ("stall-after", "a number from 1: frames after which nothing passes any more; never unless given"),
+        ],
+    },
+    parse,
+};
+
+/// Frames that a veth's receive ring holds (`VETH_RING_SIZE`). When the device's core is late,
+/// that many frames wait and then come at once: a smaller tolerance would lose frames that came
+/// at a lower rate than the device's, and a larger one would hide how much the ring delays.
+const DEFAULT_BURST: u64 = 256;
+
+/// Nanoseconds in a second, times 2^32: intervals are kept in fractions of a nanosecond, so
+/// that a rate is exact in the long run.
+const FIXED_SECOND: f64 = 1e9 * (1_u64 << 32) as f64;
+
+/// The limits that `calibrated.bpf.c` applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Calibrated {
+    /// Between two frames, in 2^-32 ns; 0 for no limit.
+    interval: u64,
+    burst: u64,
+    /// 0 for none.
+    drop_every: u64,
+    /// 0 for never.
+    stall_after: u64,
+}
+
+fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
+    let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
+    let burst = |text: &str| count(text).filter(|burst| *burst <= 1_000_000);
+    Ok(Box::new(Calibrated {
+        interval: parameters.get("rate", interval)?.unwrap_or(0),
+        burst: parameters.get("burst", burst)?.unwrap_or(DEFAULT_BURST),
+        drop_every: parameters.get("drop-every", count)?.unwrap_or(0),
+        stall_after: parameters.get("stall-after", count)?.unwrap_or(0),
+    }))
+}
+
+/// The interval of a rate in frames a second, of those from 1 to 1 G.
+fn interval(text: &str) -> Option<u64> {
+    match text.parse() {
+        Ok(Rate::Pps(pps)) if (1.0..=1e9).contains(&pps) => Some((FIXED_SECOND / pps).round() as u64),
+        _ => None,
+    }
+}
+
+impl Calibrated {
+    /// How long before it is due a frame may come: `burst` frames at once conform after a pause.
+    fn tolerance_ns(&self) -> u64 {
+        ((u128::from(self.burst.saturating_sub(1)) * u128::from(self.interval)) >> 32) as u64
+    }
+}
+
+impl Device for Calibrated {
+    fn addressing(&self) -> Addressing {
+        Addressing::OtherPort
+    }
+
+    fn start(&self, site: &Site) -> Result<Running> {
+        site.namespace.run(|| {
+            let failed = |cause| Error::bpf("cannot load the kernel program 'calibrated'", cause);
+            let mut object = MaybeUninit::uninit();
+            let mut open = program::CalibratedSkelBuilder::default().open(&mut object).map_err(failed)?;
+            let constants = constants(open.maps.rodata_data.as_deref_mut())?;
+            constants.interfaces = site.indexes();
+            constants.drop_every = self.drop_every;
+            constants.interval_ns = self.interval >> 32;
+            constants.interval_fraction = self.interval as u32;
+            constants.tolerance_ns = self.tolerance_ns();
+            constants.stall_after = self.stall_after;
+            let loaded = open.load().map_err(failed)?;
+            let directions = MapHandle::try_from(&loaded.maps.directions).map_err(failed)?;
+            Ok(Running {
+                links: site.attach(&loaded.progs.calibrated)?,
+                counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+            })
+        })
+    }
+}
+
+fn count(directions: &MapHandle, direction: u32) -> Result<Counters> {
+    let [frames, bytes, forwarded] = words::<3>(directions, direction)?.first().copied().unwrap_or_default();
+    Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_exact_in_the_long_run() {
+        for (text, pps) in [("300kpps", 300e3), ("7mpps", 7e6), ("1", 1.0), ("50kpps", 50e3)] {
+            let interval = interval(text).unwrap();
+            let found = FIXED_SECOND / interval as f64;
+            assert!((found / pps - 1.0).abs() < 1e-9, "{text}: {found}");
+        }
+        assert_eq!(interval("1mpps"), Some(1000 << 32));
+    }
+
+    #[test]
+    fn a_burst_is_as_many_frames_as_it_says() {
+        // The first frame of a burst is due at once, the last burst - 1 intervals later.
+        let limit = Calibrated { interval: 1000 << 32, burst: 64, ..Calibrated::default() };
+        assert_eq!(limit.tolerance_ns(), 63_000);
+        assert_eq!(Calibrated { burst: 1, ..limit }.tolerance_ns(), 0);
+    }
+}

@@ -1,0 +1,282 @@
+//! A device under test between two tester ports, on one machine: a configuration enters, the
+//! two ports leave.
+//!
+//! ```text
+//! tester namespace            device's namespace
+//!   port0  ───── veth ─────  dut0
+//!   port1  ───── veth ─────  dut1
+//! ```
+//!
+//! Receiving for `dut0` and `dut1` runs on kernel threads pinned to the device's core, so that
+//! its work never lands on a core that generates. Everything is held by file descriptors.
+
+use std::collections::BTreeMap;
+
+use wire::MacAddress;
+
+use crate::configuration;
+use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
+use crate::error::{Error, Result};
+use crate::ethtool::{Ethtool, Feature};
+use crate::namespace::Namespace;
+use crate::napi::{self, NapiThread, ThreadFinder};
+use crate::netlink::{Link, VethEnd};
+use crate::placement::Placement;
+use crate::plan::{SIDES, Side};
+use crate::ports::{Port, describe};
+use crate::settings;
+
+/// Frame sizes that a lab carries, in bytes, FCS included.
+const FRAME_SIZES: std::ops::RangeInclusive<usize> = 64..=9216;
+
+/// Bytes of a frame that are not its packet: Ethernet header and FCS. VLAN tags come out of the
+/// packet's share here, so the MTU is large enough with and without them.
+const FRAME_OVERHEAD: usize = 14 + 4;
+
+/// What Ethernet carries unless larger frames are asked for.
+const DEFAULT_MTU: usize = 1500;
+
+/// What a lab is to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The device under test.
+    pub dut: DutSpec,
+    /// Which core does what.
+    pub placement: Placement,
+    /// The largest frame that will be sent, in bytes, FCS included: 64 to 9216.
+    pub max_frame_size: usize,
+}
+
+/// A running lab. Dropping it removes everything, and so does the end of the process.
+#[derive(Debug)]
+pub struct Lab {
+    // Fields are dropped in this order: programs first, then the namespaces with the links.
+    running: Running,
+    ports: [Port; 2],
+    spec: DutSpec,
+    placement: Placement,
+    threads: ThreadFinder,
+    tester: Namespace,
+    device: Namespace,
+}
+
+impl Lab {
+    /// Builds a lab: namespaces, links, the device. Receiving is pinned as [`Lab::pin`] does.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel refuses a step. Nothing is left behind then.
+    pub fn start(config: &Config) -> Result<Self> {
+        let asked = config.max_frame_size;
+        if !FRAME_SIZES.contains(&asked) {
+            return Err(Error::FrameSize { asked, least: *FRAME_SIZES.start(), most: *FRAME_SIZES.end() });
+        }
+        let mtu = (asked - FRAME_OVERHEAD).max(DEFAULT_MTU) as u32;
+        let threads = ThreadFinder::new();
+        let tester = quiet_namespace()?;
+        let device = quiet_namespace()?;
+        connect(&tester, &device, mtu)?;
+
+        set_offloads(&tester, SIDES.map(|side| side.port), true)?;
+        set_offloads(&device, SIDES.map(|side| side.interface), config.dut.device.gro())?;
+        let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
+        let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
+        let running = config.dut.device.start(&Site { namespace: &device, interfaces: &interfaces })?;
+        address_ports(&tester, &port_links)?;
+
+        let addressing = config.dut.device.addressing();
+        let [zero, one] = tester.run(|| {
+            let [zero, one] = &port_links;
+            Ok([describe(zero, next_hop(addressing, 0))?, describe(one, next_hop(addressing, 1))?])
+        })?;
+        let lab = Self {
+            running,
+            ports: [zero, one],
+            spec: config.dut.clone(),
+            placement: config.placement.clone(),
+            threads,
+            tester,
+            device,
+        };
+        lab.pin()?;
+        Ok(lab)
+    }
+
+    /// The tester's ports.
+    #[must_use]
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.ports
+    }
+
+    /// The device under test.
+    #[must_use]
+    pub fn dut(&self) -> &DutSpec {
+        &self.spec
+    }
+
+    /// Which core does what.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Where the tester's ports are.
+    #[must_use]
+    pub fn tester_namespace(&self) -> &Namespace {
+        &self.tester
+    }
+
+    /// Where the device is.
+    #[must_use]
+    pub fn dut_namespace(&self) -> &Namespace {
+        &self.device
+    }
+
+    /// Puts receiving on its cores: the device's interfaces on the device's, the tester's ports
+    /// on the receiving core where that is another one. To be called again after an XDP program
+    /// was attached or detached, since the kernel may have replaced the threads then.
+    ///
+    /// # Errors
+    /// [`Error`], when a thread cannot be found or pinned: the device would then run on the
+    /// generator's core, and no figure would mean anything.
+    pub fn pin(&self) -> Result<Vec<NapiThread>> {
+        let mut pinned = pin_all(&self.device, SIDES.map(|s| s.interface), &self.threads, self.placement.dut)?;
+        if !self.placement.receives_on_dut_core() {
+            let ports = SIDES.map(|side| side.port);
+            pinned.extend(pin_all(&self.tester, ports, &self.threads, self.placement.receive)?);
+        }
+        Ok(pinned)
+    }
+
+    /// The threads that receive for the device, which do its work.
+    ///
+    /// # Errors
+    /// [`Error`], when the namespace cannot be looked into.
+    pub fn dut_threads(&self) -> Result<Vec<NapiThread>> {
+        configuration::threads(&self.device, SIDES.map(|side| side.interface), &self.threads)
+    }
+
+    /// The device's configuration as the kernel tells it now.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel does not tell.
+    pub fn dut_configuration(&self) -> Result<BTreeMap<String, String>> {
+        configuration::read(&self.device, SIDES.map(|side| side.interface), &self.threads)
+    }
+
+    /// What the device counted: what entered by `dut0`, what entered by `dut1`. `None` where the
+    /// device does not count.
+    ///
+    /// # Errors
+    /// [`Error::Bpf`], when the counters cannot be read.
+    pub fn dut_counters(&self) -> Result<Option<[Counters; 2]>> {
+        self.running.counters().transpose()
+    }
+}
+
+/// A namespace whose interfaces stay silent until they are used, whatever the machine's
+/// defaults are. Addresses are ready at once.
+fn quiet_namespace() -> Result<Namespace> {
+    const SETTINGS: [(&str, &str); 12] = [
+        ("ipv4/ip_forward", "0"),
+        ("ipv4/conf/all/rp_filter", "0"),
+        ("ipv4/conf/default/rp_filter", "0"),
+        ("ipv4/conf/all/send_redirects", "0"),
+        ("ipv4/conf/default/send_redirects", "0"),
+        ("ipv6/conf/default/disable_ipv6", "0"),
+        ("ipv6/conf/default/addr_gen_mode", "1"),
+        ("ipv6/conf/default/accept_dad", "0"),
+        ("ipv6/conf/default/dad_transmits", "0"),
+        ("ipv6/conf/default/accept_ra", "0"),
+        ("ipv6/conf/default/autoconf", "0"),
+        ("ipv6/conf/default/router_solicitations", "0"),
+    ];
+    let namespace = Namespace::create()?;
+    namespace.netlink(|netlink| {
+        for (setting, value) in SETTINGS {
+            settings::set(setting, value)?;
+        }
+        netlink.set_up(netlink.expect_link("lo")?.index)
+    })?;
+    Ok(namespace)
+}
+
+/// The two veth pairs, down.
+fn connect(tester: &Namespace, device: &Namespace, mtu: u32) -> Result<()> {
+    tester.netlink(|netlink| {
+        for side in SIDES {
+            let ours = VethEnd { name: side.port, mac: side.port_mac, mtu };
+            let theirs = VethEnd { name: side.interface, mac: side.interface_mac, mtu };
+            netlink.add_veth(&ours, &theirs, device.fd())?;
+        }
+        Ok(())
+    })
+}
+
+/// Frames leave with their checksums in them and one packet each. `gro` gives a veth NAPI, with
+/// which alone it takes redirected frames; so does an XDP program.
+fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Result<()> {
+    namespace.run(|| {
+        let ethtool = Ethtool::open()?;
+        for interface in interfaces {
+            for feature in [Feature::TxChecksum, Feature::Tso, Feature::Gso] {
+                ethtool.set(interface, feature, false)?;
+            }
+            ethtool.set(interface, Feature::Gro, gro)?;
+        }
+        Ok(())
+    })
+}
+
+fn bring_up(namespace: &Namespace, [zero, one]: [&str; 2]) -> Result<[Link; 2]> {
+    namespace.netlink(|netlink| {
+        let up = |name| {
+            let link = netlink.expect_link(name)?;
+            netlink.set_up(link.index).map(|()| link)
+        };
+        Ok([up(zero)?, up(one)?])
+    })
+}
+
+/// The tester's own addresses, by which it can ping a router.
+fn address_ports(tester: &Namespace, links: &[Link; 2]) -> Result<()> {
+    tester.netlink(|netlink| {
+        for (link, side) in links.iter().zip(SIDES) {
+            for (address, prefix) in side.port_addresses.into_iter().zip(side.prefixes) {
+                netlink.add_address(link.index, address, prefix)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Where frames leaving port `port` are addressed to.
+fn next_hop(addressing: Addressing, port: usize) -> MacAddress {
+    let [this, other]: [Side; 2] = if port == 0 { SIDES } else { [SIDES[1], SIDES[0]] };
+    match addressing {
+        Addressing::Device => this.interface_mac,
+        Addressing::OtherPort => other.port_mac,
+    }
+}
+
+fn pin_all(
+    namespace: &Namespace,
+    interfaces: [&str; 2],
+    threads: &ThreadFinder,
+    core: usize,
+) -> Result<Vec<NapiThread>> {
+    namespace.netlink(|netlink| {
+        let mut pinned = Vec::new();
+        for name in interfaces {
+            napi::set_threaded(name)?;
+            let found = threads.find(name, netlink.expect_link(name)?.index);
+            if found.is_empty() {
+                return Err(Error::Unexpected(format!("{name} has no thread that receives for it")));
+            }
+            for pid in found {
+                napi::pin(pid, core)?;
+                pinned.push(NapiThread { interface: name.to_owned(), pid, core: Some(core) });
+            }
+        }
+        Ok(pinned)
+    })
+}

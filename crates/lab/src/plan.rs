@@ -1,0 +1,69 @@
+//! Who has which address: nothing enters, the two links of every lab leave.
+//!
+//! The IPv4 side is the one of the Netgate 6100 review that Linerate reproduces; the IPv6 side
+//! uses the benchmarking prefix 2001:2::/48 (RFC 5180, errata 1752).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::MacAddress;
+
+/// One link between the tester and the device under test, and the networks beyond the tester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    /// The tester's end.
+    pub port: &'static str,
+    /// The device's end.
+    pub interface: &'static str,
+    pub port_mac: MacAddress,
+    pub interface_mac: MacAddress,
+    /// An address at each end, IPv4 and IPv6, and the length of their prefix.
+    pub port_addresses: [IpAddr; 2],
+    pub interface_addresses: [IpAddr; 2],
+    pub prefixes: [u8; 2],
+    /// What a router reaches through the tester's end, IPv4 and IPv6.
+    pub networks: [(IpAddr, u8); 2],
+}
+
+/// The links of port 0 and port 1.
+pub(crate) const SIDES: [Side; 2] = [
+    side("port0", "dut0", 1, (16, 8), 0x16),
+    side("port1", "dut1", 2, (48, 8), 0x48),
+];
+
+const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8), v6: u16) -> Side {
+    Side {
+        port,
+        interface,
+        port_mac: mac(link, 2),
+        interface_mac: mac(link, 1),
+        port_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 2)), benchmark(link as u16, 2)],
+        interface_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 1)), benchmark(link as u16, 1)],
+        prefixes: [24, 64],
+        networks: [(IpAddr::V4(Ipv4Addr::new(v4.0, 0, 0, 0)), v4.1), (benchmark(v6, 0), 64)],
+    }
+}
+
+/// A locally administered address that tells link and host, like the IP addresses do.
+const fn mac(link: u8, host: u8) -> MacAddress {
+    MacAddress([0x02, b'L', b'n', b'r', link, host])
+}
+
+const fn benchmark(network: u16, host: u16) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_is_the_one_of_the_review() {
+        let [zero, one] = SIDES;
+        assert_eq!(zero.port_addresses.map(|a| a.to_string()), ["100.65.1.2", "2001:2:0:1::2"]);
+        assert_eq!(zero.interface_addresses.map(|a| a.to_string()), ["100.65.1.1", "2001:2:0:1::1"]);
+        assert_eq!(one.port_addresses.map(|a| a.to_string()), ["100.65.2.2", "2001:2:0:2::2"]);
+        assert_eq!(zero.networks.map(|(a, p)| format!("{a}/{p}")), ["16.0.0.0/8", "2001:2:0:16::/64"]);
+        assert_eq!(one.networks.map(|(a, p)| format!("{a}/{p}")), ["48.0.0.0/8", "2001:2:0:48::/64"]);
+        assert_eq!(one.interface_mac.to_string(), "02:4c:6e:72:02:01");
+    }
+}

@@ -1,0 +1,237 @@
+//! Two real interfaces with a device in between that is not ours: their names enter, two ports
+//! leave, checked to be safe to send on, with the address that their frames go to.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use wire::MacAddress;
+
+use crate::error::{Error, Result};
+use crate::ethtool::Ethtool;
+use crate::namespace::on_own_thread;
+use crate::neighbour;
+use crate::netlink::{Link, Netlink};
+use crate::{session, settings};
+
+/// A tester's interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its index in its network namespace.
+    pub ifindex: u32,
+    /// Its own address.
+    pub mac: MacAddress,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// Its speed in bits a second, where the kernel says so.
+    pub speed_bps: Option<f64>,
+    /// Its driver, where the kernel says so.
+    pub driver: Option<String>,
+    /// Where frames that leave by it are addressed to.
+    pub next_hop_mac: MacAddress,
+}
+
+/// Why two interfaces cannot be ports.
+#[derive(Debug, thiserror::Error)]
+pub enum PortsError {
+    /// No interface of this name.
+    #[error("there is no interface '{name}'. There are: {known}")]
+    Missing {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// One interface for both ports.
+    #[error("both ports are '{0}': name two different interfaces")]
+    Same(String),
+    /// Not an Ethernet interface.
+    #[error("'{0}' is not an Ethernet interface: name one that is")]
+    NotEthernet(String),
+    /// Set down.
+    #[error("'{0}' is down: set it up ('ip link set {0} up')")]
+    Down(String),
+    /// Nothing at the other end.
+    #[error("'{0}' has no link: check the cable and the interface at its other end")]
+    NoCarrier(String),
+    /// This machine's own traffic goes by it.
+    #[error("'{name}' carries {what}, and a load test on it would cut that off. \
+             Name another interface, or say --force twice")]
+    InUse {
+        /// The interface.
+        name: String,
+        /// What it carries.
+        what: String,
+    },
+    /// The gateway does not answer.
+    #[error("no answer from the gateway {gateway} on '{name}': {diagnosis}")]
+    Unresolved {
+        /// The gateway.
+        gateway: IpAddr,
+        /// The interface.
+        name: String,
+        /// What was seen, and what to do.
+        diagnosis: String,
+    },
+}
+
+/// Two interfaces of the calling thread's network namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealPorts {
+    ports: [Port; 2],
+}
+
+impl RealPorts {
+    /// Checks the interfaces `names` and finds out where frames are addressed to: to the MAC
+    /// address of `gateways`, asked for by the kernel (ARP, neighbour discovery), or to the
+    /// other port for a device that carries frames unchanged.
+    ///
+    /// Interfaces that carry a default route or this login are refused unless `force` is 2 or
+    /// more.
+    ///
+    /// # Errors
+    /// [`PortsError`], or [`Error::Kernel`] without the capabilities.
+    pub fn open(names: [&str; 2], gateways: [Option<IpAddr>; 2], force: u8) -> Result<Self> {
+        // A netlink session has a runtime of its own, which must not meet the caller's.
+        on_own_thread(|| {
+            let netlink = Netlink::open()?;
+            let links = netlink.links()?;
+            let [zero, one] = names.map(|name| usable(&links, name));
+            let (zero, one) = (zero?, one?);
+            if zero.index == one.index {
+                return Err(PortsError::Same(zero.name.clone()).into());
+            }
+            if force < 2 {
+                let in_use = interfaces_in_use(&netlink, &links)?;
+                refuse_if_in_use(zero, &in_use)?;
+                refuse_if_in_use(one, &in_use)?;
+            }
+            let next_hop = |link: &Link, gateway: Option<IpAddr>, other: &Link| match gateway {
+                Some(gateway) => neighbour::resolve(&netlink, link, gateway),
+                None => Ok(other.mac),
+            };
+            Ok(Self {
+                ports: [
+                    describe(zero, next_hop(zero, gateways[0], one)?)?,
+                    describe(one, next_hop(one, gateways[1], zero)?)?,
+                ],
+            })
+        })
+    }
+
+    /// The ports.
+    #[must_use]
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.ports
+    }
+}
+
+/// Asks the calling thread's network namespace for the rest of what a port is.
+pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Result<Port> {
+    Ok(Port {
+        name: link.name.clone(),
+        ifindex: link.index,
+        mac: link.mac,
+        mtu: link.mtu,
+        speed_bps: settings::interface_speed(&link.name),
+        driver: Ethtool::open()?.driver(&link.name),
+        next_hop_mac,
+    })
+}
+
+/// The interface called `name`, if frames can be sent on it.
+fn usable<'a>(links: &'a [Link], name: &str) -> Result<&'a Link, PortsError> {
+    let link = links.iter().find(|link| link.name == name).ok_or_else(|| {
+        let known = links.iter().filter(|link| link.ethernet).map(|link| link.name.as_str());
+        PortsError::Missing { name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+    })?;
+    match link {
+        Link { ethernet: false, .. } => Err(PortsError::NotEthernet(link.name.clone())),
+        Link { up: false, .. } => Err(PortsError::Down(link.name.clone())),
+        Link { carrier: false, .. } => Err(PortsError::NoCarrier(link.name.clone())),
+        _ => Ok(link),
+    }
+}
+
+/// What this machine needs an interface for.
+struct InUse {
+    what: String,
+    interfaces: BTreeSet<u32>,
+}
+
+fn interfaces_in_use(netlink: &Netlink, links: &[Link]) -> Result<Vec<InUse>> {
+    let default = netlink.routes()?.into_iter().filter(|route| route.destination.is_none());
+    let default: Vec<u32> = default.flat_map(|route| route.interfaces).collect();
+    let mut in_use = vec![InUse { what: "the default route".to_owned(), interfaces: beneath(links, &default) }];
+    for peer in session::login_peers() {
+        // A peer that cannot be reached is no peer whose connection could be cut.
+        if let Ok(Some(interface)) = netlink.interface_towards(peer) {
+            let what = format!("the SSH login from {peer}");
+            in_use.push(InUse { what, interfaces: beneath(links, &[interface]) });
+        }
+    }
+    Ok(in_use)
+}
+
+fn refuse_if_in_use(link: &Link, in_use: &[InUse]) -> Result<(), PortsError> {
+    match in_use.iter().find(|use_| use_.interfaces.contains(&link.index)) {
+        Some(use_) => Err(PortsError::InUse { name: link.name.clone(), what: use_.what.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// `interfaces`, and all that carry their frames: the ports of a bridge or bond, the parent of
+/// a VLAN.
+fn beneath(links: &[Link], interfaces: &[u32]) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut open = interfaces.to_vec();
+    while let Some(index) = open.pop() {
+        if found.insert(index) {
+            open.extend(links.iter().filter(|link| link.controller == Some(index)).map(|link| link.index));
+            open.extend(links.iter().filter(|link| link.index == index).filter_map(|link| link.parent));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, name: &str) -> Link {
+        Link { index, name: name.to_owned(), up: true, carrier: true, ethernet: true, ..Link::default() }
+    }
+
+    #[test]
+    fn an_interface_under_the_default_route_is_in_use() {
+        let links = [
+            Link { controller: Some(3), ..link(1, "eth0") },
+            link(2, "eth1"),
+            link(3, "bond0"),
+            Link { parent: Some(3), ..link(4, "bond0.100") },
+        ];
+        assert_eq!(beneath(&links, &[4]), [1, 3, 4].into());
+        assert_eq!(beneath(&links, &[2]), [2].into());
+        assert_eq!(beneath(&links, &[]), [].into());
+        // A veth's parent is its peer, whose parent is the veth: the search ends all the same.
+        let pair = [Link { parent: Some(2), ..link(1, "a") }, Link { parent: Some(1), ..link(2, "b") }];
+        assert_eq!(beneath(&pair, &[1]), [1, 2].into());
+    }
+
+    #[test]
+    fn an_interface_that_cannot_send_is_refused() {
+        let links = [
+            link(1, "eth0"),
+            Link { up: false, ..link(2, "eth1") },
+            Link { carrier: false, ..link(3, "eth2") },
+            Link { ethernet: false, ..link(4, "tun0") },
+        ];
+        assert_eq!(usable(&links, "eth0").unwrap().index, 1);
+        let refused = |name| usable(&links, name).unwrap_err().to_string();
+        assert_eq!(refused("eth9"), "there is no interface 'eth9'. There are: eth0, eth1, eth2");
+        assert_eq!(refused("eth1"), "'eth1' is down: set it up ('ip link set eth1 up')");
+        assert!(refused("eth2").contains("has no link"));
+        assert!(refused("tun0").contains("not an Ethernet"));
+    }
+}
