@@ -1,0 +1,46 @@
+//! Who watches a strategy: progress and samples enter as they come; the use of the DUT's core
+//! leaves.
+
+use std::time::Duration;
+
+use results::record::{Phase, Sample};
+
+/// Why an observer cannot go on, like a full disk.
+pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Sees a run while it goes on: draws progress, writes the record.
+pub trait Observer {
+    /// A phase begins that is planned to take `planned`.
+    fn phase(&mut self, phase: Phase, planned: Duration) {
+        let _ = (phase, planned);
+    }
+
+    /// The load is off for `planned`, so that frames on their way can return.
+    fn drain(&mut self, planned: Duration) {
+        let _ = planned;
+    }
+
+    /// An interval ended. Its counts are preliminary: frames that have not returned yet count as
+    /// lost. The [`crate::Outcome`] holds the final ones.
+    ///
+    /// # Errors
+    /// An error ends the run; what was measured so far stands.
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError>;
+
+    /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
+    /// the beginning of each phase, where the answer is not used, and at the end of each
+    /// interval.
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        None
+    }
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! The ramp: warm-up, a linear rise from zero to a target as a staircase, hold, drain.
+//!
+//! The method of the seeds (TRex's ramp): the highest load that the device held without loss is
+//! found in one pass, and the whole curve up to the target is seen. How near the truth it comes:
+//! - to one stair: `target_pps` divided by the number of steps;
+//! - a device that queues hides an overload until its queue is full. A queue of Q frames adds
+//!   about `sqrt(2·Q·target / rise)` frames a second to the lossless rate, with `rise` in
+//!   seconds: the excess of a linear rise fills the queue after `sqrt(2·Q·rise / target)` s. Rise
+//!   longer for devices with deep queues.
+
+use std::time::Duration;
+
+use engine::{Engine, Load};
+use results::record::Phase;
+
+use crate::conditions::{check_rate, refuse_unless};
+use crate::session::{Session, Stop};
+use crate::{Conditions, Failure, Observer, Outcome};
+
+/// A linear rise of the load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ramp {
+    /// How it measures.
+    pub conditions: Conditions,
+    /// Frames a second in each direction that the load rises to.
+    pub target_pps: f64,
+    /// How long it rises.
+    pub rise: Duration,
+    /// How long it stays at the target.
+    pub hold: Duration,
+}
+
+impl Ramp {
+    /// Runs the ramp. Never fails: the outcome says how it ended.
+    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let mut session = Session::new(engine, observer);
+        let end = self.drive(&mut session);
+        session.finish(end, &self.conditions.judge(Some(self.target_pps)), self.conditions.drain)
+    }
+
+    /// How long it takes when nothing ends it early.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        self.conditions.around(self.rise.saturating_add(self.hold))
+    }
+
+    fn drive(&self, session: &mut Session) -> Result<(), Stop> {
+        self.check()?;
+        session.warm_up(&self.conditions)?;
+        session.run(Phase::Ramp, &self.stairs(), self.rise)?;
+        let target = Load::Rate(self.target_pps);
+        session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;
+        session.drain(self.conditions.drain)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        check_rate("target load", "pps", self.target_pps)?;
+        self.conditions.check_phase("rise", self.rise)?;
+        self.conditions.check_phase("hold", self.hold)?;
+        refuse_unless(!(self.rise + self.hold).is_zero(), || {
+            "a ramp that neither rises nor holds measures nothing: give it a duration".into()
+        })
+    }
+
+    /// The loads of the rise: equal steps, the last one at the target.
+    fn stairs(&self) -> Vec<Load> {
+        let steps = self.conditions.intervals(self.rise);
+        (1..=steps).map(|step| Load::Rate(self.target_pps * step as f64 / steps as f64)).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Saturation: full load at once, and what emerges. Method 1 of the seeds, where one flow shows
+//! what a single core forwards.
+
+use std::time::Duration;
+
+use engine::{Engine, Load};
+use results::record::Phase;
+
+use crate::conditions::{check_rate, refuse_unless};
+use crate::session::{Session, Stop};
+use crate::{Conditions, Failure, Observer, Outcome};
+
+/// A constant load, usually more than the device can bear.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saturate {
+    /// How it measures.
+    pub conditions: Conditions,
+    /// A rate in each direction, like the line rate, or as fast as the tester can.
+    pub load: Load,
+    /// How long.
+    pub duration: Duration,
+}
+
+impl Saturate {
+    /// Saturates the device. Never fails: the outcome says how it ended.
+    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let mut session = Session::new(engine, observer);
+        let end = self.drive(&mut session);
+        let target_pps = if let Load::Rate(pps) = self.load { Some(pps) } else { None };
+        session.finish(end, &self.conditions.judge(target_pps), self.conditions.drain)
+    }
+
+    /// How long it takes when nothing ends it early.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        self.conditions.around(self.duration)
+    }
+
+    fn drive(&self, session: &mut Session) -> Result<(), Stop> {
+        self.check()?;
+        session.warm_up(&self.conditions)?;
+        session.run(Phase::Hold, &self.conditions.constant(self.load, self.duration), self.duration)?;
+        session.drain(self.conditions.drain)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        self.conditions.check_phase("duration", self.duration)?;
+        refuse_unless(!self.duration.is_zero(), || {
+            "no time to saturate the device in: give a duration above 0".into()
+        })?;
+        match self.load {
+            Load::Idle => Err(Failure::Refused("no load saturates nothing: give a rate, or max".into())),
+            Load::Rate(pps) => check_rate("load", "pps", pps),
+            Load::Max => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The trial that all strategies are made of: loads, each for one interval, then a drain.
+//!
+//! Loads enter; samples leave, first live with preliminary counts, in the end with final ones.
+//! An interval ends when the next one begins, so its frames are known to the frame, but they
+//! return later: every interval is read when it ends and again after the drain (or once 900 more
+//! have begun, because an engine keeps a thousand).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use engine::{Engine, Interval, Load, Totals};
+use results::record::{Phase, Sample, Status};
+
+use crate::Observer;
+use crate::conditions::{Conditions, WarmUp};
+use crate::outcome::{Failure, Outcome, passes};
+use crate::sample::{Measured, Percentiles};
+use crate::verdict::{Judge, direction_name};
+
+/// Intervals that may wait for their final reading.
+const MAX_UNSETTLED: usize = 900;
+/// How often the totals are read at most; a little less than 100 ms, a usual step.
+const TOTALS_EVERY: Duration = Duration::from_millis(90);
+/// A device that returned nothing for this long, and for three intervals, has stalled.
+const STALL_PATIENCE: Duration = Duration::from_secs(5);
+/// The drain after an interruption or a failure, at most.
+const SHORT_DRAIN: Duration = Duration::from_millis(500);
+/// One departure in a hundred later than this is worth a note.
+const LATE_NS: u64 = 1_000_000;
+
+/// Why a session ends before its strategy does.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The user asked for it.
+    Interrupted,
+    /// The device returns nothing any more.
+    Stalled,
+    /// It cannot go on.
+    Failed(Failure),
+}
+
+impl From<engine::Error> for Stop {
+    fn from(error: engine::Error) -> Self {
+        match error {
+            engine::Error::Interrupted => Self::Interrupted,
+            error => Self::Failed(Failure::Engine(error)),
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// An interval that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    interval: Interval,
+    phase: Phase,
+    load: Load,
+    began: Duration,
+    planned: Duration,
+    dut_core_busy: Option<f64>,
+}
+
+/// The state of one run over one engine.
+pub(crate) struct Session<'a> {
+    engine: &'a mut dyn Engine,
+    observer: &'a mut dyn Observer,
+    started: Duration,
+    open: Option<Open>,
+    /// What is final, as samples.
+    samples: Vec<Sample>,
+    /// What is not: with the number of the reading of the totals that its percentiles come from.
+    unsettled: VecDeque<(usize, Measured)>,
+    /// What returned between two readings of the totals, by reading, then direction.
+    readings: Vec<Vec<Option<Percentiles>>>,
+    totals: Vec<Totals>,
+    totals_read: Duration,
+    /// When frames were last seen to return, and how many had left by then.
+    returned: Duration,
+    offered_then: u64,
+    /// Whether the observer failed, and is left alone.
+    forsaken: bool,
+    notes: Vec<String>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(engine: &'a mut dyn Engine, observer: &'a mut dyn Observer) -> Self {
+        let started = engine.now();
+        let totals = vec![Totals::default(); engine.directions()];
+        Self {
+            engine,
+            observer,
+            started,
+            open: None,
+            samples: Vec::new(),
+            unsettled: VecDeque::new(),
+            readings: Vec::new(),
+            totals,
+            totals_read: started,
+            returned: started,
+            offered_then: 0,
+            forsaken: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Proves that traffic passes, at a low load.
+    pub(crate) fn warm_up(&mut self, conditions: &Conditions) -> Result<(), Stop> {
+        let WarmUp { pps, duration } = conditions.warm_up;
+        if duration.is_zero() {
+            return Ok(());
+        }
+        self.run(Phase::WarmUp, &conditions.constant(Load::Rate(pps), duration), duration)?;
+        self.drain(conditions.drain)?;
+        Ok(passes(&self.totals)?)
+    }
+
+    /// Offers one load after the other, dividing `duration` equally between them.
+    pub(crate) fn run(&mut self, phase: Phase, loads: &[Load], duration: Duration) -> Result<(), Stop> {
+        let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
+        let step = duration / intervals;
+        self.observer.phase(phase, duration);
+        let _ = self.observer.dut_core_busy();
+        let start = self.engine.now();
+        (self.returned, self.offered_then) = (start, self.offered());
+        for (load, end) in loads.iter().zip(1..) {
+            self.begin(phase, *load, step)?;
+            // Against the plan, not against the last interval: delays do not add up.
+            let left = (start + step * end).saturating_sub(self.engine.now());
+            self.engine.wait(left.max(step / 2))?;
+            let busy = self.observer.dut_core_busy();
+            self.open.iter_mut().for_each(|open| open.dut_core_busy = busy);
+        }
+        Ok(())
+    }
+
+    /// Sends nothing for `duration`, then takes the final counts of all that was sent.
+    pub(crate) fn drain(&mut self, duration: Duration) -> Result<(), Stop> {
+        self.idle()?;
+        if !self.forsaken {
+            self.observer.drain(duration);
+        }
+        self.engine.wait(duration / 10 * 9)?;
+        self.read_totals()?;
+        let before = self.forwarded();
+        self.engine.wait(duration / 10)?;
+        self.read_totals()?;
+        if self.forwarded() > before {
+            self.notes.push(format!(
+                "frames still returned when the drain of {duration:?} ended; what came later counts as lost: lengthen the drain"
+            ));
+        }
+        self.settle(0);
+        Ok(())
+    }
+
+    /// Ends the session as `end` says, and judges it.
+    pub(crate) fn finish(mut self, end: Result<(), Stop>, judge: &Judge, drain: Duration) -> Outcome {
+        let complete = end.is_ok();
+        let (status, failure) = match end {
+            Ok(()) => (Status::Complete, None),
+            Err(Stop::Stalled) => {
+                self.notes.push(format!("ended early: nothing came back for {STALL_PATIENCE:?} or more"));
+                self.abandon(drain);
+                (Status::Complete, None)
+            }
+            Err(Stop::Interrupted) => {
+                self.abandon(drain.min(SHORT_DRAIN));
+                (Status::Interrupted, None)
+            }
+            Err(Stop::Failed(failure)) => {
+                self.abandon(drain.min(SHORT_DRAIN));
+                (Status::Failed, Some(failure))
+            }
+        };
+        self.note_lateness();
+        let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
+        Outcome { samples: self.samples, directions, status, failure, notes: self.notes }
+    }
+
+    /// Stops sending and lets what is on its way return. Whatever fails here, what was measured
+    /// stands.
+    fn abandon(&mut self, drain: Duration) {
+        if self.open.is_none() && self.unsettled.is_empty() {
+            return;
+        }
+        let mut result = self.drain(drain);
+        if let Some(open) = self.open.take() {
+            // The engine did not even end the interval.
+            result = result.and(self.close(open, self.engine.now()));
+        }
+        if let Err(stop) = result {
+            let _ = self.read_totals();
+            self.notes.push(
+                "the final drain was cut short: frames on their way count as lost in the last samples".into(),
+            );
+            if let Stop::Failed(Failure::Observer(error)) = stop {
+                self.notes.push(error.to_string());
+            }
+        }
+        self.settle(0);
+    }
+
+    /// Ends the open interval and begins one at `load`.
+    fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
+        let interval = self.engine.begin(load)?;
+        let began = self.engine.now();
+        let next = Open { interval, phase, load, began, planned, dut_core_busy: None };
+        let ended = self.open.replace(next);
+        ended.map_or(Ok(()), |ended| self.close(ended, began))
+    }
+
+    /// Ends the open interval and sends nothing.
+    fn idle(&mut self) -> Result<(), Stop> {
+        self.engine.begin(Load::Idle)?;
+        let now = self.engine.now();
+        self.open.take().map_or(Ok(()), |ended| self.close(ended, now))
+    }
+
+    /// Reads the counts of an interval that ended, unless it hardly began.
+    fn close(&mut self, open: Open, ended: Duration) -> Result<(), Stop> {
+        if ended.saturating_sub(open.began) < open.planned / 10 {
+            return Ok(());
+        }
+        let Open { interval, phase, load, began, planned, dut_core_busy } = open;
+        let counts = self.engine.counts(interval)?;
+        let measured = Measured { interval, phase, load, began, ended, dut_core_busy, counts };
+        let reading = self.readings.len();
+        self.unsettled.push_back((reading, measured.clone()));
+        if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
+            self.read_totals()?;
+        }
+        self.show(&measured)?;
+        self.settle(MAX_UNSETTLED);
+        if self.has_stalled(planned) { Err(Stop::Stalled) } else { Ok(()) }
+    }
+
+    /// Hands a live sample to the observer, with the percentiles that were read last.
+    fn show(&mut self, measured: &Measured) -> Result<(), Stop> {
+        if self.forsaken {
+            return Ok(());
+        }
+        let percentiles = self.readings.last().map(Vec::as_slice).unwrap_or_default();
+        let shown = self.observer.sample(&measured.sample(self.started, percentiles));
+        self.forsaken = shown.is_err();
+        shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
+    }
+
+    /// Reads the final counts of all intervals but the last `keep`.
+    fn settle(&mut self, keep: usize) {
+        while self.unsettled.len() > keep {
+            let Some((reading, mut measured)) = self.unsettled.pop_front() else { return };
+            match self.engine.counts(measured.interval) {
+                Ok(counts) => measured.counts = counts,
+                Err(error) => {
+                    let note =
+                        format!("final counts could not be read, samples may show too much loss: {error}");
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                }
+            }
+            let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();
+            self.samples.push(measured.sample(self.started, percentiles));
+        }
+    }
+
+    /// Reads the totals, and the percentiles of what returned since the last time.
+    fn read_totals(&mut self) -> Result<(), Stop> {
+        let before = self.forwarded();
+        let totals = self.engine.totals()?;
+        let pairs = totals.iter().zip(&self.totals);
+        self.readings
+            .push(pairs.map(|(now, then)| Percentiles::of(&now.latency.since(&then.latency))).collect());
+        self.totals = totals;
+        self.totals_read = self.engine.now();
+        if self.forwarded() > before {
+            (self.returned, self.offered_then) = (self.totals_read, self.offered());
+        }
+        Ok(())
+    }
+
+    /// Whether frames returned once, but none for long, though the tester went on.
+    fn has_stalled(&self, step: Duration) -> bool {
+        let silent = self.totals_read.saturating_sub(self.returned);
+        let went_on = self.offered() > self.offered_then;
+        self.forwarded() > 0 && went_on && silent >= STALL_PATIENCE.max(step * 3)
+    }
+
+    /// Frames that left in all directions, as read last.
+    fn offered(&self) -> u64 {
+        self.totals.iter().map(|totals| totals.offered).sum()
+    }
+
+    /// Frames that came back in all directions, as read last.
+    fn forwarded(&self) -> u64 {
+        self.totals.iter().map(|totals| totals.forwarded).sum()
+    }
+
+    fn note_lateness(&mut self) {
+        for (direction, totals) in self.totals.iter().enumerate() {
+            let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
+            self.notes.extend(late.map(|late| {
+                format!(
+                    "{}: one departure in a hundred was {:?} late or more: the load was burstier than asked for",
+                    direction_name(direction),
+                    Duration::from_nanos(late)
+                )
+            }));
+        }
+    }
+}

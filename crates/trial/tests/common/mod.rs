@@ -1,0 +1,91 @@
+//! What the tests of strategies share.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::time::Duration;
+
+use engine::simulated::{Capacity, Device, SimulatedEngine, Tester};
+use results::record::{Phase, Sample};
+use trial::{Conditions, Observer, ObserverError, Outcome, Ramp, Silent, WarmUp};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+
+pub fn conditions() -> Conditions {
+    Conditions {
+        warm_up: WarmUp { pps: 1_000.0, duration: SECOND },
+        step: Duration::from_millis(100),
+        drain: SECOND,
+        loss_threshold: 0.001,
+        line_rate_bps: 1e9,
+    }
+}
+
+/// 300 steps to 1 Mpps in 30 s, 2 s of hold.
+pub fn ramp() -> Ramp {
+    Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: 2 * SECOND }
+}
+
+/// A device of this capacity in each direction.
+pub fn device(capacity: f64) -> Device {
+    Device { capacity: Capacity::Each(capacity), queue: 64, ..Device::default() }
+}
+
+/// Runs the ramp, and checks what holds whatever the device does.
+pub fn run(ramp: &Ramp, device: Device, tester: Tester) -> (Outcome, SimulatedEngine) {
+    let mut engine = SimulatedEngine::new(device, tester);
+    let outcome = ramp.run(&mut engine, &mut Silent);
+    check(&outcome, &engine, ramp.conditions.loss_threshold);
+    (outcome, engine)
+}
+
+/// Samples and verdicts account for every frame, and follow each other in time.
+pub fn check(outcome: &Outcome, engine: &SimulatedEngine, threshold: f64) {
+    let shortest = outcome.samples.iter().map(|sample| sample.duration_s).fold(f64::INFINITY, f64::min);
+    for (direction, (verdict, truth)) in outcome.directions.iter().zip(engine.truth()).enumerate() {
+        assert_eq!(verdict.offered, verdict.forwarded + truth.dropped + truth.inside);
+        let sum = |frames: fn(&results::record::DirectionSample) -> u64| -> u64 {
+            outcome.samples.iter().map(|sample| frames(&sample.directions[direction])).sum()
+        };
+        assert!(sum(|sample| sample.offered) <= verdict.offered);
+        assert!(sum(|sample| sample.forwarded) <= verdict.forwarded);
+        // A sample in a window that is not lossy loses its share and three frames at most.
+        let most = (verdict.max_forwarded_pps + 3.0 / shortest) / (1.0 - threshold);
+        assert!(verdict.max_lossless_pps <= most * (1.0 + 1e-9), "{verdict:?}");
+    }
+    for pair in outcome.samples.windows(2) {
+        assert!(pair[0].at_s + pair[0].duration_s <= pair[1].at_s + 1e-9);
+    }
+}
+
+/// Remembers what it saw, and fails at a given sample.
+#[derive(Debug, Default)]
+pub struct Witness {
+    pub phases: Vec<(Phase, Duration)>,
+    pub drains: usize,
+    pub samples: Vec<Sample>,
+    pub asked: usize,
+    pub fail_at: Option<usize>,
+}
+
+impl Observer for Witness {
+    fn phase(&mut self, phase: Phase, planned: Duration) {
+        self.phases.push((phase, planned));
+    }
+
+    fn drain(&mut self, _planned: Duration) {
+        self.drains += 1;
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        if self.fail_at == Some(self.samples.len()) {
+            return Err("no space left on the disk of the record: free some".into());
+        }
+        self.samples.push(sample.clone());
+        Ok(())
+    }
+
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        self.asked += 1;
+        Some(self.asked as f64 / 1e6)
+    }
+}

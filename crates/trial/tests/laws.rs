@@ -1,0 +1,160 @@
+//! What holds for a ramp whatever the device does.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{SECOND, conditions, device, run};
+use engine::Engine;
+use engine::simulated::{Capacity, Device, Disturbance, Stall, Tester};
+use proptest::prelude::*;
+use results::record::{LimitedBy, Status};
+use trial::{Conditions, Ramp, WarmUp};
+
+fn milliseconds(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+fn any_disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
+    let disturbance = (milliseconds(0..8_000), milliseconds(0..3_000), 0.0..1.0f64)
+        .prop_map(|(from, length, factor)| Disturbance { from, length, factor });
+    proptest::collection::vec(disturbance, 0..3)
+}
+
+/// Any device, sensible or not.
+fn any_device() -> impl Strategy<Value = Device> {
+    let capacity = prop_oneof![
+        Just(Capacity::Unlimited),
+        (0.0..1e6f64).prop_map(Capacity::Each),
+        (0.0..1e6f64).prop_map(Capacity::Shared),
+    ];
+    let stall = prop_oneof![
+        (0..500_000u64).prop_map(Stall::AfterFrames),
+        (0.0..1e5f64, milliseconds(0..2_000)).prop_map(|(pps, length)| Stall::BelowRate { pps, length }),
+    ];
+    let random_loss = prop_oneof![Just(0.0), 0.0..0.01f64, 0.0..=1.0f64];
+    let drop_every = proptest::option::of(0..5_000u64);
+    (
+        (capacity, 0..5_000u64, random_loss, drop_every),
+        proptest::option::weighted(0.3, stall),
+        (milliseconds(0..800), any::<[bool; 2]>(), any::<bool>(), any_disturbances(), any::<u64>()),
+    )
+        .prop_map(|((capacity, queue, random_loss, drop_every), stall, rest)| {
+            let (base_latency, blocked, reflects, disturbances, seed) = rest;
+            Device {
+                capacity,
+                queue,
+                random_loss,
+                drop_every,
+                stall,
+                base_latency,
+                blocked: if seed.is_multiple_of(4) { blocked } else { [false; 2] },
+                reflects,
+                foreign_pps: 3.0,
+                disturbances,
+                seed,
+            }
+        })
+}
+
+fn any_tester() -> impl Strategy<Value = Tester> {
+    let end = || proptest::option::weighted(0.2, milliseconds(0..12_000));
+    (1..=2usize, 64..1514u64, 0.0..1e6f64, milliseconds(0..5), any_disturbances(), end(), end()).prop_map(
+        |(directions, frame_size, max_pps, lateness, disturbances, interrupt_after, fail_after)| Tester {
+            directions,
+            frame_size,
+            max_pps,
+            lateness,
+            disturbances,
+            interrupt_after,
+            fail_after,
+        },
+    )
+}
+
+fn any_ramp() -> impl Strategy<Value = Ramp> {
+    let times = (milliseconds(0..1_500), milliseconds(0..5_000), milliseconds(1..2_000));
+    let conditions = (milliseconds(10..700), milliseconds(0..600), 0.0..0.1f64);
+    (times, conditions, 1.0..1e6f64, 1.0..1e4f64).prop_map(
+        |((warm_up, rise, hold), (step, drain, loss_threshold), target_pps, pps)| Ramp {
+            conditions: Conditions {
+                warm_up: WarmUp { pps, duration: warm_up },
+                step,
+                drain,
+                loss_threshold,
+                line_rate_bps: 1e9,
+            },
+            target_pps,
+            rise,
+            hold,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// `run` checks that every frame is accounted for and that time goes forward.
+    #[test]
+    fn any_ramp_over_any_device_ends_in_its_time_and_accounts_for_every_frame(
+        ramp in any_ramp(),
+        device in any_device(),
+        tester in any_tester(),
+    ) {
+        let directions = tester.directions;
+        let (outcome, engine) = run(&ramp, device, tester);
+        let slack = Duration::from_millis(501);
+        prop_assert!(engine.now() <= ramp.planned() + slack, "{:?}", ramp.planned());
+        prop_assert_eq!(outcome.directions.len(), directions);
+        prop_assert_eq!(outcome.status == Status::Failed, outcome.failure.is_some());
+        for found in &outcome.directions {
+            prop_assert!(found.max_lossless_pps <= ramp.target_pps * (1.0 + 1e-9));
+        }
+    }
+
+    #[test]
+    fn any_capacity_is_found_within_one_percent_or_one_step(
+        target_pps in 1e5..3e6f64,
+        share in 0.05..0.9f64,
+        directions in 1..=2usize,
+        queue in 2..64u64,
+    ) {
+        let ramp = Ramp { conditions: conditions(), target_pps, rise: 30 * SECOND, hold: SECOND };
+        let capacity = target_pps * share;
+        let tester = Tester { directions, ..Tester::default() };
+        let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, tester);
+        for found in &outcome.directions {
+            let bound = f64::max(capacity * 0.01, target_pps / 300.0);
+            let error = (found.max_lossless_pps - capacity).abs();
+            prop_assert!(error <= bound, "{} for {capacity}, one step is {}", found.max_lossless_pps, target_pps / 300.0);
+            prop_assert_eq!(found.limited_by, LimitedBy::Dut);
+        }
+    }
+
+    /// As the module of the ramp says of devices with deep queues.
+    #[test]
+    fn a_queue_hides_an_overload_no_longer_than_it_says(queue in 64..20_000u64, share in 0.1..0.6f64) {
+        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND };
+        let capacity = 1e6 * share;
+        let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, Tester::default());
+        let hidden = (2.0 * queue as f64 * 1e6 / 30.0).sqrt();
+        let bound = hidden + 2.0 * 1e6 / 300.0;
+        let error = outcome.directions[0].max_lossless_pps - capacity;
+        prop_assert!((-1e6 / 300.0..=bound).contains(&error), "{error} beyond {bound}");
+    }
+
+    /// Whatever passes by below does not set the limit, as long as it lets go before the top.
+    #[test]
+    fn disturbances_below_the_limit_do_not_move_it(
+        from in milliseconds(3_000..15_000),
+        length in milliseconds(0..3_000),
+        factor in 0.0..1.0f64,
+    ) {
+        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND };
+        let disturbances = vec![Disturbance { from, length, factor }];
+        let (outcome, _) = run(&ramp, Device { disturbances, ..device(700_000.0) }, Tester::default());
+        let found = &outcome.directions[0];
+        prop_assert!((found.max_lossless_pps - 700_000.0).abs() <= 7_000.0, "{found:?}");
+        prop_assert!(found.lossy_samples_below as u128 <= length.as_millis() / 100 + 2);
+    }
+}

@@ -1,0 +1,56 @@
+//! Saturation of a simulated device shows what it forwards under full load.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{SECOND, check, conditions, device};
+use engine::simulated::{Device, SimulatedEngine, Tester};
+use engine::{Engine, Load};
+use results::record::{LimitedBy, Phase, Status};
+use trial::{Failure, Outcome, Saturate, Silent};
+
+fn saturate(load: Load, device: Device, tester: Tester) -> Outcome {
+    let strategy = Saturate { conditions: conditions(), load, duration: 5 * SECOND };
+    let mut engine = SimulatedEngine::new(device, tester);
+    let outcome = strategy.run(&mut engine, &mut Silent);
+    check(&outcome, &engine, 0.001);
+    assert!(engine.now() <= strategy.planned());
+    outcome
+}
+
+#[test]
+fn what_emerges_is_the_capacity() {
+    for load in [Load::Max, Load::Rate(1_488_095.0)] {
+        let outcome = saturate(load, device(623_000.0), Tester { max_pps: 2e6, ..Tester::default() });
+        let found = &outcome.directions[0];
+        assert!((found.max_forwarded_pps / 623_000.0 - 1.0).abs() < 0.001, "{found:?}");
+        assert_eq!((found.max_lossless_pps, found.limited_by), (0.0, LimitedBy::Dut));
+        assert_eq!(outcome.status, Status::Complete);
+        assert_eq!(outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold).count(), 50);
+    }
+}
+
+#[test]
+fn a_device_that_bears_all_is_limited_by_line_or_tester() {
+    let tester = |max_pps| Tester { max_pps, ..Tester::default() };
+    let limit = |load, tester| saturate(load, Device::default(), tester).directions[0].limited_by;
+    assert_eq!(limit(Load::Max, tester(1_488_095.0)), LimitedBy::LineRate);
+    assert_eq!(limit(Load::Max, tester(1e6)), LimitedBy::Tester);
+    assert_eq!(limit(Load::Rate(1.4e6), tester(2e6)), LimitedBy::LineRate);
+    assert_eq!(limit(Load::Rate(1.4e6), tester(1e6)), LimitedBy::Tester);
+}
+
+#[test]
+fn no_load_and_no_time_are_refused() {
+    let strategies = [
+        Saturate { conditions: conditions(), load: Load::Idle, duration: SECOND },
+        Saturate { conditions: conditions(), load: Load::Max, duration: Duration::ZERO },
+        Saturate { conditions: conditions(), load: Load::Rate(-1.0), duration: SECOND },
+    ];
+    for strategy in strategies {
+        let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
+        let outcome = strategy.run(&mut engine, &mut Silent);
+        assert!(matches!(outcome.failure, Some(Failure::Refused(_))), "{outcome:?}");
+    }
+}
