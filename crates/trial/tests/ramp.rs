@@ -21,12 +21,10 @@ fn the_capacity_is_found_within_one_percent_or_one_step() {
             "{} of {capacity}",
             found.max_lossless_pps
         );
-        // A queue of 64 frames that fills within a step adds 640 frames a second to it.
-        assert!(
-            (-1.0..=641.0).contains(&(found.max_forwarded_pps - capacity)),
-            "{}",
-            found.max_forwarded_pps
-        );
+        // A queue of 64 frames that fills within a step adds 640 frames a second, and a frame
+        // more or less in a step is another 10.
+        let excess = found.max_forwarded_pps - capacity;
+        assert!((-10.0..=650.0).contains(&excess), "{excess} above {capacity}");
         assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::Dut, 0));
         assert_eq!((outcome.status, outcome.notes.as_slice()), (Status::Complete, [].as_slice()));
         assert_eq!(outcome.samples.len(), 10 + 300 + 20);
