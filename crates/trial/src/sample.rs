@@ -37,13 +37,23 @@ impl Percentiles {
 }
 
 impl Measured {
+    /// How long the interval was: by what the engine intended to send at its rate, because the
+    /// engine's own bounds are those that the counts belong to; else by our clock around it.
+    fn duration_s(&self) -> f64 {
+        let intended = self.counts.first().map_or(0.0, |counts| counts.intended);
+        match self.load {
+            Load::Rate(pps) if pps > 0.0 && intended > 0.0 => intended / pps,
+            _ => self.ended.saturating_sub(self.began).as_secs_f64(),
+        }
+    }
+
     /// The sample of a run that started at `started`. `percentiles` has one for each direction.
     ///
     /// Minimum, mean and maximum are exact for the frames that *left* in the interval; the
     /// percentiles are of the frames that *returned* about that time (the engine keeps one
     /// histogram, not one for each interval), bounded by the exact minimum and maximum.
     pub(crate) fn sample(&self, started: Duration, percentiles: &[Option<Percentiles>]) -> Sample {
-        let duration_s = self.ended.saturating_sub(self.began).as_secs_f64();
+        let duration_s = self.duration_s();
         let directions = self.counts.iter().enumerate().map(|(direction, counts)| {
             let percentiles = percentiles.get(direction).copied().flatten();
             direction_sample(counts, self.load, duration_s, percentiles)
@@ -139,6 +149,15 @@ mod tests {
         let latency = direction.latency.unwrap();
         assert_eq!((latency.min_ns, latency.mean_ns, latency.max_ns), (1_000, 2_000.0, 9_000));
         assert!(latency.p50_ns.abs_diff(2_000) < 64 && latency.p99_ns.abs_diff(2_000) < 64);
+    }
+
+    #[test]
+    fn the_engine_knows_best_how_long_an_interval_was() {
+        let counts = Counts { intended: 480.0, offered: 480, ..Counts::default() };
+        let sample = measured(Load::Rate(1_000.0), counts).sample(Duration::ZERO, &[]);
+        assert_eq!((sample.duration_s, sample.directions[0].offered_pps), (0.48, 1_000.0));
+        let sample = measured(Load::Max, counts).sample(Duration::ZERO, &[]);
+        assert_eq!((sample.duration_s, sample.directions[0].offered_pps), (0.5, 960.0));
     }
 
     #[test]

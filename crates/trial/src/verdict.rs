@@ -4,8 +4,9 @@
 //! into windows until a window holds 1/threshold frames, and a window is lossy when
 //! lost > threshold × offered + 1. The one frame of grace is the most that a device which drops
 //! exactly every (1/threshold)th frame can exceed its share by, wherever a window begins. A
-//! sample is lossy when its window is. With a threshold of 0 every sample is its own window and
-//! there is no grace.
+//! sample is lossy when its window is. So a loss of up to twice the threshold shows only in
+//! samples of several thousand frames, and a greater one in windows of any size. With a
+//! threshold of 0 every sample is its own window and there is no grace.
 //!
 //! **Lossless rate**, as in trex-loadtest-viz: walk back from the end over the final run of lossy
 //! samples; the highest rate offered before it, without loss, is the result. Lossy samples below
@@ -21,8 +22,8 @@
 //! line rate, if the target was reached within 1 %; else the tester.
 //!
 //! **Forwarded rate.** The highest mean over windows of at least 0.5 s, so that one burst is no
-//! peak; also what came back in the sample that set the lossless rate, which thus never exceeds
-//! it by more than the loss threshold and a frame.
+//! peak; also what came back in the sample that set the lossless rate, which thus exceeds it by
+//! no more than the loss threshold and a few frames.
 
 use std::ops::Range;
 

@@ -176,7 +176,7 @@ fn only_the_last_thousand_intervals_can_be_read() {
 }
 
 /// Any device, sensible or not.
-pub(crate) fn any_device() -> impl Strategy<Value = Device> {
+fn any_device() -> impl Strategy<Value = Device> {
     let capacity = prop_oneof![
         Just(Capacity::Unlimited),
         (0.0..2e6).prop_map(Capacity::Each),
