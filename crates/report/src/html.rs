@@ -7,6 +7,7 @@ mod facts;
 
 use askama::Template;
 use results::Record;
+use results::record::Direction;
 use serde::Serialize;
 use wire::human::{bps, count, pps};
 
@@ -129,6 +130,11 @@ impl Device<'_> {
     fn colour(&self) -> usize {
         self.at % DEVICE_COLOURS
     }
+
+    /// Its name in parts between which a line may break.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.name.split_inclusive([':', ',', '='])
+    }
 }
 
 struct Test<'a> {
@@ -176,15 +182,12 @@ struct Run<'a> {
     percent: String,
     limit: String,
     status: &'static str,
-    directions: Vec<DirectionRow>,
+    /// Columns of the verdict.
+    directions: Vec<String>,
+    /// Its rows: what, and for each direction how much.
+    verdict: Vec<(&'static str, Vec<String>)>,
+    stalls: Vec<String>,
     facts: Vec<Facts>,
-}
-
-/// The verdict and the counters of one direction.
-struct DirectionRow {
-    name: String,
-    cells: Vec<(&'static str, String)>,
-    stall: Option<String>,
 }
 
 fn summary(comparison: &Comparison, records: &[Record]) -> String {
@@ -280,30 +283,40 @@ fn run<'a>(at: usize, column: usize, label: &'a str, outcome: Outcome<'a>) -> Ru
         percent: outcome.marked_percent(),
         limit: figure(outcome.limited_by()),
         status: status(record.status),
-        directions: record.directions.iter().map(direction_row).collect(),
+        directions: record.directions.iter().map(direction_name).collect(),
+        verdict: verdict(&record.directions),
+        stalls: record.directions.iter().filter_map(stall).collect(),
         facts: run_facts(record),
         outcome,
     }
 }
 
-fn direction_row(direction: &results::record::Direction) -> DirectionRow {
-    let cells = vec![
-        ("lossless", pps(direction.max_lossless_pps)),
-        ("forwarded", pps(direction.max_forwarded_pps)),
-        ("L1", bps(direction.l1_bps)),
-        ("L2", bps(direction.l2_bps)),
-        ("line rate", percent(direction.line_rate_percent)),
-        ("limited by", limited_by(direction.limited_by).to_owned()),
-        ("frames offered", count(direction.offered)),
-        ("forwarded", count(direction.forwarded)),
-        ("unsent", count(direction.unsent)),
-        ("duplicate", count(direction.duplicates)),
-        ("reordered", count(direction.reordered)),
-        ("returned", count(direction.returned)),
-        ("foreign", count(direction.foreign)),
+fn direction_name(direction: &Direction) -> String {
+    direction.name.replace("->", "→")
+}
+
+fn verdict(directions: &[Direction]) -> Vec<(&'static str, Vec<String>)> {
+    type Figure = (&'static str, fn(&Direction) -> String);
+    let figures: [Figure; 13] = [
+        ("highest lossless", |d| pps(d.max_lossless_pps)),
+        ("highest forwarded", |d| pps(d.max_forwarded_pps)),
+        ("at L1", |d| bps(d.l1_bps)),
+        ("at L2", |d| bps(d.l2_bps)),
+        ("of line rate", |d| percent(d.line_rate_percent)),
+        ("limited by", |d| limited_by(d.limited_by).to_owned()),
+        ("frames offered", |d| count(d.offered)),
+        ("frames forwarded", |d| count(d.forwarded)),
+        ("frames unsent", |d| count(d.unsent)),
+        ("duplicates", |d| count(d.duplicates)),
+        ("reordered", |d| count(d.reordered)),
+        ("returned", |d| count(d.returned)),
+        ("foreign", |d| count(d.foreign)),
     ];
-    let stall = direction
-        .stalled
-        .map(|stall| format!("stalled at {:.1} s after {} frames", stall.at_s, count(stall.after_frames)));
-    DirectionRow { name: direction.name.replace("->", "→"), cells, stall }
+    figures.map(|(name, figure)| (name, directions.iter().map(figure).collect())).into()
+}
+
+fn stall(direction: &Direction) -> Option<String> {
+    let stall = direction.stalled?;
+    let frames = count(stall.after_frames);
+    Some(format!("{} stalled at {:.1} s after {frames} frames", direction_name(direction), stall.at_s))
 }

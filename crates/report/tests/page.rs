@@ -19,6 +19,7 @@ fn rows(table: &str) -> Vec<String> {
         let cells = row.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
         cells.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
     };
+    let table = table.replace("<wbr>", "");
     table.split("<tr").skip(1).map(|text| row(&format!("<tr{text}"))).collect()
 }
 
@@ -93,6 +94,22 @@ fn the_page_works_in_a_browser() {
     std::fs::write(&file, html::page(&records, "Two routers").unwrap()).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test/browser.mjs");
     let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn records_become_the_right_points() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+    let bundle = Path::new(env!("CARGO_TARGET_TMPDIR")).join("curves.mjs");
+    let mut outfile = std::ffi::OsString::from("--outfile=");
+    outfile.push(&bundle);
+    let esbuild = Command::new(page.join("node_modules/.bin/esbuild"))
+        .args(["src/curves.ts", "--bundle", "--format=esm", "--log-level=warning"])
+        .arg(outfile)
+        .current_dir(&page)
+        .status();
+    assert!(esbuild.unwrap().success());
+    let output = Command::new("node").arg(page.join("test/curves.mjs")).arg(bundle).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -15,9 +15,10 @@ export interface Channel {
   shown: boolean;
 }
 
-/** The runs of one test. */
+/** The runs of one test that have samples, device by device. */
 export function runsOf(page: Page, test: number): Run[] {
-  return page.runs.filter((run) => run.test === test && run.record.samples.length > 0);
+  const runs = page.runs.filter((run) => run.test === test && run.record.samples.length > 0);
+  return runs.sort((a, b) => a.device - b.device);
 }
 
 /**

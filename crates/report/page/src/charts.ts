@@ -2,8 +2,10 @@
 // the cursor is in all at once.
 
 import uPlot from "uplot";
+import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { nearest, type Points } from "./curves";
+import { drawMarks, type Marks } from "./marks";
 import type { Settings } from "./settings";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText, rateTick, shareText, unitName } from "./units";
@@ -17,16 +19,12 @@ interface Kind {
   series: (points: Points, channel: Channel) => Series[];
   scale: uPlot.Scale;
   tick: (value: number) => string;
-  marks?: boolean;
-  threshold?: boolean;
+  marks: Marks;
 }
 
-/** Room for the labels of all vertical axes, so that charts line up. */
-const AXIS_WIDTH = 62;
-const FONT = '11px system-ui, -apple-system, "Segoe UI", sans-serif';
 const DASHED = [5, 4];
-/** The least loss ratio that the logarithmic axis shows. */
-const LEAST_LOSS = 1e-6;
+/** The logarithmic axis of loss shows at least from here to 1. */
+const SMALL_LOSS = 1e-4;
 
 function kinds(settings: Settings, channels: Channel[]): Kind[] {
   const some = (values: (points: Points) => (number | null)[]) =>
@@ -43,7 +41,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       ],
       scale: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
       tick: (value) => rateTick(value, settings.unit),
-      marks: true,
+      marks: { named: true, threshold: false },
     },
     {
       name: "loss",
@@ -51,10 +49,10 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       caption: `Loss, share of offered${log ? " (logarithmic; no loss is not shown)" : ""}`,
       series: (points) => [{ values: log ? points.loss.map((loss) => (loss > 0 ? loss : null)) : points.loss }],
       scale: log
-        ? { distr: 3, range: () => [LEAST_LOSS, 1] }
+        ? { distr: 3, range: (_, min) => [Math.min(SMALL_LOSS, min > 0 ? 10 ** Math.floor(Math.log10(min)) : 1), 1] }
         : { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 0.01] },
       tick: shareText,
-      threshold: true,
+      marks: { named: false, threshold: true },
     },
     some((points) => points.p50) && {
       name: "latency",
@@ -63,6 +61,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       series: (points) => [{ values: points.p99, dash: DASHED, width: 1 }, { values: points.p50 }],
       scale: { distr: 3 },
       tick: durationText,
+      marks: { named: false, threshold: false },
     },
     some((points) => points.busy) && {
       name: "busy",
@@ -71,6 +70,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       series: (points, channel) => (channel.direction === 0 ? [{ values: points.busy }] : []),
       scale: { range: () => [0, 1.04] },
       tick: shareText,
+      marks: { named: false, threshold: false },
     },
   ];
   return all.filter((kind): kind is Kind => kind !== false);
@@ -160,18 +160,20 @@ function chart(
     // Room at the right for half of the last label.
     padding: [10, 20, last ? 0 : 8, 0],
     legend: { show: false },
-    scales: { x: { time: false }, y: kind.scale },
-    axes: [horizontalAxis(settings, theme, last), verticalAxis(kind, theme)],
+    // Time begins at the ramp's start, not at the middle of its first sample.
+    scales: { x: { time: false, range: (plot, min, max) => [min === plot.data[0][0] ? 0 : min, max] }, y: kind.scale },
+    axes: [horizontalAxis(theme, last, horizontalTick(settings)), verticalAxis(theme, kind.tick, kind.scale.distr === 3)],
     series,
     cursor: {
       sync: { key: syncKey, scales: ["x", null] },
-      drag: { x: true, y: false, uni: 20 },
+      drag: { x: true, y: false },
+      y: false,
       points: { size: 6, width: 1.5 },
       // Runs are sampled at different moments: each curve shows its sample nearest to the cursor.
       dataIdx: (plot, _, index, x) => nearestIndex(plot.data[0] as number[], plot.data[_] ?? [], index, x),
     },
     hooks: {
-      draw: [(plot) => drawMarks(plot, kind, channels, theme)],
+      draw: [(plot) => drawMarks(plot, channels, theme, kind.marks)],
       setCursor: [(plot) => onCursor(cursorPlace(plot))],
     },
   };
@@ -209,105 +211,8 @@ function seriesOptions(curve: Series, channel: Channel, theme: Theme): uPlot.Ser
   };
 }
 
-function horizontalAxis(settings: Settings, theme: Theme, labelled: boolean): uPlot.Axis {
-  const time = settings.against === "time";
-  const text = (value: number) => (time ? `${value} s` : rateTick(value, settings.unit));
-  return {
-    stroke: theme.muted,
-    font: FONT,
-    grid: { stroke: theme.line, width: 1 },
-    ticks: { show: labelled, stroke: theme.line, size: 5 },
-    size: labelled ? 34 : 0,
-    space: 70,
-    values: (_, splits) => splits.map((value) => (labelled ? text(value) : "")),
-  };
-}
-
-function verticalAxis(kind: Kind, theme: Theme): uPlot.Axis {
-  return {
-    stroke: theme.muted,
-    font: FONT,
-    grid: { stroke: theme.line, width: 1 },
-    ticks: { show: false },
-    size: AXIS_WIDTH,
-    space: 34,
-    // Null is where a logarithmic axis leaves labels out.
-    values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : kind.tick(value))),
-  };
-}
-
-/** Lossless limits and stalls as vertical lines, the loss threshold as a horizontal one. */
-function drawMarks(plot: uPlot, kind: Kind, channels: Channel[], theme: Theme): void {
-  const { ctx, bbox } = plot;
-  const scale = uPlot.pxRatio;
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top - 8 * scale, bbox.width, bbox.height + 8 * scale);
-  ctx.clip();
-  for (const channel of channels.filter((channel) => channel.shown)) {
-    const colour = deviceColour(theme, channel.run.device);
-    if (channel.lossless !== null) {
-      const x = plot.valToPos(channel.lossless, "x", true);
-      vertical(ctx, x, bbox, faded(colour, 0.6), [2 * scale, 3 * scale], scale);
-      if (kind.marks) triangle(ctx, x, bbox.top, colour, 5 * scale);
-    }
-    if (channel.stalled !== null) {
-      const x = plot.valToPos(channel.stalled, "x", true);
-      vertical(ctx, x, bbox, colour, [], scale);
-      if (kind.marks) label(ctx, "stalled", x + 5 * scale, bbox.top + 12 * scale, colour, scale);
-    }
-  }
-  if (kind.threshold) {
-    for (const threshold of new Set(channels.map((channel) => channel.run.record.strategy.loss_threshold))) {
-      const y = plot.valToPos(threshold, "y", true);
-      horizontal(ctx, y, bbox, faded(theme.text, 0.35), scale);
-    }
-  }
-  ctx.restore();
-}
-
-function vertical(
-  ctx: CanvasRenderingContext2D,
-  x: number,
-  bbox: uPlot.BBox,
-  colour: string,
-  dash: number[],
-  width: number,
-): void {
-  ctx.beginPath();
-  ctx.setLineDash(dash);
-  ctx.lineWidth = width;
-  ctx.strokeStyle = colour;
-  ctx.moveTo(x, bbox.top);
-  ctx.lineTo(x, bbox.top + bbox.height);
-  ctx.stroke();
-}
-
-function horizontal(ctx: CanvasRenderingContext2D, y: number, bbox: uPlot.BBox, colour: string, width: number): void {
-  ctx.beginPath();
-  ctx.setLineDash([]);
-  ctx.lineWidth = width;
-  ctx.strokeStyle = colour;
-  ctx.moveTo(bbox.left, y);
-  ctx.lineTo(bbox.left + bbox.width, y);
-  ctx.stroke();
-}
-
-function triangle(ctx: CanvasRenderingContext2D, x: number, y: number, colour: string, size: number): void {
-  ctx.beginPath();
-  ctx.fillStyle = colour;
-  ctx.moveTo(x - size, y - size);
-  ctx.lineTo(x + size, y - size);
-  ctx.lineTo(x, y + size / 2);
-  ctx.closePath();
-  ctx.fill();
-}
-
-function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, scale: number): void {
-  ctx.font = FONT.replace("11px", `${11 * scale}px`);
-  ctx.fillStyle = colour;
-  ctx.textAlign = "left";
-  ctx.fillText(text, x, y);
+function horizontalTick(settings: Settings): (value: number) => string {
+  return settings.against === "time" ? (value) => `${value} s` : (value) => rateTick(value, settings.unit);
 }
 
 /** The values of a channel nearest to `x`, as an index into its points. */

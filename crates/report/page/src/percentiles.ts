@@ -1,6 +1,7 @@
 // The plot of latency percentiles over a whole run: the horizontal axis counts nines.
 
 import uPlot from "uplot";
+import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { percentiles } from "./curves";
 import { deviceColour, faded, type Theme } from "./theme";
@@ -8,7 +9,8 @@ import { durationText } from "./units";
 import type { Stack } from "./charts";
 
 const HEIGHT = 250;
-const FONT = '11px system-ui, -apple-system, "Segoe UI", sans-serif';
+/** Rarer than one frame in 100,000 is not shown. */
+const MOST_NINES = 5;
 
 export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme: Theme): Stack | null {
   const owners = channels.filter((channel) => verdict(channel).latency_ns.length > 0);
@@ -24,28 +26,19 @@ export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme:
     const { x, y } = percentiles(verdict(channel).latency_ns);
     return [x, y];
   });
-  const axis = { stroke: theme.muted, font: FONT, grid: { stroke: theme.line, width: 1 } };
   const options: uPlot.Options = {
     width: figure.clientWidth,
     height: HEIGHT,
-    padding: [10, 24, 0, 0],
+    padding: [10, 26, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: false, range: (_, __, max) => [0, Math.max(2, max)] }, y: { distr: 3 } },
+    scales: {
+      x: { time: false, range: (_, __, max) => [0, Math.min(Math.max(2, max), MOST_NINES)] },
+      y: { distr: 3 },
+    },
     axes: [
-      {
-        ...axis,
-        ticks: { stroke: theme.line, size: 5 },
-        size: 34,
-        splits: (_, __, min, max) => nines(min, max),
-        values: (_, splits) => splits.map(percentileText),
-      },
-      {
-        ...axis,
-        ticks: { show: false },
-        size: 62,
-        values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : durationText(value))),
-      },
+      { ...horizontalAxis(theme, true, percentileText), splits: (_, __, min, max) => nines(min, max) },
+      verticalAxis(theme, durationText, true),
     ],
     series: [{}, ...owners.map((channel) => curve(channel, theme))],
   };

@@ -23,9 +23,9 @@ export function fromPps(pps: number, record: RunRecord, unit: Unit): number {
   }
 }
 
-/** A rate for reading, like `1.10 Mpps` or `97.0 %`. */
+/** A rate for reading, like `1.10 Mpps` or `97.0%`. */
 export function rateText(value: number, unit: Unit): string {
-  return unit === "percent" ? `${value.toFixed(1)} %` : scaled(value, 2) + (unit === "pps" ? "pps" : "bps");
+  return unit === "percent" ? `${value.toFixed(1)}%` : scaled(value, 2) + (unit === "pps" ? "pps" : "bps");
 }
 
 /** A rate for an axis: no more digits than it needs. */
@@ -45,9 +45,9 @@ export function durationText(ns: number): string {
   return `${Number((ns / factor).toPrecision(3))} ${name}`;
 }
 
-/** A share for reading: `0 %`, `0.012 %`, `31 %`. */
+/** A share for reading: `0%`, `0.012%`, `31%`. */
 export function shareText(share: number): string {
-  return `${trimmed(share * 100, 2)} %`;
+  return `${trimmed(share * 100, 2)}%`;
 }
 
 /** With a decimal prefix; `digits` after the point, or as few as needed. */

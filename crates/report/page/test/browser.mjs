@@ -126,7 +126,7 @@ async function hidingAChannelRemovesItsInk(page) {
 async function controlsRedraw(page) {
   const value = page.locator(`${TEST} .card tbody tr:first-child td`).first();
   for (const [name, choice, text] of /** @type {const} */ ([
-    ["unit", "percent", / %$/],
+    ["unit", "percent", /%$/],
     ["unit", "l1", /bps$/],
     ["against", "offered", /bps$/],
     ["loss", "log", /bps$/],

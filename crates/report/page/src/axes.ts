@@ -1,0 +1,43 @@
+// Axes in the page's colours and letters.
+
+import type uPlot from "uplot";
+import type { Theme } from "./theme";
+
+export const FONT = '11px system-ui, -apple-system, "Segoe UI", sans-serif';
+/** Room for the labels of all vertical axes, so that charts line up. */
+const WIDTH = 62;
+const HEIGHT = 34;
+
+/** An axis below a chart, or only its grid. */
+export function horizontalAxis(theme: Theme, labelled: boolean, text: (value: number) => string): uPlot.Axis {
+  return {
+    stroke: theme.muted,
+    font: FONT,
+    grid: { stroke: theme.line, width: 1 },
+    ticks: { show: labelled, stroke: theme.line, size: 5 },
+    size: labelled ? HEIGHT : 0,
+    space: 70,
+    values: (_, splits) => splits.map((value) => (labelled ? text(value) : "")),
+  };
+}
+
+/** An axis at the left. A logarithmic one has lines at powers of ten, if there are two. */
+export function verticalAxis(theme: Theme, text: (value: number) => string, logarithmic: boolean): uPlot.Axis {
+  const filter: uPlot.Axis.Filter = (_, splits) => (logarithmic ? powersOfTen(splits) : splits);
+  return {
+    stroke: theme.muted,
+    font: FONT,
+    grid: { stroke: theme.line, width: 1, filter },
+    ticks: { show: false },
+    size: WIDTH,
+    space: 34,
+    filter,
+    // Null is what the filter left out.
+    values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : text(value))),
+  };
+}
+
+function powersOfTen(splits: number[]): (number | null)[] {
+  const powers = splits.map((value) => (Math.abs(Math.log10(value) % 1) < 1e-9 ? value : null));
+  return powers.filter((value) => value !== null).length >= 2 ? powers : splits;
+}
