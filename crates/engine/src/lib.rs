@@ -116,7 +116,8 @@ pub trait Engine {
     /// Lets `duration` pass: real time, or virtual time of the simulated engine.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] when the user asked to stop; [`Error::Failed`] when a worker died.
+    /// [`Error::Interrupted`] when the user asked to stop: once, so that frames on their way can
+    /// still be waited for. [`Error::Failed`] when a worker died.
     fn wait(&mut self, duration: Duration) -> Result<(), Error>;
 
     /// Time since the engine was made, on the clock of [`Engine::wait`].

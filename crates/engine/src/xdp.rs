@@ -7,7 +7,7 @@ mod generator;
 mod program;
 mod receiver;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -45,7 +45,7 @@ pub struct Config<'a> {
     /// Port 0 and port 1.
     pub ports: [PortRef; 2],
     /// The network namespace they are in; `None` for the current one.
-    pub namespace: Option<&'a OwnedFd>,
+    pub namespace: Option<BorrowedFd<'a>>,
     /// The cores that generate, one worker each.
     pub cores: &'a [usize],
     /// What to send.
@@ -60,6 +60,8 @@ pub struct XdpEngine {
     receiver: Receiver,
     directions: usize,
     stop: Arc<AtomicBool>,
+    /// Whether a wait has said so already.
+    interrupted: bool,
     made: u64,
     /// When each interval began (nanoseconds, monotonic clock), and its load.
     begun: Vec<(u64, Load)>,
@@ -83,6 +85,7 @@ impl XdpEngine {
             receiver,
             directions,
             stop: Arc::clone(&config.stop),
+            interrupted: false,
             made: monotonic()?,
             begun: Vec::new(),
             settled: vec![Sent::default(); directions],
@@ -159,7 +162,8 @@ impl Engine for XdpEngine {
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {
         let end = monotonic()? + duration.as_nanos() as u64;
         loop {
-            if self.stop.load(Ordering::SeqCst) {
+            if !self.interrupted && self.stop.load(Ordering::SeqCst) {
+                self.interrupted = true;
                 return Err(Error::Interrupted);
             }
             self.generator.check_workers()?;
@@ -239,7 +243,7 @@ pub fn monotonic() -> Result<u64, Error> {
 }
 
 /// Moves the calling thread into `namespace`, if there is one.
-fn enter_namespace(namespace: Option<&OwnedFd>) -> Result<(), Error> {
+fn enter_namespace(namespace: Option<BorrowedFd>) -> Result<(), Error> {
     let Some(namespace) = namespace else { return Ok(()) };
     setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|error| {
         Error::Refused(format!(
@@ -250,7 +254,7 @@ fn enter_namespace(namespace: Option<&OwnedFd>) -> Result<(), Error> {
 
 /// Runs `work` on a thread of its own inside `namespace`, so that the caller stays where it is.
 fn in_namespace<T: Send>(
-    namespace: Option<&OwnedFd>,
+    namespace: Option<BorrowedFd>,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
     thread::scope(|scope| {

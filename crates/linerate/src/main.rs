@@ -1,2 +1,92 @@
-//! The command.
-fn main() {}
+//! `linerate`: finds out how fast a router really forwards.
+//!
+//! This file is the table of contents: one module for each subcommand, and those that they share
+//! ([`args`], [`testbed`], [`run`], [`progress`], [`environment`], [`stop`]).
+
+mod args;
+mod bench;
+mod count;
+mod doctor;
+mod environment;
+mod export;
+mod generate;
+mod lab_command;
+mod profile;
+mod progress;
+mod ramp;
+mod report_command;
+mod run;
+mod saturate;
+mod stop;
+mod testbed;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Finds out how fast routers really forward packets.
+///
+/// Linerate sends traffic through a device under test (DUT) between two ports and counts what
+/// comes back. The device is one of its own (--dut, in network namespaces on this machine) or
+/// yours, between two interfaces (--ports A,B).
+#[derive(Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Raise the load step by step to line rate, and find where frames begin to be lost
+    Ramp(ramp::Args),
+    /// Send at full rate, and see what emerges
+    Saturate(saturate::Args),
+    /// Run a set of load tests against several devices, and compare them
+    Bench(bench::Args),
+    /// Generate traffic until told to stop, as pkt-gen does
+    Gen(generate::Args),
+    /// Count what arrives at an interface
+    Count(count::Args),
+    /// Show profiles, and the frames that they send
+    Profile(profile::Args),
+    /// Keep a lab of network namespaces open, and look inside
+    Lab(lab_command::Args),
+    /// Draw records as one HTML page
+    Report(report_command::Args),
+    /// Convert records for other programs
+    Export(export::Args),
+    /// Say what this machine can and cannot do, each with its remedy
+    Doctor(doctor::Args),
+}
+
+/// How a command ended, when it ended without an error of its own.
+enum Ending {
+    /// It did what was asked.
+    Done,
+    /// It ran, but the answer is no: nothing passes, a check fails, it was interrupted.
+    Failed,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Ramp(args) => ramp::main(&args),
+        Command::Saturate(args) => saturate::main(&args),
+        Command::Bench(args) => bench::main(&args),
+        Command::Gen(args) => generate::main(&args),
+        Command::Count(args) => count::main(&args),
+        Command::Profile(args) => profile::main(&args),
+        Command::Lab(args) => lab_command::main(&args),
+        Command::Report(args) => report_command::main(&args),
+        Command::Export(args) => export::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
+    };
+    match result {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Failed) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("linerate: {error:#}");
+            ExitCode::from(if error.is::<args::Misuse>() { 2 } else { 1 })
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! One worker a core; each is a thread that makes one long `BPF_PROG_RUN` call, since a call
 //! costs some 25 ms to set up. The load changes through a map while the call goes on.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ impl Generator {
     pub fn start(
         table: &FrameTable,
         ports: &[PortRef],
-        namespace: Option<&OwnedFd>,
+        namespace: Option<BorrowedFd>,
         cores: &[usize],
     ) -> Result<Self, Error> {
         check(table, ports, cores)?;
@@ -99,7 +99,7 @@ impl Generator {
         &mut self,
         table: &FrameTable,
         longest: usize,
-        namespace: Option<&OwnedFd>,
+        namespace: Option<BorrowedFd>,
         cores: &[usize],
     ) -> Result<(), Error> {
         install_wake_handler()?;
@@ -108,7 +108,7 @@ impl Generator {
                 program: self.skeleton.progs.generate.as_fd().as_raw_fd(),
                 page: vec![table.fill; longest],
                 core: *core,
-                namespace: namespace.map(OwnedFd::try_clone).transpose().map_err(|error| {
+                namespace: namespace.map(|fd| fd.try_clone_to_owned()).transpose().map_err(|error| {
                     Error::Failed(format!("cannot duplicate a file descriptor: {error}; close some files"))
                 })?,
                 stop: Arc::new(AtomicBool::new(false)),
@@ -349,7 +349,7 @@ impl Run {
         cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
             Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
         })?;
-        enter_namespace(self.namespace.as_ref())?;
+        enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         while !self.stop.load(Ordering::SeqCst) {
             let mut options = bpf_test_run_opts {
                 sz: size_of::<bpf_test_run_opts>() as _,

@@ -2,6 +2,8 @@
 //!
 //! Ports enter; counts per interval and direction leave.
 
+use std::os::fd::BorrowedFd;
+
 use libbpf_rs::Link;
 use stats::Histogram;
 
@@ -40,7 +42,7 @@ impl Receiver {
     /// When the kernel refuses the program, or a port has another XDP program already.
     pub fn attach(
         ports: &[PortRef],
-        namespace: Option<&std::os::fd::OwnedFd>,
+        namespace: Option<BorrowedFd>,
         streams: usize,
         workers: usize,
     ) -> Result<Self, Error> {

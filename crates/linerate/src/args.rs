@@ -1,0 +1,232 @@
+//! Flags that several subcommands share: the same word for the same thing everywhere.
+//!
+//! Words of the command line enter; profiles, rates and devices leave.
+
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use lab::DutSpec;
+use traffic::tunable::{Size, VlanTags, Vm};
+use traffic::{Directions, IpVersion, Profile, Tunables};
+use trial::{Conditions, WarmUp};
+use wire::rate::Rate;
+
+/// The command was used wrongly: exit status 2.
+#[derive(Debug)]
+pub struct Misuse(pub String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// An error for wrong use.
+pub fn misuse(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Misuse(text.into()))
+}
+
+/// What to send.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Traffic")]
+pub struct Traffic {
+    /// A built-in profile (`linerate profile` lists them) or a TOML file
+    #[arg(long, default_value = "bench")]
+    pub profile: String,
+    /// Frame size in bytes with FCS, 64 to 9216, or imix [default: 64, or the least that fits]
+    #[arg(long)]
+    pub size: Option<Size>,
+    /// How flows vary: none, var1, var2, random or tuple [default: none]
+    #[arg(long)]
+    pub vm: Option<Vm>,
+    /// IP version
+    #[arg(long)]
+    pub ip: Option<IpVersion>,
+    /// One or two VLAN tags, outer first, as in 100 or 200,100
+    #[arg(long)]
+    pub vlan: Option<VlanTags>,
+    /// Load both directions at once
+    #[arg(long, short)]
+    pub bidirectional: bool,
+}
+
+impl Traffic {
+    /// The profile that the flags describe.
+    pub fn profile(&self) -> Result<Profile> {
+        if self.profile.ends_with(".toml") || self.profile.contains('/') {
+            return self.file();
+        }
+        let tunables = Tunables { size: self.size, vm: self.vm, ip: self.ip, vlan: self.vlan.clone() };
+        Profile::builtin(&self.profile, &tunables).map_err(|error| misuse(error.to_string()))
+    }
+
+    /// The directions that the flags ask for.
+    pub fn directions(&self) -> Directions {
+        if self.bidirectional { Directions::Both } else { Directions::Forward }
+    }
+
+    fn file(&self) -> Result<Profile> {
+        if self.size.is_some() || self.vm.is_some() || self.ip.is_some() || self.vlan.is_some() {
+            return Err(misuse("--size, --vm, --ip and --vlan belong to built-in profiles: set them in the file"));
+        }
+        let text = fs::read_to_string(&self.profile)
+            .with_context(|| format!("cannot read the profile {}", self.profile))?;
+        Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
+    }
+}
+
+/// What to send it through.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Device under test")]
+pub struct Device {
+    /// A device of the built-in lab, with its parameters: NAME[:KEY=VALUE,…]
+    #[arg(long, value_name = "DUT", conflicts_with = "ports")]
+    pub dut: Option<DutSpec>,
+    /// Two interfaces of this machine with your device in between
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    pub ports: Option<Vec<String>>,
+    /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
+    #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
+    pub gateways: Option<Vec<IpAddr>>,
+    /// Twice: use an interface even if it carries the default route or this login
+    #[arg(long, action = clap::ArgAction::Count, requires = "ports")]
+    pub force: u8,
+    /// Line rate (L1) that percentages refer to [default: the interface's speed]
+    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    pub line_rate: Option<f64>,
+    /// Cores that generate, one worker each
+    #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
+    pub cores: Option<Vec<usize>>,
+    /// The core that the lab's device works on
+    #[arg(long, value_name = "CORE")]
+    pub dut_core: Option<usize>,
+}
+
+impl Device {
+    /// A device of the lab and a line rate, without any other wishes.
+    pub fn lab(dut: DutSpec, line_rate: f64) -> Self {
+        Self {
+            dut: Some(dut),
+            ports: None,
+            gateways: None,
+            force: 0,
+            line_rate: Some(line_rate),
+            cores: None,
+            dut_core: None,
+        }
+    }
+
+    /// The same, with this device of the lab where none is named.
+    pub fn or_dut(&self, name: &str) -> Result<Self> {
+        let dut = match (&self.dut, &self.ports) {
+            (None, None) => Some(name.parse()?),
+            (dut, _) => dut.clone(),
+        };
+        Ok(Self { dut, ..self.clone() })
+    }
+}
+
+/// Where results go.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// The directory that records are kept in
+    #[arg(long, short, value_name = "DIR", default_value = "runs")]
+    pub output: PathBuf,
+    /// Print the record as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// What reports call this run [default: from the device and the test]
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+/// How a load test measures.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Measurement")]
+pub struct Measurement {
+    /// The low rate that proves that traffic passes
+    #[arg(long, value_name = "RATE", default_value = "1kpps")]
+    pub warm_up: Rate,
+    /// How long it is sent
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub warm_up_duration: Duration,
+    /// A sample that loses more than this share of its frames is lossy
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share)]
+    pub loss_threshold: f64,
+    /// How long to wait for the last frames
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+    pub drain: Duration,
+}
+
+impl Measurement {
+    /// The conditions that the flags describe.
+    pub fn conditions(&self, warm_up_pps: f64, step: Duration, line_rate_bps: f64) -> Conditions {
+        Conditions {
+            warm_up: WarmUp { pps: warm_up_pps, duration: self.warm_up_duration },
+            step,
+            drain: self.drain,
+            loss_threshold: self.loss_threshold,
+            line_rate_bps,
+        }
+    }
+}
+
+/// Reads a duration such as `30s`, `500ms` or `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is not a duration"));
+    }
+    humantime::parse_duration(text).map_err(|_| format!("'{text}' is not a duration: write 30s, 500ms or 2m"))
+}
+
+/// Reads a share such as `0.1%` or `0.001`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    match number.trim().parse::<f64>() {
+        Ok(value) if (0.0..scale).contains(&value) => Ok(value / scale),
+        _ => Err(format!("'{text}' is not a share: write 0.1% or 0.001, less than 100%")),
+    }
+}
+
+/// Reads a line rate.
+pub fn line_rate(text: &str) -> Result<f64, String> {
+    wire::rate::parse_line_rate(text).map_err(|error| error.to_string())
+}
+
+/// Reads a share of up to 100 %, which is more than zero.
+pub fn share_to_100(text: &str) -> Result<f64, String> {
+    if matches!(text, "100%" | "1" | "1.0") { return Ok(1.0) }
+    share(text).and_then(|share| if share > 0.0 { Ok(share) } else { Err("a share of 0 sends nothing".into()) })
+}
+
+/// Reads a rate that is more than zero.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    Rate::from_str(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_shares_are_read() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert!(duration("soon").is_err());
+        assert!(duration("-1").is_err());
+        assert_eq!(share("0.1%"), Ok(0.001));
+        assert_eq!(share("0.5"), Ok(0.5));
+        assert!(share("100%").is_err());
+        assert!(share("-1%").is_err());
+        assert!(share("NaN").is_err());
+    }
+}

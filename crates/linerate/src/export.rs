@@ -1,0 +1,43 @@
+//! `linerate export`: records enter, the text of another format leaves on standard output.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use results::export::{csv, trex_loadtest};
+
+use crate::args::misuse;
+use crate::{Ending, report_command};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Directories of records, or single records
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// The format
+    #[arg(long, short)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// What trex-loadtest-viz (graph.rb) reads; one record
+    TrexLoadtest,
+    /// A line for each sample and direction
+    Csv,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    let records = report_command::load(&args.runs)?;
+    match (args.format, records.as_slice()) {
+        (Format::TrexLoadtest, [record]) => println!("{}", trex_loadtest::export(record)?),
+        (Format::TrexLoadtest, _) => {
+            return Err(misuse(format!(
+                "trex-loadtest holds one run a file, and there are {}: name a single record",
+                records.len()
+            )));
+        }
+        (Format::Csv, records) => print!("{}", csv::export(records)?),
+    }
+    Ok(Ending::Done)
+}

@@ -1,0 +1,87 @@
+//! `linerate ramp`: the load rises step by step to its target, and frames begin to be lost.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::Engine;
+use results::record;
+use trial::{Conditions, Observer, Outcome, Ramp};
+use wire::human;
+use wire::rate::Rate;
+
+use crate::args::{self, Device, Measurement, Output, Traffic};
+use crate::run::{Strategy, parameters};
+use crate::{Ending, run};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    #[command(flatten)]
+    measurement: Measurement,
+    /// The load to rise to
+    #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
+    target: Rate,
+    /// How long the load rises
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = args::duration)]
+    ramp_duration: Duration,
+    /// How long it stays at the target
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    hold_duration: Duration,
+    /// How long one step of the ramp is, and so one sample
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    step: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+        let target_pps = testbed.pps(args.target, mean_frame_size)?;
+        let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
+        Ok(Box::new(Ramp {
+            conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
+            target_pps,
+            rise: args.ramp_duration,
+            hold: args.hold_duration,
+        }))
+    })
+}
+
+impl Strategy for Ramp {
+    fn describe(&self) -> record::Strategy {
+        record::Strategy {
+            name: "ramp".to_owned(),
+            parameters: parameters([
+                ("target", human::pps(self.target_pps)),
+                ("ramp-duration", format!("{:?}", self.rise)),
+                ("hold-duration", format!("{:?}", self.hold)),
+            ])
+            .into_iter()
+            .chain(conditions(&self.conditions))
+            .collect(),
+            loss_threshold: self.conditions.loss_threshold,
+        }
+    }
+
+    fn planned(&self) -> Duration {
+        Self::planned(self)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        Self::run(self, engine, observer)
+    }
+}
+
+/// What all strategies have in common, for the record.
+pub fn conditions(conditions: &Conditions) -> impl Iterator<Item = (String, String)> {
+    parameters([
+        ("warm-up", human::pps(conditions.warm_up.pps)),
+        ("warm-up-duration", format!("{:?}", conditions.warm_up.duration)),
+        ("step", format!("{:?}", conditions.step)),
+        ("drain", format!("{:?}", conditions.drain)),
+    ])
+    .into_iter()
+}

@@ -1,0 +1,213 @@
+//! One run: a testbed, a profile and a strategy enter; a record, on disk as it grows, leaves.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+use engine::Engine;
+use results::record::{self, Phase, Record, Sample, Status};
+use results::store::{self, Store, Writer};
+use traffic::{Directions, Profile};
+use trial::{Observer, ObserverError, Outcome};
+
+use crate::args::{Device, Output, Traffic};
+use crate::progress::{self, Progress};
+use crate::testbed::{CoreMeter, Testbed};
+use crate::{Ending, environment, stop};
+
+/// How often the record on disk is brought up to date.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// A strategy with its parameters, ready to run.
+pub trait Strategy {
+    /// Its name and parameters, for the record.
+    fn describe(&self) -> record::Strategy;
+    /// How long it will take.
+    fn planned(&self) -> Duration;
+    /// Runs it.
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome;
+}
+
+/// What a run is called.
+pub struct Labels {
+    /// What reports call it.
+    pub name: String,
+    /// What reports compare it under.
+    pub test: String,
+}
+
+impl Labels {
+    /// Labels from a profile, unless the user gave a name.
+    pub fn new(dut: &str, profile: &Profile, bidirectional: bool, name: Option<&str>) -> Self {
+        let mut test = profile.name().to_owned();
+        for (key, value) in profile.tunables() {
+            test += &match key.as_str() {
+                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value}b"),
+                "vm" if value == "none" => " 1-flow".to_owned(),
+                "ip" if value == "4" => continue,
+                "ip" => format!(" IPv{value}"),
+                "vlan" => format!(" vlan {value}"),
+                _ => format!(" {value}"),
+            };
+        }
+        if bidirectional {
+            test += " bidirectional";
+        }
+        let name = name.map_or_else(|| format!("{dut} {test}"), str::to_owned);
+        Self { name, test }
+    }
+}
+
+/// A command that makes one run: opens the testbed, runs the strategy that `plan` makes for it
+/// and the profile's mean frame size, and shows the verdict.
+pub fn single(
+    traffic: &Traffic,
+    device: &Device,
+    output: &Output,
+    plan: impl FnOnce(&Testbed, f64) -> Result<Box<dyn Strategy>>,
+) -> Result<Ending> {
+    let profile = traffic.profile()?;
+    let directions = traffic.directions();
+    let stop = stop::flag()?;
+    let mut testbed = Testbed::open(device, usize::from(profile.largest_size()))?;
+    let mean = profile.table(&testbed.endpoints(), directions).mean_frame_size();
+    let strategy = plan(&testbed, mean)?;
+    let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, output.name.as_deref());
+    let record = run(&mut testbed, &profile, directions, labels, &*strategy, &output.output, &stop)?;
+    show(&record, output)?;
+    Ok(ending(&record))
+}
+
+/// Shows a finished run: its verdict to people, its record to machines.
+fn show(record: &Record, output: &Output) -> Result<()> {
+    let colour = progress::colour();
+    eprintln!("{}", report::terminal::plot(record, 72, 14, colour));
+    eprintln!("{}", report::terminal::verdict(record, colour));
+    eprintln!("record: {}", output.output.join(format!("{}.json", record.id)).display());
+    if output.json {
+        println!("{}", serde_json::to_string_pretty(record)?);
+    }
+    Ok(())
+}
+
+/// Whether a run did what was asked.
+pub fn ending(record: &Record) -> Ending {
+    if record.status == Status::Complete { Ending::Done } else { Ending::Failed }
+}
+
+/// Runs `strategy` with `profile` on `testbed`, and keeps its record in `directory`.
+///
+/// # Errors
+/// When the engine does not start or the record cannot be written. A run that fails or is
+/// interrupted after that has a record that says so.
+pub fn run(
+    testbed: &mut Testbed,
+    profile: &Profile,
+    directions: Directions,
+    labels: Labels,
+    strategy: &dyn Strategy,
+    directory: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<Record> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let table = profile.table(&testbed.endpoints(), directions);
+    let mut engine = testbed.start_engine(&table, stop)?;
+    let mut record = Record {
+        schema: record::SCHEMA.to_owned(),
+        id: store::id(started, testbed.dut_name(), &labels.test),
+        name: labels.name,
+        test: labels.test,
+        started: results::time::rfc3339(started),
+        elapsed_s: 0.0,
+        status: Status::Running,
+        reason: None,
+        command: std::env::args().collect(),
+        strategy: strategy.describe(),
+        profile: describe(profile, &table, directions),
+        dut: testbed.describe_dut()?,
+        tester: testbed.describe_tester(engine.modes()),
+        environment: environment::read(),
+        line_rate_bps: testbed.line_rate_bps(),
+        samples: Vec::new(),
+        directions: Vec::new(),
+        notes: testbed.notes(),
+    };
+    record.notes.extend(profile.notes().iter().cloned());
+    record.notes.extend(table.note());
+    let writer = Store::open(directory)?.create(&mut record)?;
+    let mut watcher = Watcher {
+        progress: Progress::new(&record.name, strategy.planned()),
+        meter: testbed.dut_core_meter(),
+        record: &mut record,
+        writer: &writer,
+        clock,
+        written: clock,
+    };
+    let outcome = strategy.run(&mut engine, &mut watcher);
+    watcher.progress.finish();
+    record.elapsed_s = clock.elapsed().as_secs_f64();
+    record.status = outcome.status;
+    record.reason = outcome.reason();
+    record.samples = outcome.samples;
+    record.directions = outcome.directions;
+    record.notes.extend(outcome.notes);
+    writer.write(&record)?;
+    Ok(record)
+}
+
+fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directions) -> record::Profile {
+    record::Profile {
+        name: profile.name().to_owned(),
+        tunables: profile.tunables().clone(),
+        bidirectional: directions == Directions::Both,
+        mean_frame_size: table.mean_frame_size(),
+        flows: table.flows(0),
+        rows: table.rows.len() as u64,
+        period: table.period,
+        source: profile.source().map(str::to_owned),
+    }
+}
+
+/// Draws progress, samples the DUT's core, and keeps the record on disk up to date.
+struct Watcher<'a> {
+    progress: Progress,
+    meter: Option<CoreMeter>,
+    record: &'a mut Record,
+    writer: &'a Writer,
+    clock: Instant,
+    written: Instant,
+}
+
+impl Observer for Watcher<'_> {
+    fn phase(&mut self, phase: Phase, _planned: Duration) {
+        self.progress.phase(phase);
+    }
+
+    fn drain(&mut self, _planned: Duration) {
+        self.progress.drain();
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.progress.sample(sample);
+        self.record.samples.push(sample.clone());
+        if self.written.elapsed() >= WRITE_EVERY {
+            self.record.elapsed_s = self.clock.elapsed().as_secs_f64();
+            self.writer.write(self.record)?;
+            self.written = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        self.meter.as_mut()?.busy()
+    }
+}
+
+/// Parameters of a strategy as the record keeps them.
+pub fn parameters<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

@@ -1,0 +1,77 @@
+//! `linerate saturate`: full rate at once, and what emerges.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::{Engine, Load};
+use results::record;
+use trial::{Observer, Outcome, Saturate};
+use wire::human;
+use wire::rate::Rate;
+
+use crate::args::{self, Device, Measurement, Output, Traffic};
+use crate::ramp::conditions;
+use crate::run::{Strategy, parameters};
+use crate::{Ending, run};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    #[command(flatten)]
+    measurement: Measurement,
+    /// The load; max is as fast as the tester can
+    #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
+    rate: Rate,
+    /// How long it is sent
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    duration: Duration,
+    /// How long one sample is
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    step: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+        let load = match args.rate {
+            Rate::Max => Load::Max,
+            rate => Load::Rate(testbed.pps(rate, mean_frame_size)?),
+        };
+        let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
+        Ok(Box::new(Saturate {
+            conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
+            load,
+            duration: args.duration,
+        }))
+    })
+}
+
+impl Strategy for Saturate {
+    fn describe(&self) -> record::Strategy {
+        let load = match self.load {
+            Load::Idle => "none".to_owned(),
+            Load::Rate(pps) => human::pps(pps),
+            Load::Max => "max".to_owned(),
+        };
+        record::Strategy {
+            name: "saturate".to_owned(),
+            parameters: parameters([("rate", load), ("duration", format!("{:?}", self.duration))])
+                .into_iter()
+                .chain(conditions(&self.conditions))
+                .collect(),
+            loss_threshold: self.conditions.loss_threshold,
+        }
+    }
+
+    fn planned(&self) -> Duration {
+        Self::planned(self)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        Self::run(self, engine, observer)
+    }
+}

@@ -1,0 +1,263 @@
+//! Where a run takes place: the device flags enter, two ports with a device between them leave,
+//! in the built-in lab or on real interfaces.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use engine::xdp::{self, PortRef, XdpEngine};
+use lab::placement::Wishes;
+use lab::{DutSpec, Lab, Placement, Port, RealPorts};
+use results::record;
+use traffic::{Endpoint, Endpoints, FrameTable};
+use wire::rate::Rate;
+
+use crate::args::{Device, misuse};
+
+/// The device that is tested when none is named.
+const DEFAULT_DUT: &str = "linux-router";
+/// What a veth's speed is taken for, like the kernel says in ethtool.
+const FALLBACK_LINE_RATE: f64 = 10e9;
+
+/// Two ports and what is between them.
+pub struct Testbed {
+    site: Site,
+    placement: Placement,
+    line_rate_bps: f64,
+    notes: Vec<String>,
+}
+
+enum Site {
+    Lab(Lab),
+    Real(RealPorts),
+}
+
+impl Testbed {
+    /// Opens what the flags ask for; frames of up to `max_frame_size` bytes must fit.
+    pub fn open(device: &Device, max_frame_size: usize) -> Result<Self> {
+        let placement = place(device)?;
+        let site = match &device.ports {
+            Some(ports) => Site::Real(real_ports(ports, device)?),
+            None => {
+                let dut = match &device.dut {
+                    Some(dut) => dut.clone(),
+                    None => DEFAULT_DUT.parse::<DutSpec>()?,
+                };
+                let max_frame_size = max_frame_size.min(xdp::MAX_FRAME);
+                Site::Lab(Lab::start(&lab::Config { dut, placement: placement.clone(), max_frame_size })?)
+            }
+        };
+        let mut testbed = Self { site, placement, line_rate_bps: FALLBACK_LINE_RATE, notes: Vec::new() };
+        testbed.check_mtu(max_frame_size)?;
+        testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
+        if matches!(testbed.site, Site::Lab(_)) {
+            testbed.notes.extend(testbed.placement.notes.iter().cloned());
+        }
+        Ok(testbed)
+    }
+
+    fn check_mtu(&self, max_frame_size: usize) -> Result<()> {
+        for port in self.ports() {
+            let largest = port.mtu as usize + 18;
+            if max_frame_size > largest {
+                return Err(misuse(format!(
+                    "frames of {max_frame_size} bytes do not fit {}, whose MTU of {} carries {largest}: \
+                     choose a smaller --size, or raise the MTU (ip link set {} mtu {})",
+                    port.name,
+                    port.mtu,
+                    port.name,
+                    max_frame_size - 18
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn find_line_rate(&mut self, asked: Option<f64>) -> f64 {
+        if let Some(line_rate) = asked {
+            return line_rate;
+        }
+        let slowest = self.ports().iter().filter_map(|port| port.speed_bps).min_by(f64::total_cmp);
+        slowest.unwrap_or_else(|| {
+            self.notes.push("the kernel does not say the ports' speed: 10 Gb/s is assumed".to_owned());
+            FALLBACK_LINE_RATE
+        })
+    }
+
+    /// The two ports.
+    pub fn ports(&self) -> &[Port; 2] {
+        match &self.site {
+            Site::Lab(lab) => lab.ports(),
+            Site::Real(real) => real.ports(),
+        }
+    }
+
+    /// The lab, if the testbed is one.
+    pub fn lab(&self) -> Option<&Lab> {
+        match &self.site {
+            Site::Lab(lab) => Some(lab),
+            Site::Real(_) => None,
+        }
+    }
+
+    /// The lab, if the testbed is one, taken out of it.
+    pub fn into_lab(self) -> Option<Lab> {
+        match self.site {
+            Site::Lab(lab) => Some(lab),
+            Site::Real(_) => None,
+        }
+    }
+
+    /// Where frames go in each direction.
+    pub fn endpoints(&self) -> Endpoints {
+        let endpoint = |port: &Port| Endpoint { source: port.mac, destination: port.next_hop_mac };
+        let [zero, one] = self.ports();
+        Endpoints([endpoint(zero), endpoint(one)])
+    }
+
+    /// The line rate (L1) that percentages refer to, in bits a second.
+    pub fn line_rate_bps(&self) -> f64 {
+        self.line_rate_bps
+    }
+
+    /// `rate` in frames a second.
+    pub fn pps(&self, rate: Rate, mean_frame_size: f64) -> Result<f64> {
+        let pps = rate
+            .to_pps(mean_frame_size, self.line_rate_bps)
+            .ok_or_else(|| misuse("max is not a rate to rise to: give a rate, or a percentage of line rate"))?;
+        if pps >= 1.0 { Ok(pps) } else { Err(misuse(format!("a rate of {pps} pps is too low: give at least 1 pps"))) }
+    }
+
+    /// An idle engine that sends `table` between the ports.
+    pub fn start_engine(&self, table: &FrameTable, stop: &Arc<AtomicBool>) -> Result<XdpEngine> {
+        let engine = XdpEngine::start(&xdp::Config {
+            ports: self.port_refs(),
+            namespace: self.namespace(),
+            cores: &self.placement.generate,
+            table,
+            stop: Arc::clone(stop),
+        })?;
+        if let Site::Lab(lab) = &self.site {
+            lab.pin().context("cannot keep the device off the generator's core")?;
+        }
+        Ok(engine)
+    }
+
+    /// The ports as the engine knows them.
+    pub fn port_refs(&self) -> [PortRef; 2] {
+        let port = |port: &Port| PortRef { name: port.name.clone(), index: port.ifindex };
+        let [zero, one] = self.ports();
+        [port(zero), port(one)]
+    }
+
+    /// Where the ports are, if not here.
+    pub fn namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.lab().map(|lab| lab.tester_namespace().fd())
+    }
+
+    /// The cores that generate.
+    pub fn generating_cores(&self) -> &[usize] {
+        &self.placement.generate
+    }
+
+    /// What the device is called.
+    pub fn dut_name(&self) -> &str {
+        self.lab().map_or("ports", |lab| lab.dut().name())
+    }
+
+    /// What a reader of results should know of this testbed.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// The device, for the record.
+    pub fn describe_dut(&self) -> Result<record::Dut> {
+        Ok(match &self.site {
+            Site::Lab(lab) => record::Dut {
+                name: lab.dut().name().to_owned(),
+                parameters: lab.dut().parameters().clone(),
+                configuration: lab.dut_configuration()?,
+                core: Some(self.placement.dut),
+            },
+            Site::Real(_) => record::Dut {
+                name: "ports".to_owned(),
+                parameters: BTreeMap::new(),
+                configuration: BTreeMap::new(),
+                core: None,
+            },
+        })
+    }
+
+    /// The tester, for the record. `modes` is how each port runs its XDP program.
+    pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+        let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
+            name: port.name.clone(),
+            driver: port.driver.clone(),
+            mac: port.mac.to_string(),
+            mtu: port.mtu,
+            speed_bps: port.speed_bps,
+            xdp_mode: (*mode).to_owned(),
+        });
+        record::Tester {
+            engine: "xdp".to_owned(),
+            cores: self.placement.generate.clone(),
+            receive_core: self.lab().map(|_| self.placement.receive),
+            receive_cost_ns: None,
+            ports: ports.collect(),
+        }
+    }
+
+    /// A meter of the core that the device works on, where that is known.
+    pub fn dut_core_meter(&self) -> Option<CoreMeter> {
+        self.lab()?;
+        CoreMeter::new(self.placement.dut)
+    }
+}
+
+/// How busy a core is, over windows long enough for the kernel's 10 ms ticks.
+pub struct CoreMeter {
+    clock: lab::CoreClock,
+    since: Instant,
+    last: Option<f64>,
+}
+
+impl CoreMeter {
+    const WINDOW_S: f64 = 0.4;
+
+    fn new(core: usize) -> Option<Self> {
+        Some(Self { clock: lab::CoreClock::new(core).ok()?, since: Instant::now(), last: None })
+    }
+
+    /// The share of the last window that the core was busy, 0 to 1.
+    pub fn busy(&mut self) -> Option<f64> {
+        if self.since.elapsed().as_secs_f64() >= Self::WINDOW_S {
+            self.last = self.clock.sample().ok().map(|usage| usage.busy);
+            self.since = Instant::now();
+        }
+        self.last
+    }
+}
+
+fn place(device: &Device) -> Result<Placement> {
+    let wishes = Wishes { workers: 0, generate: device.cores.clone(), dut: device.dut_core };
+    let online = lab::placement::online().map_err(lab::Error::from)?;
+    Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
+}
+
+fn real_ports(ports: &[String], device: &Device) -> Result<RealPorts> {
+    let [zero, one] = ports else {
+        return Err(misuse("--ports takes two interfaces, as in --ports eth1,eth2"));
+    };
+    let gateways = match device.gateways.as_deref() {
+        None => [None, None],
+        Some([zero, one]) => [Some(*zero), Some(*one)],
+        Some(_) => return Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1")),
+    };
+    RealPorts::open([zero, one], gateways, device.force).map_err(|error| match error {
+        lab::Error::Ports(error) => misuse(error.to_string()),
+        error => error.into(),
+    })
+}
