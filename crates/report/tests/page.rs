@@ -9,8 +9,8 @@ use results::fixtures::{Scenario, bench, oddities};
 
 /// The text between the first `from` and the next `until`.
 fn between<'a>(text: &'a str, from: &str, until: &str) -> &'a str {
-    let (_, rest) = text.split_once(from).unwrap();
-    rest.split_once(until).unwrap().0
+    let (_, rest) = text.split_once(from).expect("the markup has this beginning");
+    rest.split_once(until).expect("the markup has this end").0
 }
 
 /// Markup without its tags, one line a row of a table.

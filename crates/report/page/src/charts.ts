@@ -145,13 +145,15 @@ function chart(
   const owners: Channel[] = [];
   const series: uPlot.Series[] = [{}];
   const tables: uPlot.AlignedData[] = [];
+  const runs = [...new Set(channels.map((channel) => channel.run))];
   for (const channel of channels) {
+    const above = runs.length - 1 - runs.indexOf(channel.run);
     const curves = kind.series(channel.points, channel);
     if (curves.length === 0) continue;
     tables.push([channel.points.x, ...curves.map((curve) => curve.values)]);
     for (const curve of curves) {
       owners.push(channel);
-      series.push(seriesOptions(curve, channel, theme));
+      series.push(seriesOptions(curve, channel, above, theme));
     }
   }
   const options: uPlot.Options = {
@@ -197,10 +199,11 @@ function nearestIndex(xs: number[], values: ArrayLike<number | null | undefined>
   return x - (xs[before] ?? 0) <= (xs[after] ?? 0) - x ? before : after;
 }
 
-function seriesOptions(curve: Series, channel: Channel, theme: Theme): uPlot.Series {
+/** `above` is how many runs are drawn above: the lower ones are wider, so that equal curves show. */
+function seriesOptions(curve: Series, channel: Channel, above: number, theme: Theme): uPlot.Series {
   const colour = deviceColour(theme, channel.run.device);
   const wide = channel.direction > 0;
-  const width = curve.width ?? 1.75;
+  const width = curve.width ?? 1.6 + 1.1 * Math.min(above, 2);
   return {
     stroke: faded(colour, wide ? 0.38 : (curve.opacity ?? 1)),
     width: wide ? width * 3 : width,

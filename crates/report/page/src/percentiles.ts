@@ -37,7 +37,7 @@ export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme:
       y: { distr: 3 },
     },
     axes: [
-      { ...horizontalAxis(theme, true, percentileText), splits: (_, __, min, max) => nines(min, max) },
+      { ...horizontalAxis(theme, true, percentileText), splits: (plot, __, min, max) => nines(min, max, plot.width) },
       verticalAxis(theme, durationText, true),
     ],
     series: [{}, ...owners.map((channel) => curve(channel, theme))],
@@ -71,9 +71,11 @@ function curve(channel: Channel, theme: Theme): uPlot.Series {
   };
 }
 
-function nines(min: number, max: number): number[] {
+/** Every nine, or every other where a chart of `width` has no room for all labels. */
+function nines(min: number, max: number, width: number): number[] {
+  const step = width / (max - min) < 60 ? 2 : 1;
   const splits: number[] = [];
-  for (let nine = Math.ceil(min); nine <= max; nine++) splits.push(nine);
+  for (let nine = Math.ceil(min); nine <= max; nine += step) splits.push(nine);
   return splits;
 }
 
