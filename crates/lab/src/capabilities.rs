@@ -123,7 +123,9 @@ fn locked_memory() -> Check {
     match getrlimit(Resource::RLIMIT_MEMLOCK) {
         Ok((soft, _)) if soft == nix::libc::RLIM_INFINITY => good("locked memory", "unlimited"),
         // Since 5.11 BPF maps count against the memory cgroup, not against this limit.
-        Ok((soft, _)) => good("locked memory", format!("{} KiB, which BPF does not count against", soft / 1024)),
+        Ok((soft, _)) => {
+            good("locked memory", format!("{} KiB, which BPF does not count against", soft / 1024))
+        }
         Err(errno) => short_of("locked memory", Level::Degraded, errno.to_string(), "See 'ulimit -l'"),
     }
 }
@@ -142,7 +144,8 @@ fn cores() -> Check {
 
 fn hugepages() -> Check {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |name: &str| meminfo.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let field =
+        |name: &str| meminfo.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     match (field("HugePages_Total:"), field("HugePages_Free:")) {
         (Some(total), Some(free)) if free > 0 => good("hugepages", format!("{free} of {total} free")),
         (Some(_), Some(_)) => short_of(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::ethtool::{Ethtool, Feature};
+use crate::ethtool::{self, Ethtool};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder};
 use crate::netlink::{Link, Netlink};
@@ -42,16 +42,16 @@ pub(crate) fn read(
         let [zero, one] = interfaces;
         let links = [netlink.expect_link(zero)?, netlink.expect_link(one)?];
         let on_each = |read: &dyn Fn(&Link) -> String| [read(&links[0]), read(&links[1])];
-        let switch = |feature| {
-            let state = |link: &Link| match ethtool.get(&link.name, feature) {
-                Ok(on) => if on { "on" } else { "off" }.to_owned(),
+        let switch = |feature: &str| {
+            let state = |link: &Link| match ethtool.active(&link.name) {
+                Ok(active) => if active.contains(feature) { "on" } else { "off" }.to_owned(),
                 Err(_) => "unknown".to_owned(),
             };
             on_each(&state)
         };
         both("mtu", on_each(&|link| link.mtu.to_string()));
-        both("gro", switch(Feature::Gro));
-        both("tx-checksum-offload", switch(Feature::TxChecksum));
+        both("gro", switch(ethtool::GRO));
+        both("tx-checksum-offload", switch(ethtool::TX_CHECKSUM));
         both("xdp", on_each(&|link| link.xdp.unwrap_or("none").to_owned()));
         both("threaded-napi", on_each(&|link| napi::is_threaded(&link.name).to_string()));
         both("napi-core", on_each(&|link| cores(&finder.find(&link.name, link.index))));
@@ -70,7 +70,8 @@ fn merge([zero, one]: [&str; 2], [of_zero, of_one]: [String; 2]) -> String {
 }
 
 fn cores(pids: &[i32]) -> String {
-    let mut cores = pids.iter().map(|pid| napi::core_of(*pid).map_or("any".to_owned(), |core| core.to_string()));
+    let mut cores =
+        pids.iter().map(|pid| napi::core_of(*pid).map_or("any".to_owned(), |core| core.to_string()));
     cores.next().map_or("none".to_owned(), |first| cores.fold(first, |all, core| format!("{all} {core}")))
 }
 

@@ -31,8 +31,19 @@ pub struct Description {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Its parameters: key, and what the value may be.
-    pub parameters: &'static [(&'static str, &'static str)],
+    /// What can be set in it.
+    pub parameters: &'static [Parameter],
+}
+
+/// One parameter of a device, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// What it is called.
+    pub key: &'static str,
+    /// The values it takes.
+    pub values: &'static str,
+    /// What it does, and what holds where it is not given.
+    pub meaning: &'static str,
 }
 
 /// A device as `--dut` names it: how it is described and how its parameters are read.
@@ -146,7 +157,7 @@ impl Debug for Running {
 }
 
 /// Frames carry an FCS that programs do not see.
-const FCS: u64 = 4;
+const FCS: u64 = wire::size::FCS as u64;
 
 /// The first `N` 64-bit words of entry `key` of a map, one array for each copy of it: one, or
 /// one for each possible core.
@@ -162,7 +173,11 @@ fn words<const N: usize>(map: &MapHandle, key: u32) -> Result<Vec<[u64; N]>> {
         let bytes = value.get(index * 8..).and_then(|rest| rest.first_chunk());
         bytes.copied().map(u64::from_ne_bytes).unwrap_or_default()
     };
-    Ok(copies.unwrap_or_default().iter().map(|value| std::array::from_fn(|index| word(value, index))).collect())
+    Ok(copies
+        .unwrap_or_default()
+        .iter()
+        .map(|value| std::array::from_fn(|index| word(value, index)))
+        .collect())
 }
 
 /// The constants of a kernel program before it is loaded.

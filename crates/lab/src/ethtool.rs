@@ -1,135 +1,131 @@
-//! The few ethtool requests a lab needs: an interface's name and a feature enter, its state or
-//! driver leaves. The legacy one-word requests suffice, and every kernel has them.
+//! Offloads: an interface and the names that `ethtool -k` shows enter; whether they are on
+//! leaves, or they are switched.
 
-use std::ffi::{c_char, c_void};
-use std::os::fd::{AsRawFd, OwnedFd};
-
-use nix::libc;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use std::collections::BTreeSet;
+use std::io;
 
 use crate::error::{Error, Needs, Result};
+use crate::genetlink::{Answers, Family, attribute, attributes, find, nested};
 
-/// An offload that can be switched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Feature {
-    /// Generic receive offload: the kernel merges received frames of one flow.
-    Gro,
-    /// Checksums of sent frames are left to the device. On a veth, which has no wire, that
-    /// means that they are never filled in.
-    TxChecksum,
-    /// The device splits what TCP sends.
-    Tso,
-    /// The kernel splits late what UDP and TCP send.
-    Gso,
-}
+/// Generic receive offload: the kernel merges received frames of one flow.
+pub(crate) const GRO: &str = "rx-gro";
 
-impl Feature {
-    /// The requests that set and get it (`linux/ethtool.h`).
-    const fn requests(self) -> (u32, u32) {
-        match self {
-            Self::Gro => (0x2c, 0x2b),
-            Self::TxChecksum => (0x17, 0x16),
-            Self::Tso => (0x1f, 0x1e),
-            Self::Gso => (0x24, 0x23),
-        }
-    }
-}
+/// Checksums are left to the device. On a veth, which has no wire, they are never filled in.
+pub(crate) const TX_CHECKSUM: &str = "tx-checksum-ip-generic";
 
-const GET_DRIVER: u32 = 0x03;
+/// All that lets a frame leave otherwise than it will be seen on the wire: without its checksum,
+/// several in one, or with its VLAN tag beside it, where an XDP program does not see it.
+pub(crate) const ON_LEAVING: [&str; 6] = [
+    TX_CHECKSUM,
+    "tx-checksum-sctp",
+    "tx-generic-segmentation",
+    "tx-tcp-segmentation",
+    "tx-vlan-hw-insert",
+    "tx-vlan-stag-hw-insert",
+];
 
-/// `struct ethtool_value`.
-#[repr(C)]
-struct Value {
-    request: u32,
-    data: u32,
-}
-
-/// `struct ethtool_drvinfo`.
-#[repr(C)]
-struct Driver {
-    request: u32,
-    driver: [u8; 32],
-    rest: [u8; 160],
-}
+// The numbers of linux/ethtool_netlink.h.
+const FEATURES_GET: u8 = 11;
+const FEATURES_SET: u8 = 12;
+const FEATURES_HEADER: u16 = 1;
+const FEATURES_WANTED: u16 = 3;
+const FEATURES_ACTIVE: u16 = 4;
+const HEADER_DEV_NAME: u16 = 2;
+const BITSET_BITS: u16 = 3;
+const BITS_BIT: u16 = 1;
+const BIT_NAME: u16 = 2;
+const BIT_VALUE: u16 = 3;
 
 /// Makes requests in the network namespace it was opened in.
-pub(crate) struct Ethtool {
-    socket: OwnedFd,
-}
+pub(crate) struct Ethtool(Family);
 
 impl Ethtool {
-    /// Opens a socket in the network namespace of the calling thread.
+    /// Connects to the network namespace of the calling thread.
     pub fn open() -> Result<Self> {
-        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
-            .map_err(|errno| Error::kernel("cannot open a socket", errno, Needs::NetAdmin, "Raise 'ulimit -n'"))?;
-        Ok(Self { socket })
+        Family::open("ethtool").map(Self).map_err(|cause| {
+            Error::kernel("cannot use ethtool netlink", cause, Needs::NetAdmin, "It needs Linux 5.6 or later")
+        })
     }
 
-    /// Switches `feature` of `interface`.
-    pub fn set(&self, interface: &str, feature: Feature, on: bool) -> Result<()> {
-        let mut value = Value { request: feature.requests().0, data: u32::from(on) };
-        self.request(interface, &format!("cannot switch {feature:?} of {interface}"), &mut value)
+    /// Switches `features` of `interface` on or off.
+    pub fn set(&self, interface: &str, features: &[&str], on: bool) -> Result<()> {
+        let request = [header(interface), wanted(features, on)].concat();
+        self.0.request(FEATURES_SET, Answers::One, &request).map(drop).map_err(|cause| {
+            let what = format!("cannot switch {} of {interface}", features.join(", "));
+            Error::kernel(
+                what,
+                cause,
+                Needs::NetAdmin,
+                "Its driver may not have all of these: 'ethtool -k' shows",
+            )
+        })
     }
 
-    /// Whether `feature` of `interface` is on.
-    pub fn get(&self, interface: &str, feature: Feature) -> Result<bool> {
-        let mut value = Value { request: feature.requests().1, data: 0 };
-        self.request(interface, &format!("cannot read {feature:?} of {interface}"), &mut value)?;
-        Ok(value.data != 0)
-    }
-
-    /// The name of the driver of `interface`, if it says so.
-    pub fn driver(&self, interface: &str) -> Option<String> {
-        let mut driver = Driver { request: GET_DRIVER, driver: [0; 32], rest: [0; 160] };
-        self.request(interface, "", &mut driver).ok()?;
-        let name = driver.driver.split(|byte| *byte == 0).next()?;
-        Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty())
-    }
-
-    fn request<T: Request>(&self, interface: &str, what: &str, request: &mut T) -> Result<()> {
-        let error = |cause: std::io::Error| {
-            Error::kernel(what, cause, Needs::NetAdmin, "The interface's driver may not have this setting")
-        };
-        // SAFETY: an all-zero ifreq is valid: it holds only integers, arrays and a union of them.
-        let mut call: libc::ifreq = unsafe { std::mem::zeroed() };
-        if interface.len() >= call.ifr_name.len() {
-            return Err(error(std::io::ErrorKind::NotFound.into()));
-        }
-        for (slot, byte) in call.ifr_name.iter_mut().zip(interface.bytes()) {
-            *slot = byte as c_char;
-        }
-        call.ifr_ifru.ifru_data = std::ptr::from_mut(request).cast::<c_char>();
-        let argument = std::ptr::from_mut(&mut call).cast::<c_void>();
-        // SAFETY: the argument is an ifreq whose data points to a structure of the size that the
-        // kernel expects for this request (see Request); both outlive the call.
-        let answer = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, argument) };
-        if answer < 0 { Err(error(std::io::Error::last_os_error())) } else { Ok(()) }
+    /// The features of `interface` that are on.
+    pub fn active(&self, interface: &str) -> Result<BTreeSet<String>> {
+        let answers = self.0.request(FEATURES_GET, Answers::One, &header(interface));
+        let answers =
+            answers.and_then(|answers| answers.into_iter().next().ok_or(io::ErrorKind::InvalidData.into()));
+        let answer = answers.map_err(|cause| {
+            let what = format!("cannot read the features of {interface}");
+            Error::kernel(what, cause, Needs::NetAdmin, "'linerate doctor' shows what this kernel lacks")
+        })?;
+        Ok(names(&answer).unwrap_or_default())
     }
 }
 
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
+fn header(interface: &str) -> Vec<u8> {
+    nested(FEATURES_HEADER, &[attribute(HEADER_DEV_NAME, &text(interface))])
+}
 
-/// A structure that `SIOCETHTOOL` reads and fills in.
-///
-/// # Safety
-/// It is `repr(C)`, begins with the request's number and is as large as the kernel takes it to
-/// be for every number it is given.
-unsafe trait Request {}
-// SAFETY: struct ethtool_value, for the get and set requests of Feature.
-unsafe impl Request for Value {}
-// SAFETY: struct ethtool_drvinfo, for GET_DRIVER.
-unsafe impl Request for Driver {}
+/// A bit set that names the bits to change; those that carry a value are switched on.
+fn wanted(features: &[&str], on: bool) -> Vec<u8> {
+    let bit = |name: &&str| {
+        let mut bit = vec![attribute(BIT_NAME, &text(name))];
+        bit.extend(on.then(|| attribute(BIT_VALUE, &[])));
+        nested(BITS_BIT, &bit)
+    };
+    let bits: Vec<_> = features.iter().map(bit).collect();
+    nested(FEATURES_WANTED, &[nested(BITSET_BITS, &bits)])
+}
+
+/// The names in the set of active features.
+fn names(answer: &[u8]) -> Option<BTreeSet<String>> {
+    let bits = find(find(answer, FEATURES_ACTIVE)?, BITSET_BITS)?;
+    let name = |(_, bit)| {
+        find(bit, BIT_NAME).map(|name| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+    };
+    Some(attributes(bits).filter_map(name).collect())
+}
+
+fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), b"\0"].concat()
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn names_are_those_of_the_active_features() {
+        let bit = |name: &str| nested(BITS_BIT, &[attribute(1, &[0; 4]), attribute(BIT_NAME, &text(name))]);
+        let set =
+            |names: &[&str]| nested(BITSET_BITS, &names.iter().map(|name| bit(name)).collect::<Vec<_>>());
+        let answer = [
+            header("veth0"),
+            nested(FEATURES_WANTED, &[set(&["rx-lro"])]),
+            nested(FEATURES_ACTIVE, &[attribute(1, &[]), set(&["rx-gro", "tx-nocache-copy"])]),
+        ];
+        let found = names(&answer.concat()).unwrap();
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["rx-gro", "tx-nocache-copy"]);
+        assert_eq!(names(&[]), None);
+    }
+
+    #[test]
     fn an_interface_that_is_not_there_is_an_error() {
         let ethtool = Ethtool::open().unwrap();
-        assert!(ethtool.get("no-such-if", Feature::Gro).is_err());
-        assert!(ethtool.get("a-name-longer-than-sixteen-bytes", Feature::Gro).is_err());
-        assert_eq!(ethtool.driver("no-such-if"), None);
-        assert_eq!(std::mem::size_of::<Driver>(), 196);
+        let refused = ethtool.active("no-such-if").unwrap_err().to_string();
+        assert!(refused.starts_with("cannot read the features of no-such-if: No such device"), "{refused}");
+        assert!(ethtool.active("a-name-longer-than-sixteen-bytes").is_err());
     }
 }

@@ -67,7 +67,9 @@ pub enum HolderError {
         reason: String,
     },
     /// The conversation failed.
-    #[error("cannot talk to the lab '{name}': {cause}. Its process may have just ended: see 'linerate lab list'")]
+    #[error(
+        "cannot talk to the lab '{name}': {cause}. Its process may have just ended: see 'linerate lab list'"
+    )]
     Broken {
         /// The lab.
         name: String,
@@ -245,6 +247,12 @@ fn send_namespace(stream: &UnixStream, namespace: &Namespace) -> io::Result<()> 
     let raw = |fd: BorrowedFd| fd.as_raw_fd();
     let fds = [raw(namespace.fd()), raw(namespace.mount_fd())];
     let message = [IoSlice::new(b"ok\n")];
-    sendmsg::<()>(stream.as_fd().as_raw_fd(), &message, &[ControlMessage::ScmRights(&fds)], MsgFlags::empty(), None)?;
+    sendmsg::<()>(
+        stream.as_fd().as_raw_fd(),
+        &message,
+        &[ControlMessage::ScmRights(&fds)],
+        MsgFlags::empty(),
+        None,
+    )?;
     Ok(())
 }

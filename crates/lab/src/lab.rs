@@ -11,13 +11,15 @@
 //! its work never lands on a core that generates. Everything is held by file descriptors.
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 use wire::MacAddress;
 
 use crate::configuration;
 use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
 use crate::error::{Error, Result};
-use crate::ethtool::{Ethtool, Feature};
+use crate::ethtool::{self, Ethtool};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder};
 use crate::netlink::{Link, VethEnd};
@@ -26,12 +28,13 @@ use crate::plan::{SIDES, Side};
 use crate::ports::{Port, describe};
 use crate::settings;
 
-/// Frame sizes that a lab carries, in bytes, FCS included.
-const FRAME_SIZES: std::ops::RangeInclusive<usize> = 64..=9216;
-
 /// Bytes of a frame that are not its packet: Ethernet header and FCS. VLAN tags come out of the
 /// packet's share here, so the MTU is large enough with and without them.
-const FRAME_OVERHEAD: usize = 14 + 4;
+const FRAME_OVERHEAD: usize = wire::ethernet::LENGTH + wire::size::FCS as usize;
+
+/// How long the kernel may still report the multicast groups of new addresses. Afterwards a lab
+/// is silent, and every frame in it is one that was sent on purpose.
+const SETTLING: Duration = Duration::from_millis(50);
 
 /// What Ethernet carries unless larger frames are asked for.
 const DEFAULT_MTU: usize = 1500;
@@ -67,13 +70,14 @@ impl Lab {
     /// [`Error`], when the kernel refuses a step. Nothing is left behind then.
     pub fn start(config: &Config) -> Result<Self> {
         let asked = config.max_frame_size;
-        if !FRAME_SIZES.contains(&asked) {
-            return Err(Error::FrameSize { asked, least: *FRAME_SIZES.start(), most: *FRAME_SIZES.end() });
+        let (least, most) = (wire::size::MIN.into(), wire::size::MAX.into());
+        if asked < least || asked > most {
+            return Err(Error::FrameSize { asked, least, most });
         }
         let mtu = (asked - FRAME_OVERHEAD).max(DEFAULT_MTU) as u32;
         let threads = ThreadFinder::new();
-        let tester = quiet_namespace()?;
-        let device = quiet_namespace()?;
+        let tester = quiet_namespace("0")?;
+        let device = quiet_namespace("1")?;
         connect(&tester, &device, mtu)?;
 
         set_offloads(&tester, SIDES.map(|side| side.port), true)?;
@@ -86,7 +90,7 @@ impl Lab {
         let addressing = config.dut.device.addressing();
         let [zero, one] = tester.run(|| {
             let [zero, one] = &port_links;
-            Ok([describe(zero, next_hop(addressing, 0))?, describe(one, next_hop(addressing, 1))?])
+            Ok([describe(zero, next_hop(addressing, 0)), describe(one, next_hop(addressing, 1))])
         })?;
         let lab = Self {
             running,
@@ -98,6 +102,7 @@ impl Lab {
             device,
         };
         lab.pin()?;
+        thread::sleep(SETTLING);
         Ok(lab)
     }
 
@@ -139,7 +144,8 @@ impl Lab {
     /// [`Error`], when a thread cannot be found or pinned: the device would then run on the
     /// generator's core, and no figure would mean anything.
     pub fn pin(&self) -> Result<Vec<NapiThread>> {
-        let mut pinned = pin_all(&self.device, SIDES.map(|s| s.interface), &self.threads, self.placement.dut)?;
+        let mut pinned =
+            pin_all(&self.device, SIDES.map(|s| s.interface), &self.threads, self.placement.dut)?;
         if !self.placement.receives_on_dut_core() {
             let ports = SIDES.map(|side| side.port);
             pinned.extend(pin_all(&self.tester, ports, &self.threads, self.placement.receive)?);
@@ -173,26 +179,29 @@ impl Lab {
     }
 }
 
-/// A namespace whose interfaces stay silent until they are used, whatever the machine's
-/// defaults are. Addresses are ready at once.
-fn quiet_namespace() -> Result<Namespace> {
-    const SETTINGS: [(&str, &str); 12] = [
+/// A namespace whose interfaces keep silent until they are used, whatever the machine's defaults
+/// are, and whose addresses are ready at once.
+fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
+    let settings = [
         ("ipv4/ip_forward", "0"),
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "0"),
         ("ipv4/conf/all/send_redirects", "0"),
         ("ipv4/conf/default/send_redirects", "0"),
-        ("ipv6/conf/default/disable_ipv6", "0"),
-        ("ipv6/conf/default/addr_gen_mode", "1"),
+        ("ipv6/conf/default/disable_ipv6", disable_ipv6),
+        ("ipv6/conf/default/addr_gen_mode", "1"), // no link-local addresses
         ("ipv6/conf/default/accept_dad", "0"),
         ("ipv6/conf/default/dad_transmits", "0"),
         ("ipv6/conf/default/accept_ra", "0"),
         ("ipv6/conf/default/autoconf", "0"),
         ("ipv6/conf/default/router_solicitations", "0"),
+        // Multicast groups are reported two or three times, this far apart (in ms).
+        ("ipv6/conf/default/mldv1_unsolicited_report_interval", "1"),
+        ("ipv6/conf/default/mldv2_unsolicited_report_interval", "1"),
     ];
     let namespace = Namespace::create()?;
     namespace.netlink(|netlink| {
-        for (setting, value) in SETTINGS {
+        for (setting, value) in settings {
             settings::set(setting, value)?;
         }
         netlink.set_up(netlink.expect_link("lo")?.index)
@@ -204,24 +213,23 @@ fn quiet_namespace() -> Result<Namespace> {
 fn connect(tester: &Namespace, device: &Namespace, mtu: u32) -> Result<()> {
     tester.netlink(|netlink| {
         for side in SIDES {
-            let ours = VethEnd { name: side.port, mac: side.port_mac, mtu };
-            let theirs = VethEnd { name: side.interface, mac: side.interface_mac, mtu };
+            let ours = VethEnd { name: side.port, index: side.port_index, mac: side.port_mac, mtu };
+            let theirs =
+                VethEnd { name: side.interface, index: side.interface_index, mac: side.interface_mac, mtu };
             netlink.add_veth(&ours, &theirs, device.fd())?;
         }
         Ok(())
     })
 }
 
-/// Frames leave with their checksums in them and one packet each. `gro` gives a veth NAPI, with
+/// Frames leave as they will be seen on the wire. `gro` gives a veth NAPI, with
 /// which alone it takes redirected frames; so does an XDP program.
 fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Result<()> {
     namespace.run(|| {
         let ethtool = Ethtool::open()?;
         for interface in interfaces {
-            for feature in [Feature::TxChecksum, Feature::Tso, Feature::Gso] {
-                ethtool.set(interface, feature, false)?;
-            }
-            ethtool.set(interface, Feature::Gro, gro)?;
+            ethtool.set(interface, &ethtool::ON_LEAVING, false)?;
+            ethtool.set(interface, &[ethtool::GRO], gro)?;
         }
         Ok(())
     })

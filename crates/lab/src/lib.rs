@@ -8,6 +8,7 @@ mod configuration;
 pub mod dut;
 mod error;
 mod ethtool;
+mod genetlink;
 pub mod holder;
 mod lab;
 mod namespace;

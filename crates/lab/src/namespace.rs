@@ -66,7 +66,12 @@ impl Namespace {
     pub fn try_clone(&self) -> Result<Self> {
         let clone = |fd: &OwnedFd| {
             fd.try_clone().map_err(|cause| {
-                Error::kernel("cannot duplicate a file descriptor", cause, Needs::SysAdmin, "Raise 'ulimit -n'")
+                Error::kernel(
+                    "cannot duplicate a file descriptor",
+                    cause,
+                    Needs::SysAdmin,
+                    "Raise 'ulimit -n'",
+                )
             })
         };
         Ok(Self { net: clone(&self.net)?, mount: clone(&self.mount)? })

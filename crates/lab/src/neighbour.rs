@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The MAC address of `gateway` on `link`.
 pub(crate) fn resolve(netlink: &Netlink, link: &Link, gateway: IpAddr) -> Result<MacAddress> {
-    let unresolved = |diagnosis: String| PortsError::Unresolved { gateway, name: link.name.clone(), diagnosis };
+    let unresolved =
+        |diagnosis: String| PortsError::Unresolved { gateway, name: link.name.clone(), diagnosis };
     if let Some(mac) = known(netlink, link, gateway)? {
         return Ok(mac);
     }
@@ -42,21 +43,25 @@ pub(crate) fn resolve(netlink: &Netlink, link: &Link, gateway: IpAddr) -> Result
     }
     let asked = if gateway.is_ipv4() { "ARP" } else { "neighbour discovery" };
     Err(unresolved(format!(
-        "{asked} got none within {} s. Check that the device has this address on this link, and the VLAN",
-        PATIENCE.as_secs()
+        "{asked} got none within {} s. Check that '{}' has an address in the gateway's subnet, that the \
+         device has this one, and that nothing between them (VLAN, filter) separates them",
+        PATIENCE.as_secs(),
+        link.name
     ))
     .into())
 }
 
 fn known(netlink: &Netlink, link: &Link, gateway: IpAddr) -> Result<Option<MacAddress>> {
     let mut neighbours = netlink.neighbours()?.into_iter();
-    let found = neighbours.find(|entry| entry.interface == link.index && entry.address == gateway && entry.valid);
+    let found =
+        neighbours.find(|entry| entry.interface == link.index && entry.address == gateway && entry.valid);
     Ok(found.map(|entry| entry.mac))
 }
 
 /// A UDP socket that sends by this interface only, whatever the routes say.
 fn bound_socket(interface: &str, towards: IpAddr) -> Result<UdpSocket> {
-    let any: IpAddr = if towards.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr =
+        if towards.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let failed = |cause: std::io::Error| {
         Error::kernel(
             format!("cannot open a socket on '{interface}'"),
@@ -66,7 +71,8 @@ fn bound_socket(interface: &str, towards: IpAddr) -> Result<UdpSocket> {
         )
     };
     let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
-    setsockopt(&socket, sockopt::BindToDevice, &OsString::from(interface)).map_err(|errno| failed(errno.into()))?;
+    setsockopt(&socket, sockopt::BindToDevice, &OsString::from(interface))
+        .map_err(|errno| failed(errno.into()))?;
     Ok(socket)
 }
 

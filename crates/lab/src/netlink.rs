@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use futures_util::StreamExt;
 use netlink_packet_route::link::{
-    BridgeStpState, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage, LinkXdp,
+    BridgeStpState, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp,
     XdpAttached,
 };
 use netlink_packet_route::neighbour::{
@@ -35,6 +35,7 @@ pub(crate) struct Netlink {
 /// One end of a veth pair to be made.
 pub(crate) struct VethEnd<'a> {
     pub name: &'a str,
+    pub index: u32,
     pub mac: MacAddress,
     pub mtu: u32,
 }
@@ -51,6 +52,8 @@ pub(crate) struct Link {
     pub carrier: bool,
     /// Ethernet or not (a tunnel, the loopback).
     pub ethernet: bool,
+    /// What it is, if it is no hardware: `veth`, `bridge`, …
+    pub kind: Option<String>,
     /// The bridge or bond it belongs to.
     pub controller: Option<u32>,
     /// The interface that it is a VLAN (or the like) of.
@@ -195,8 +198,10 @@ impl Netlink {
         message.header.ifindex = index;
         message.header.state = NeighbourState::Permanent;
         message.header.kind = RouteType::Unspec;
-        message.attributes =
-            vec![NeighbourAttribute::Destination(destination), NeighbourAttribute::LinkLayerAddress(mac.0.to_vec())];
+        message.attributes = vec![
+            NeighbourAttribute::Destination(destination),
+            NeighbourAttribute::LinkLayerAddress(mac.0.to_vec()),
+        ];
         let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
         self.change(
             &format!("cannot add the neighbour {address} at {mac}"),
@@ -233,7 +238,8 @@ impl Netlink {
 
     /// Every interface of the namespace.
     pub fn links(&self) -> Result<Vec<Link>> {
-        let answers = self.dump("cannot list the interfaces", RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+        let answers =
+            self.dump("cannot list the interfaces", RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
         Ok(answers
             .iter()
             .filter_map(|answer| match answer {
@@ -295,14 +301,18 @@ impl Netlink {
     }
 
     /// Sends one request and collects its answers.
-    fn request(&self, what: &str, message: RouteNetlinkMessage, flags: u16) -> Result<Vec<RouteNetlinkMessage>> {
+    fn request(
+        &self,
+        what: &str,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>> {
         let mut message = NetlinkMessage::from(message);
         message.header.flags = NLM_F_REQUEST | flags;
         let mut handle = self.handle.clone();
         self.runtime.block_on(async move {
-            let mut answers = handle
-                .request(message)
-                .map_err(|error| Error::Unexpected(format!("{what}: {error}")))?;
+            let mut answers =
+                handle.request(message).map_err(|error| Error::Unexpected(format!("{what}: {error}")))?;
             let mut collected = Vec::new();
             while let Some(answer) = answers.next().await {
                 match answer.payload {
@@ -326,6 +336,7 @@ impl Netlink {
 /// The attributes of one end of a veth: one queue, so that one core at a time serves it.
 fn end<T>(builder: LinkMessageBuilder<T>, end: &VethEnd) -> LinkMessageBuilder<T> {
     builder
+        .index(end.index)
         .name(end.name)
         .address(end.mac.0.to_vec())
         .mtu(end.mtu)
@@ -349,6 +360,7 @@ fn parse_link(message: &LinkMessage) -> Link {
             LinkAttribute::IfName(name) => link.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
             LinkAttribute::Address(bytes) => link.mac = parse_mac(bytes).unwrap_or_default(),
+            LinkAttribute::LinkInfo(infos) => link.kind = parse_kind(infos),
             LinkAttribute::Controller(index) => link.controller = Some(*index),
             LinkAttribute::Link(index) if !has_parent_elsewhere => link.parent = Some(*index),
             LinkAttribute::Xdp(xdp) => link.xdp = parse_xdp(xdp),
@@ -356,6 +368,13 @@ fn parse_link(message: &LinkMessage) -> Link {
         }
     }
     link
+}
+
+fn parse_kind(infos: &[LinkInfo]) -> Option<String> {
+    infos.iter().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind.to_string()),
+        _ => None,
+    })
 }
 
 fn parse_xdp(attributes: &[LinkXdp]) -> Option<&'static str> {

@@ -16,6 +16,11 @@ pub(crate) struct Side {
     pub interface: &'static str,
     pub port_mac: MacAddress,
     pub interface_mac: MacAddress,
+    /// The interfaces' indexes, all different. The kernel reports a veth's carrier at once only
+    /// if its index is not its peer's, as it happens to be in two fresh namespaces; else up to a
+    /// second later, and IPv6 waits for that.
+    pub port_index: u32,
+    pub interface_index: u32,
     /// An address at each end, IPv4 and IPv6, and the length of their prefix.
     pub port_addresses: [IpAddr; 2],
     pub interface_addresses: [IpAddr; 2],
@@ -25,10 +30,8 @@ pub(crate) struct Side {
 }
 
 /// The links of port 0 and port 1.
-pub(crate) const SIDES: [Side; 2] = [
-    side("port0", "dut0", 1, (16, 8), 0x16),
-    side("port1", "dut1", 2, (48, 8), 0x48),
-];
+pub(crate) const SIDES: [Side; 2] =
+    [side("port0", "dut0", 1, (16, 8), 0x16), side("port1", "dut1", 2, (48, 8), 0x48)];
 
 const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8), v6: u16) -> Side {
     Side {
@@ -36,6 +39,8 @@ const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8
         interface,
         port_mac: mac(link, 2),
         interface_mac: mac(link, 1),
+        port_index: 10 + link as u32,
+        interface_index: 20 + link as u32,
         port_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 2)), benchmark(link as u16, 2)],
         interface_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 1)), benchmark(link as u16, 1)],
         prefixes: [24, 64],

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 
 use wire::MacAddress;
 
-use crate::error::{Error, Result};
-use crate::ethtool::Ethtool;
+use crate::error::Result;
 use crate::namespace::on_own_thread;
 use crate::neighbour;
 use crate::netlink::{Link, Netlink};
@@ -56,8 +55,10 @@ pub enum PortsError {
     #[error("'{0}' has no link: check the cable and the interface at its other end")]
     NoCarrier(String),
     /// This machine's own traffic goes by it.
-    #[error("'{name}' carries {what}, and a load test on it would cut that off. \
-             Name another interface, or say --force twice")]
+    #[error(
+        "'{name}' carries {what}, and a load test on it would cut that off. \
+             Name another interface, or say --force twice"
+    )]
     InUse {
         /// The interface.
         name: String,
@@ -91,7 +92,7 @@ impl RealPorts {
     /// more.
     ///
     /// # Errors
-    /// [`PortsError`], or [`Error::Kernel`] without the capabilities.
+    /// [`PortsError`], or [`crate::Error::Kernel`] without the capabilities.
     pub fn open(names: [&str; 2], gateways: [Option<IpAddr>; 2], force: u8) -> Result<Self> {
         // A netlink session has a runtime of its own, which must not meet the caller's.
         on_own_thread(|| {
@@ -113,8 +114,8 @@ impl RealPorts {
             };
             Ok(Self {
                 ports: [
-                    describe(zero, next_hop(zero, gateways[0], one)?)?,
-                    describe(one, next_hop(one, gateways[1], zero)?)?,
+                    describe(zero, next_hop(zero, gateways[0], one)?),
+                    describe(one, next_hop(one, gateways[1], zero)?),
                 ],
             })
         })
@@ -127,17 +128,17 @@ impl RealPorts {
     }
 }
 
-/// Asks the calling thread's network namespace for the rest of what a port is.
-pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Result<Port> {
-    Ok(Port {
+/// Looks up in the calling thread's network namespace what else a port is.
+pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Port {
+    Port {
         name: link.name.clone(),
         ifindex: link.index,
         mac: link.mac,
         mtu: link.mtu,
         speed_bps: settings::interface_speed(&link.name),
-        driver: Ethtool::open()?.driver(&link.name),
+        driver: settings::interface_driver(&link.name).or_else(|| link.kind.clone()),
         next_hop_mac,
-    })
+    }
 }
 
 /// The interface called `name`, if frames can be sent on it.
@@ -163,7 +164,8 @@ struct InUse {
 fn interfaces_in_use(netlink: &Netlink, links: &[Link]) -> Result<Vec<InUse>> {
     let default = netlink.routes()?.into_iter().filter(|route| route.destination.is_none());
     let default: Vec<u32> = default.flat_map(|route| route.interfaces).collect();
-    let mut in_use = vec![InUse { what: "the default route".to_owned(), interfaces: beneath(links, &default) }];
+    let mut in_use =
+        vec![InUse { what: "the default route".to_owned(), interfaces: beneath(links, &default) }];
     for peer in session::login_peers() {
         // A peer that cannot be reached is no peer whose connection could be cut.
         if let Ok(Some(interface)) = netlink.interface_towards(peer) {

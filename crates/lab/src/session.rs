@@ -41,7 +41,10 @@ mod tests {
     fn the_client_is_found_in_an_environment() {
         let environment = b"HOME=/root\0SSH_CONNECTION=192.0.2.7 53210 192.0.2.1 22\0TERM=x\0";
         assert_eq!(ssh_client(environment), Some("192.0.2.7".parse().unwrap()));
-        assert_eq!(ssh_client(b"SSH_CONNECTION=fe80::1%eth0 1 fe80::2%eth0 22\0"), Some("fe80::1".parse().unwrap()));
+        assert_eq!(
+            ssh_client(b"SSH_CONNECTION=fe80::1%eth0 1 fe80::2%eth0 22\0"),
+            Some("fe80::1".parse().unwrap())
+        );
         assert_eq!(ssh_client(b"MY_SSH_CONNECTION=192.0.2.7 1 2 3\0"), None);
         assert_eq!(ssh_client(b"SSH_CONNECTION=\0"), None);
         assert_eq!(parent("Name:\tx\nPPid:\t42\n"), Some(42));

@@ -34,6 +34,12 @@ pub(crate) fn interface_speed(interface: &str) -> Option<f64> {
     parse_speed(&megabits)
 }
 
+/// The driver of an interface that is a device; virtual ones have none.
+pub(crate) fn interface_driver(interface: &str) -> Option<String> {
+    let driver = fs::read_link(format!("/sys/class/net/{interface}/device/driver")).ok()?;
+    Some(driver.file_name()?.to_string_lossy().into_owned())
+}
+
 /// Megabits a second; -1 (or that as an unsigned number) where the driver does not know.
 fn parse_speed(megabits: &str) -> Option<f64> {
     let megabits: i64 = megabits.trim().parse().ok()?;

@@ -76,7 +76,8 @@ impl Ticks {
 fn read(core: usize) -> Result<Ticks> {
     let text = fs::read_to_string("/proc/stat")
         .map_err(|cause| Error::kernel("cannot read /proc/stat", cause, Needs::SysAdmin, "Mount /proc"))?;
-    parse_stat(&text, core).ok_or_else(|| Error::Unexpected(format!("/proc/stat does not tell of core {core}")))
+    parse_stat(&text, core)
+        .ok_or_else(|| Error::Unexpected(format!("/proc/stat does not tell of core {core}")))
 }
 
 /// The line `cpuN user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)).
@@ -84,7 +85,8 @@ fn read(core: usize) -> Result<Ticks> {
 fn parse_stat(text: &str, core: usize) -> Option<Ticks> {
     let label = format!("cpu{core}");
     let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(&label))?;
-    let counts: Vec<u64> = line.split_ascii_whitespace().skip(1).map_while(|count| count.parse().ok()).collect();
+    let counts: Vec<u64> =
+        line.split_ascii_whitespace().skip(1).map_while(|count| count.parse().ok()).collect();
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *counts.first_chunk()?;
     Some(Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal })
 }

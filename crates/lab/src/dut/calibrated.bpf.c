@@ -7,18 +7,15 @@
  *   interval     a direction forwards one frame per interval, and a burst after a pause;
  *   stall_after  after N frames, both directions together, nothing is forwarded any more.
  *
- * Broadcast and multicast frames (ARP, neighbour discovery) are the hosts' talk, not load:
- * they are forwarded and touch neither rule nor count.
+ * Broadcast and multicast frames are forwarded and touch neither rule nor count.
  */
-#include <stdbool.h>
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
+#include "frame.bpf.h"
 #include <bpf/bpf_helpers.h>
 
 /* The two interfaces, by index, and the rules. Set before loading. */
 const volatile __u32 interfaces[2];
 const volatile __u64 drop_every;
-const volatile __u64 interval_ns;
+const volatile __u64 interval_ns; /* between two frames, */
 const volatile __u32 interval_fraction; /* and so many 2^-32 ns more */
 const volatile __u64 tolerance_ns;
 const volatile __u64 stall_after;
@@ -48,13 +45,6 @@ static bool is_stalled(void)
 	struct direction *here = bpf_map_lookup_elem(&directions, &back);
 
 	return there && here && there->forwarded + here->forwarded >= stall_after;
-}
-
-static bool is_group_addressed(struct xdp_md *ctx)
-{
-	__u8 *destination = (__u8 *)(long)ctx->data;
-
-	return destination + ETH_ALEN <= (__u8 *)(long)ctx->data_end && destination[0] & 1;
 }
 
 /*
@@ -94,7 +84,7 @@ int calibrated(struct xdp_md *ctx)
 	direction->bytes += bpf_xdp_get_buff_len(ctx);
 	if (drop_every && direction->frames % drop_every == 0)
 		return XDP_DROP;
-	if ((interval_ns || interval_fraction) && !conforms(direction))
+	if (interval_ns && !conforms(direction))
 		return XDP_DROP;
 	if (stall_after && is_stalled())
 		return XDP_DROP;

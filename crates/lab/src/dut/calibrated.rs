@@ -8,7 +8,8 @@ use wire::rate::Rate;
 
 use super::spec::Parameters;
 use super::{
-    Addressing, Counters, Description, Device, FCS, Kind, Running, Site, SpecError, constants, words,
+    Addressing, Counters, Description, Device, FCS, Kind, Parameter, Running, Site, SpecError, constants,
+    words,
 };
 use crate::error::{Error, Result};
 
@@ -22,10 +23,26 @@ pub(super) const KIND: Kind = Kind {
         name: "calibrated",
         summary: "a cross connect that forwards exactly so many frames a second, or loses known ones",
         parameters: &[
-            ("rate", "frames a second in each direction, like 300kpps; no limit unless given"),
-            ("burst", "frames it forwards at once after a pause, from 1 to 1000000; 256 unless given"),
-            ("drop-every", "a number from 1: every Nth frame of a direction is lost; none unless given"),
-            ("stall-after", "a number from 1: frames after which nothing passes any more; never unless given"),
+            Parameter {
+                key: "rate",
+                values: "frames a second from 1 to 1000000000, like 300kpps",
+                meaning: "what each direction forwards; without it there is no limit",
+            },
+            Parameter {
+                key: "burst",
+                values: "a number from 1 to 1000000",
+                meaning: "frames that pass at once after a pause, whatever the rate; 256 unless given",
+            },
+            Parameter {
+                key: "drop-every",
+                values: "a number from 1",
+                meaning: "of every so many frames in a direction the last is lost; none unless given",
+            },
+            Parameter {
+                key: "stall-after",
+                values: "a number from 1",
+                meaning: "after so many frames nothing passes any more; never unless given",
+            },
         ],
     },
     parse,

@@ -1,7 +1,7 @@
 //! The Linux kernel as a router for IPv4 and IPv6.
 
 use super::spec::Parameters;
-use super::{Addressing, Description, Device, Kind, Running, Site, SpecError, pass, routing};
+use super::{Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError, pass, routing};
 use crate::error::Result;
 
 pub(super) const KIND: Kind = Kind {
@@ -14,7 +14,11 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// The parameter that the kernel's own devices share.
-pub(super) const GRO: (&str, &str) = ("gro", "on or off: whether the kernel merges received frames; on unless given");
+pub(super) const GRO: Parameter = Parameter {
+    key: "gro",
+    values: "on or off",
+    meaning: "whether the kernel merges received frames of one flow; on unless given",
+};
 
 #[derive(Debug)]
 struct LinuxRouter {

@@ -11,6 +11,7 @@ pub(super) fn configure(site: &Site) -> Result<()> {
         settings::set("ipv4/ip_forward", "1")?;
         settings::set("ipv6/conf/all/forwarding", "1")?;
         for (interface, side) in site.interfaces.iter().zip(SIDES) {
+            settings::set(&format!("ipv6/conf/{}/disable_ipv6", interface.name), "0")?;
             for (address, prefix) in side.interface_addresses.into_iter().zip(side.prefixes) {
                 netlink.add_address(interface.index, address, prefix)?;
             }

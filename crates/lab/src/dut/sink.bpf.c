@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * sink: counts every frame and drops it.
+ * sink: drops every frame, and counts all but broadcast and multicast ones.
  */
-#include <linux/bpf.h>
+#include "frame.bpf.h"
 #include <bpf/bpf_helpers.h>
 
 /* The two interfaces, by index. Set before loading. */
@@ -27,7 +27,7 @@ int sink(struct xdp_md *ctx)
 	__u32 direction = ctx->ingress_ifindex == interfaces[1];
 	struct counts *counts = bpf_map_lookup_elem(&directions, &direction);
 
-	if (counts) {
+	if (counts && !is_group_addressed(ctx)) {
 		counts->frames++;
 		counts->bytes += bpf_xdp_get_buff_len(ctx);
 	}

@@ -19,7 +19,7 @@ mod program {
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "sink",
-        summary: "an XDP program that counts every frame and drops it",
+        summary: "an XDP program that counts frames and drops them",
         parameters: &[],
     },
     parse,
@@ -56,6 +56,7 @@ impl Device for Sink {
 /// The sum of what each core counted in one direction.
 fn count(directions: &MapHandle, direction: u32) -> Result<Counters> {
     let cores = words::<2>(directions, direction)?;
-    let [frames, bytes] = cores.iter().fold([0; 2], |[frames, bytes], core| [frames + core[0], bytes + core[1]]);
+    let [frames, bytes] =
+        cores.iter().fold([0; 2], |[frames, bytes], core| [frames + core[0], bytes + core[1]]);
     Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded: 0 })
 }

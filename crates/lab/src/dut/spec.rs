@@ -67,7 +67,7 @@ pub enum SpecError {
         key: String,
     },
     /// The value does not fit the parameter.
-    #[error("{device}: '{value}' is no value for {key}, which is {expected}")]
+    #[error("{device}: '{value}' is no value for {key}, which takes {values}")]
     Value {
         /// The device.
         device: &'static str,
@@ -76,7 +76,7 @@ pub enum SpecError {
         /// What was given.
         value: String,
         /// What would do.
-        expected: String,
+        values: &'static str,
     },
 }
 
@@ -104,12 +104,12 @@ impl Parameters<'_> {
     }
 
     fn wrong_value(&self, key: &str, value: &str) -> SpecError {
-        let expected = self.description.parameters.iter().find(|(known, _)| *known == key);
+        let parameter = self.description.parameters.iter().find(|parameter| parameter.key == key);
         SpecError::Value {
             device: self.description.name,
             key: key.to_owned(),
             value: value.to_owned(),
-            expected: expected.map(|(_, expected)| (*expected).to_owned()).unwrap_or_default(),
+            values: parameter.map_or("nothing", |parameter| parameter.values),
         }
     }
 }
@@ -135,10 +135,9 @@ fn parse_values(description: &Description, list: &str) -> Result<BTreeMap<String
     for part in list.split(',').filter(|part| !part.is_empty()) {
         let (key, value) =
             part.split_once('=').ok_or_else(|| SpecError::Form { device, text: part.to_owned() })?;
-        if !description.parameters.iter().any(|(known, _)| *known == key) {
-            let known = description.parameters.iter().map(|(known, what)| format!("{known} ({what})"));
-            let known = known.collect::<Vec<_>>().join(", ");
-            let known = if known.is_empty() { "none".to_owned() } else { known };
+        if !description.parameters.iter().any(|parameter| parameter.key == key) {
+            let known: Vec<&str> = description.parameters.iter().map(|parameter| parameter.key).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(SpecError::Key { device, key: key.to_owned(), known });
         }
         if values.insert(key.to_owned(), value.to_owned()).is_some() {

@@ -1,0 +1,168 @@
+//! Generic netlink, the little that a lab needs of it: a family's name, a command and attributes
+//! enter; the attributes of each answer leave.
+
+use std::io;
+
+use rtnetlink::sys::Socket;
+use rtnetlink::sys::protocols::NETLINK_GENERIC;
+
+// The numbers of linux/netlink.h and linux/genetlink.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_ACK: u16 = 0x4;
+const NLM_F_DUMP: u16 = 0x300;
+const NLA_F_NESTED: u16 = 0x8000;
+const NLA_TYPE: u16 = 0x3fff;
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+
+const MESSAGE_HEADER: usize = 16;
+const HEADERS: usize = MESSAGE_HEADER + 4;
+
+/// Whether a request has one answer or one for each object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    One,
+    Each,
+}
+
+/// A connection to one family, in the network namespace it was opened in.
+pub(crate) struct Family {
+    socket: Socket,
+    id: u16,
+}
+
+impl Family {
+    /// Connects to the family called `name`, in the network namespace of the calling thread.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let controller = Self { socket: Socket::new(NETLINK_GENERIC)?, id: GENL_ID_CTRL };
+        let attributes = attribute(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
+        let answers = controller.request(CTRL_CMD_GETFAMILY, Answers::One, &attributes)?;
+        let id = answers.iter().find_map(|answer| find(answer, CTRL_ATTR_FAMILY_ID)?.try_into().ok());
+        let id = id.map(u16::from_ne_bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { id, ..controller })
+    }
+
+    /// Sends a command and returns the attributes of each answer.
+    pub fn request(&self, command: u8, answers: Answers, attributes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let flags = if answers == Answers::Each { NLM_F_DUMP } else { NLM_F_ACK };
+        self.socket.send(&message(self.id, NLM_F_REQUEST | flags, command, attributes), 0)?;
+        let mut collected = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = datagram.as_slice();
+            while let Some((kind, body, tail)) = split_message(rest) {
+                match kind {
+                    NLMSG_DONE => return Ok(collected),
+                    NLMSG_ERROR => return verdict(body).map(|()| collected),
+                    _ => collected.push(body.get(HEADERS - MESSAGE_HEADER..).unwrap_or_default().to_vec()),
+                }
+                rest = tail;
+            }
+        }
+    }
+}
+
+/// An error message begins with the negative error number; 0 acknowledges.
+fn verdict(body: &[u8]) -> io::Result<()> {
+    match body.first_chunk().copied().map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno.saturating_neg())),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn message(kind: u16, flags: u16, command: u8, attributes: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADERS + attributes.len());
+    bytes.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend([0; 8]); // sequence number and port: one request at a time needs neither
+    bytes.extend([command, 1, 0, 0]);
+    bytes.extend(attributes);
+    bytes
+}
+
+/// One attribute, padded.
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(((4 + value.len()) as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(aligned(bytes.len()), 0);
+    bytes
+}
+
+/// One attribute that holds others.
+pub(crate) fn nested(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+    attribute(kind | NLA_F_NESTED, &attributes.concat())
+}
+
+/// The value of the first attribute of this kind.
+pub(crate) fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
+/// Kind and value of each attribute, as far as they are whole.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?) & NLA_TYPE;
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(aligned(length)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// Splits the first message off: its kind, its body, what follows.
+fn split_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    let body = bytes.get(MESSAGE_HEADER..length)?;
+    Some((kind, body, bytes.get(aligned(length)..).unwrap_or_default()))
+}
+
+/// Netlink aligns to 4 bytes.
+const fn aligned(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let inner = [attribute(7, b"abc"), attribute(9, &5_u32.to_ne_bytes())];
+        let bytes = [message(0x20, 1, 3, &nested(2, &inner)), message(NLMSG_DONE, 0, 0, &[])].concat();
+        let (kind, body, rest) = split_message(&bytes).unwrap();
+        let outer = find(&body[4..], 2).unwrap();
+        assert_eq!(kind, 0x20);
+        assert_eq!(attributes(outer).collect::<Vec<_>>(), [(7, &b"abc"[..]), (9, &5_u32.to_ne_bytes()[..])]);
+        assert_eq!(find(outer, 8), None);
+        assert_eq!(split_message(rest).unwrap().0, NLMSG_DONE);
+    }
+
+    #[test]
+    fn broken_messages_end_the_search() {
+        for bytes in [&[][..], &[0; 3], &[0; 16], &[255; 40], &[4, 0, 0, 0, 1, 0, 0, 0]] {
+            assert!(split_message(bytes).is_none(), "{bytes:?}");
+            assert!(attributes(bytes).count() <= 2);
+        }
+        assert_eq!(find(&[0; 64], 1), None);
+    }
+
+    #[test]
+    fn the_kernel_answers_and_refuses() {
+        assert!(Family::open("nlctrl").is_ok());
+        assert_eq!(
+            Family::open("no-such-family").err().and_then(|e| e.raw_os_error()),
+            Some(nix::libc::ENOENT)
+        );
+        assert!(verdict(&[]).is_err());
+        assert!(verdict(&0_i32.to_ne_bytes()).is_ok());
+    }
+}

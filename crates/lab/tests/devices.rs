@@ -1,0 +1,208 @@
+//! Every device under test forwards real frames as it should.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use lab::Lab;
+use support::{RawPort, can_build_labs, start, start_with_frames_of};
+
+const PAYLOAD: &[u8] = b"linerate tests this";
+
+/// A UDP datagram from behind one port to behind the other, as it leaves `from`.
+fn datagram(lab: &Lab, from: usize, ipv6: bool, payload: &[u8]) -> Vec<u8> {
+    let port = &lab.ports()[from];
+    let builder = PacketBuilder::ethernet2(port.mac.0, port.next_hop_mac.0);
+    let (v4, v6) = ([[16, 0, 0, 1], [48, 0, 0, 1]], ["2001:2:0:16::1", "2001:2:0:48::1"]);
+    let builder = if ipv6 {
+        let address = |index: usize| v6[index].parse::<std::net::Ipv6Addr>().unwrap().octets();
+        builder.ipv6(address(from), address(1 - from), 64)
+    } else {
+        builder.ipv4(v4[from], v4[1 - from], 64)
+    };
+    let mut frame = Vec::new();
+    builder.udp(1025, 12).write(&mut frame, payload).unwrap();
+    frame
+}
+
+fn raw_ports(lab: &Lab) -> [RawPort; 2] {
+    [RawPort::open(lab, &lab.ports()[0]), RawPort::open(lab, &lab.ports()[1])]
+}
+
+/// TTL or hop limit, and whether all checksums are right.
+fn judge(frame: &[u8]) -> (u8, bool) {
+    let packet = SlicedPacket::from_ethernet(frame).unwrap();
+    let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("no UDP in {frame:?}") };
+    let header = udp.to_header();
+    match packet.net {
+        Some(NetSlice::Ipv4(ip)) => {
+            let ip = ip.header();
+            let sum = header.calc_checksum_ipv4_raw(ip.source(), ip.destination(), udp.payload()).unwrap();
+            (
+                ip.ttl(),
+                ip.header_checksum() == ip.to_header().calc_header_checksum() && sum == header.checksum,
+            )
+        }
+        Some(NetSlice::Ipv6(ip)) => {
+            let ip = ip.header();
+            let sum = header.calc_checksum_ipv6_raw(ip.source(), ip.destination(), udp.payload()).unwrap();
+            (ip.hop_limit(), sum == header.checksum)
+        }
+        other => panic!("no IP: {other:?}"),
+    }
+}
+
+#[test]
+fn routers_forward_with_one_hop_less() {
+    if !can_build_labs() {
+        return;
+    }
+    for dut in ["linux-router", "linux-router:gro=off", "xdp-router"] {
+        let lab = start(dut);
+        let raw = raw_ports(&lab);
+        for (from, ipv6) in [(0, false), (0, true), (1, false), (1, true)] {
+            let sent = datagram(&lab, from, ipv6, PAYLOAD);
+            raw[from].send(&sent);
+            let context = format!("{dut} from port {from}, IPv6 {ipv6}");
+            let received = raw[1 - from].receive_one(|frame| frame.ends_with(PAYLOAD));
+            let received = received.unwrap_or_else(|| panic!("{context}: nothing came"));
+            assert_eq!(judge(&received), (63, true), "{context}");
+            let (to, back) = (&lab.ports()[1 - from], lab.ports()[1 - from].next_hop_mac);
+            assert_eq!((&received[..6], &received[6..12]), (&to.mac.0[..], &back.0[..]), "{context}");
+            assert_eq!(received.len(), sent.len(), "{context}");
+        }
+    }
+}
+
+#[test]
+fn transparent_devices_change_nothing() {
+    if !can_build_labs() {
+        return;
+    }
+    for dut in ["linux-bridge", "linux-bridge:gro=off", "xdp-xconnect", "calibrated"] {
+        let lab = start(dut);
+        let raw = raw_ports(&lab);
+        for (from, ipv6) in [(0, false), (1, true)] {
+            let sent = datagram(&lab, from, ipv6, PAYLOAD);
+            raw[from].send(&sent);
+            let received = raw[1 - from].receive_one(|frame| frame.ends_with(PAYLOAD));
+            assert_eq!(received.as_deref(), Some(&sent[..]), "{dut} from port {from}");
+        }
+    }
+}
+
+#[test]
+fn the_largest_frame_that_was_asked_for_passes_every_device() {
+    if !can_build_labs() {
+        return;
+    }
+    // 9216 bytes with the FCS: 14 of Ethernet, 20 of IPv4, 8 of UDP.
+    let mut payload = vec![b'x'; 9216 - 4 - 14 - 20 - 8 - PAYLOAD.len()];
+    payload.extend(PAYLOAD);
+    for dut in ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated"] {
+        let lab = start_with_frames_of(9216, dut);
+        let raw = raw_ports(&lab);
+        raw[0].send(&datagram(&lab, 0, false, &payload));
+        let received = raw[1].receive_one(|frame| frame.ends_with(PAYLOAD));
+        assert_eq!(received.map(|frame| frame.len()), Some(9212), "{dut}");
+    }
+}
+
+#[test]
+fn a_lab_is_silent_until_something_is_sent() {
+    if !can_build_labs() {
+        return;
+    }
+    for dut in ["linux-router", "linux-bridge", "sink"] {
+        let lab = start(dut);
+        for raw in raw_ports(&lab) {
+            assert_eq!(raw.receive(Duration::from_millis(1500)), None, "{dut}");
+        }
+    }
+}
+
+#[test]
+fn a_sink_counts_and_forwards_nothing() {
+    if !can_build_labs() {
+        return;
+    }
+    let lab = start("sink");
+    let raw = raw_ports(&lab);
+    for _ in 0..100 {
+        raw[0].send(&datagram(&lab, 0, false, PAYLOAD));
+    }
+    let sent = datagram(&lab, 0, false, PAYLOAD).len() as u64 + 4;
+    wait_for(|| lab.dut_counters().unwrap().unwrap()[0].frames >= 100);
+    let [forth, back] = lab.dut_counters().unwrap().unwrap();
+    assert_eq!((forth.frames, forth.bytes, forth.dropped()), (100, 100 * sent, 100));
+    assert_eq!(back.frames, 0);
+    assert_eq!(raw[1].receive_one(|frame| frame.ends_with(PAYLOAD)), None);
+}
+
+#[test]
+fn calibrated_loses_exactly_what_it_says() {
+    if !can_build_labs() {
+        return;
+    }
+    for (dut, sent, passed) in [
+        ("calibrated", 1000, 1000),
+        ("calibrated:drop-every=10", 1000, 900),
+        ("calibrated:stall-after=123", 1000, 123),
+        ("calibrated:drop-every=2,stall-after=100", 1000, 100),
+        ("calibrated:drop-every=1", 50, 0),
+    ] {
+        let lab = start(dut);
+        let raw = raw_ports(&lab);
+        let frame = datagram(&lab, 0, false, PAYLOAD);
+        let mut received = 0;
+        // In portions that fit the veth's ring, whose losses would not be the device's.
+        for portion in 1..=sent / 50 {
+            (0..50).for_each(|_| raw[0].send(&frame));
+            wait_for(|| lab.dut_counters().unwrap().unwrap()[0].frames == portion * 50);
+            while raw[1].receive(Duration::from_millis(1)).is_some() {
+                received += 1;
+            }
+        }
+        while raw[1].receive(Duration::from_millis(50)).is_some() {
+            received += 1;
+        }
+        let [forth, back] = lab.dut_counters().unwrap().unwrap();
+        assert_eq!((forth.frames, forth.forwarded, received), (sent, passed, passed), "{dut}");
+        assert_eq!(back.frames, 0, "{dut}");
+    }
+}
+
+#[test]
+fn calibrated_forwards_its_rate_after_a_burst() {
+    if !can_build_labs() {
+        return;
+    }
+    let lab = start("calibrated:rate=2kpps,burst=200");
+    let raw = RawPort::open(&lab, &lab.ports()[0]);
+    let frame = datagram(&lab, 0, false, PAYLOAD);
+    let began = Instant::now();
+    // About twice its rate, for half a second.
+    for index in 0..2000_u32 {
+        while began.elapsed() < Duration::from_micros(250) * index {
+            std::hint::spin_loop();
+        }
+        raw.send(&frame);
+    }
+    let elapsed = began.elapsed().as_secs_f64();
+    wait_for(|| lab.dut_counters().unwrap().unwrap()[0].frames == 2000);
+    let [forth, _] = lab.dut_counters().unwrap().unwrap();
+    // The burst, and then the rate. The burst also covers a device that is late by up to 0.1 s.
+    let expected = 200.0 + 2000.0 * elapsed;
+    assert!((forth.forwarded as f64 - expected).abs() < 0.05 * expected, "{forth:?}, expected {expected}");
+}
+
+/// Waits until the device's core has caught up.
+fn wait_for(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !done() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
