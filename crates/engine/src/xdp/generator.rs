@@ -26,6 +26,8 @@ use crate::{Error, Load};
 const MAX_WORKERS: usize = 16;
 /// Most CPUs, as in `shared.h`.
 const MAX_CPUS: usize = 512;
+/// The niceness of workers: other processes on their cores shall wait, not the schedule.
+const PRIORITY: i32 = -20;
 /// Ends the kernel's long call; its handler does nothing.
 const WAKE: Signal = Signal::SIGUSR2;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
@@ -349,6 +351,9 @@ impl Run {
         cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
             Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
         })?;
+        // SAFETY: a system call without pointers; on Linux, 0 means the calling thread. That it may
+        // be refused is no error: the load is then only more easily disturbed.
+        unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, PRIORITY) };
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         while !self.stop.load(Ordering::SeqCst) {
             let mut options = bpf_test_run_opts {
