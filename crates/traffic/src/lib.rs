@@ -1,5 +1,29 @@
 //! What to send: streams, field programs and profiles become frame tables. Pure.
+//!
+//! ```text
+//! builtin (name, tunables) ─┐
+//!                           ├─► Profile: streams of fields ──► schedule, frame ──► FrameTable
+//! document (TOML text) ─────┘
+//! ```
 
+pub mod builtin;
+pub mod error;
+pub mod field;
+pub mod frame;
+pub mod profile;
+pub mod show;
+pub mod stream;
 pub mod table;
+pub mod tunable;
 
-pub use table::{FrameTable, Row};
+mod document;
+mod program;
+mod reader;
+mod schedule;
+
+pub use error::Error;
+pub use frame::Endpoint;
+pub use profile::{Directions, Endpoints, Profile};
+pub use stream::{IpVersion, Stream};
+pub use table::{FrameTable, Row, finish};
+pub use tunable::Tunables;

@@ -5,6 +5,9 @@
 //! row's header, leaves the payload (`fill`) as it is, and writes the signature
 //! ([`wire::signature`]) into the last bytes of the frame.
 
+use wire::checksum;
+use wire::signature::{self, Signature};
+
 /// One frame: where its header stands, and what an engine must know to send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -51,6 +54,8 @@ pub struct FrameTable {
     pub period: u64,
 }
 
+/// # Panics
+/// Methods that take an `index` panic when it is not below `rows.len()`.
 impl FrameTable {
     /// The longest header an engine copies: room for two VLAN tags, IPv6 and TCP.
     pub const MAX_HEADER: usize = 96;
@@ -70,9 +75,18 @@ impl FrameTable {
         let mut frame = self.header(index).to_vec();
         frame.resize(length.max(self.header_length), self.fill);
         frame.truncate(length);
-        let signature = length - wire::signature::LENGTH;
-        frame[signature..].fill(0);
-        frame[signature..][..4].copy_from_slice(&wire::signature::MAGIC);
+        if let Some(bytes) = frame.last_chunk_mut::<{ signature::LENGTH }>() {
+            bytes.fill(0);
+            bytes[..4].copy_from_slice(&signature::MAGIC);
+        }
+        frame
+    }
+
+    /// The whole frame of row `index` as it leaves with `signature`.
+    #[must_use]
+    pub fn finished_frame(&self, index: usize, signature: &Signature) -> Vec<u8> {
+        let mut frame = self.frame(index);
+        finish(&mut frame, &self.rows[index], signature);
         frame
     }
 
@@ -94,4 +108,23 @@ impl FrameTable {
     pub fn directions(&self) -> usize {
         1 + usize::from(self.rows.iter().any(|row| row.direction == 1))
     }
+}
+
+/// Writes `signature` into a whole frame of `row`, as [`FrameTable::frame`] gives it, and sets its
+/// checksum right: what every engine does for each frame it sends.
+///
+/// Bytes too few for a signature are left alone.
+pub fn finish(frame: &mut [u8], row: &Row, signature: &Signature) {
+    let bytes = signature.emit();
+    if let Some(place) = frame.last_chunk_mut() {
+        *place = bytes;
+    }
+    let Some(checksum) = row.checksum else { return };
+    let field = frame.get_mut(usize::from(checksum.offset)..).and_then(|rest| rest.first_chunk_mut::<2>());
+    let Some(field) = field else { return };
+    // The sum holds the magic already.
+    let [_, _, _, _, changed @ ..] = bytes;
+    let value = checksum::replace_zeros(u16::from_be_bytes(*field), &changed, checksum.swapped);
+    let value = if value == 0 && checksum.zero_is_ffff { 0xffff } else { value };
+    *field = value.to_be_bytes();
 }

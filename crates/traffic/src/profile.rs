@@ -1,0 +1,209 @@
+//! A profile: a named set of streams for each direction. Streams enter, frame tables leave.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::frame::Endpoint;
+use crate::schedule;
+use crate::stream::{BothWays, IpVersion, Network, Stream, StreamError};
+use crate::table::FrameTable;
+
+/// The most streams of a profile: a signature has 8 bits for them.
+pub const MAX_STREAMS: usize = 256;
+
+/// The byte that fills payloads unless a profile says otherwise: TRex's `x`.
+pub const FILL: u8 = b'x';
+
+/// Where frames go in each direction: 0 leaves by port 0, 1 by port 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints(pub [Endpoint; 2]);
+
+/// Which directions a table sends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directions {
+    /// Only port 0 → port 1.
+    Forward,
+    /// Both at once, frame by frame in turn.
+    Both,
+}
+
+/// A named set of streams, known to be possible.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    name: String,
+    description: String,
+    tunables: BTreeMap<String, String>,
+    streams: BothWays,
+    fill: u8,
+    base_pps: Option<f64>,
+    source: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Profile {
+    /// A profile of `streams`, which are those of port 0 → port 1 and those of the reverse:
+    /// the same number, with the same weights.
+    ///
+    /// # Errors
+    /// When there are none or too many, or a stream's frames are impossible.
+    pub fn new(name: impl Into<String>, streams: BothWays) -> Result<Self, Error> {
+        let [forward, reverse] = &streams;
+        if forward.is_empty() || forward.len() > MAX_STREAMS {
+            return Err(Error::Streams(forward.len()));
+        }
+        if !forward.iter().map(|stream| stream.weight).eq(reverse.iter().map(|stream| stream.weight)) {
+            return Err(Error::Conflict(
+                "both directions need the same number of streams, with the same weights",
+            ));
+        }
+        let all: Vec<&Stream> = streams.iter().flatten().collect();
+        check(&all).map_err(|(stream, error)| Error::Stream { stream: stream.name.clone(), error })?;
+        Ok(Self {
+            name: name.into(),
+            description: String::new(),
+            tunables: BTreeMap::new(),
+            streams,
+            fill: FILL,
+            base_pps: None,
+            source: None,
+            notes: Vec::new(),
+        })
+    }
+
+    /// The same with another description.
+    #[must_use]
+    pub fn with_description(self, description: impl Into<String>) -> Self {
+        Self { description: description.into(), ..self }
+    }
+
+    /// The same with another byte to fill payloads.
+    #[must_use]
+    pub fn with_fill(self, fill: u8) -> Self {
+        Self { fill, ..self }
+    }
+
+    /// The same with these tunables, already applied to the streams.
+    #[must_use]
+    pub fn with_tunables(self, tunables: BTreeMap<String, String>) -> Self {
+        Self { tunables, ..self }
+    }
+
+    /// The same with notes for its reader.
+    #[must_use]
+    pub fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// The same, read from `source`, which asks for `base_pps` if it states rates.
+    #[must_use]
+    pub(crate) fn with_source(self, source: String, base_pps: Option<f64>) -> Self {
+        Self { source: Some(source), base_pps, ..self }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, in a line; may be empty.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Its tunables by name, as they were applied.
+    #[must_use]
+    pub fn tunables(&self) -> &BTreeMap<String, String> {
+        &self.tunables
+    }
+
+    /// The streams of both directions: port 0 → port 1, and the reverse.
+    #[must_use]
+    pub fn streams(&self) -> &BothWays {
+        &self.streams
+    }
+
+    /// The byte that fills payloads.
+    #[must_use]
+    pub fn fill(&self) -> u8 {
+        self.fill
+    }
+
+    /// Frames a second and direction that its rates add up to, if it states rates. They scale
+    /// together: only their proportions stay when a strategy sets the load.
+    #[must_use]
+    pub fn base_pps(&self) -> Option<f64> {
+        self.base_pps
+    }
+
+    /// The sum of its streams' weights.
+    #[must_use]
+    pub fn total_weight(&self) -> u64 {
+        let [forward, _] = &self.streams;
+        forward.iter().fold(0, |sum, stream| sum.saturating_add(stream.weight))
+    }
+
+    /// The text it was read from, if it is not built in.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// What its reader should know, such as sizes that were raised.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether any stream is of this IP version.
+    #[must_use]
+    pub fn uses(&self, version: IpVersion) -> bool {
+        self.streams.iter().flatten().any(|stream| match stream.network {
+            Network::V4(_) => version == IpVersion::V4,
+            Network::V6(_) => version == IpVersion::V6,
+        })
+    }
+
+    /// The largest frame size, FCS included: what an engine and an MTU must allow.
+    #[must_use]
+    pub fn largest_size(&self) -> u16 {
+        let largest = self.streams.iter().flatten().map(|stream| stream.size.max()).max();
+        largest.and_then(|size| u16::try_from(size).ok()).unwrap_or(u16::MAX)
+    }
+
+    /// All its frames in the order of departure, streams interleaved smoothly by weight; a bounded
+    /// sample when there are too many.
+    #[must_use]
+    pub fn table(&self, endpoints: &Endpoints, directions: Directions) -> FrameTable {
+        schedule::table(self, endpoints, directions, FrameTable::MAX_ROWS)
+    }
+
+    /// The same, of at most `max_rows` rows (but of one for each direction at least).
+    #[must_use]
+    pub fn table_up_to(&self, endpoints: &Endpoints, directions: Directions, max_rows: usize) -> FrameTable {
+        schedule::table(self, endpoints, directions, max_rows.min(FrameTable::MAX_ROWS))
+    }
+}
+
+/// Whether the frames of all `streams` are possible, each and together; else which is not, and why.
+pub(crate) fn check<'a>(streams: &[&'a Stream]) -> Result<(), (&'a Stream, StreamError)> {
+    for stream in streams {
+        stream.check().map_err(|error| (*stream, error))?;
+    }
+    let longest = streams.iter().max_by_key(|stream| stream.header_length());
+    let shortest = streams.iter().min_by_key(|stream| stream.size.min());
+    let (Some(longest), Some(shortest)) = (longest, shortest) else { return Ok(()) };
+    // An engine copies whole 8 bytes: the last 8 of the longest headers must begin in every frame.
+    let smallest = longest.header_length().next_multiple_of(8) - 7 + usize::from(wire::size::FCS);
+    if shortest.size.min() < smallest as u128 {
+        let error = StreamError::ShorterThanHeaders {
+            size: shortest.size.min(),
+            headers: longest.header_length(),
+            other: longest.name.clone(),
+            smallest,
+        };
+        return Err((*shortest, error));
+    }
+    Ok(())
+}
