@@ -207,3 +207,24 @@ pub(crate) fn check<'a>(streams: &[&'a Stream]) -> Result<(), (&'a Stream, Strea
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::tests::udp;
+
+    #[test]
+    fn impossible_profiles_are_refused() {
+        let refused =
+            |forward: Vec<Stream>, reverse| Profile::new("x", [forward, reverse]).unwrap_err().to_string();
+        insta::assert_snapshot!(refused(vec![], vec![]), @"a profile has 1 to 256 streams, not 0");
+        insta::assert_snapshot!(
+            refused(vec![udp(64)], vec![Stream { weight: 2, ..udp(64) }]),
+            @"both directions need the same number of streams, with the same weights"
+        );
+        insta::assert_snapshot!(
+            refused(vec![udp(64)], vec![udp(60)]),
+            @"stream 'udp': frames of 60 bytes do not hold IPv4 and UDP and the signature: the smallest that fits is 64"
+        );
+    }
+}

@@ -122,3 +122,57 @@ fn interleave(weights: &[u64], limit: usize) -> Vec<u8> {
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::tests::udp;
+    use proptest::prelude::*;
+
+    #[test]
+    fn streams_take_turns_instead_of_sending_bursts() {
+        assert_eq!(interleave(&[1], 10), [0]);
+        assert_eq!(interleave(&[5, 1, 1], 10), [0, 0, 1, 0, 2, 0, 0]);
+        assert_eq!(interleave(&[7, 4, 1], 12), [0, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0]);
+        assert_eq!(interleave(&[7, 4, 1], 3), [0, 1, 0]);
+        assert_eq!(interleave(&[u64::MAX, u64::MAX], 4), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn common_factors_of_weights_do_not_lengthen_the_table() {
+        let streams = [28, 16, 4].map(|weight| Stream { weight, ..udp(64) });
+        assert_eq!(reduced_weights(&streams), [7, 4, 1]);
+    }
+
+    #[test]
+    fn weights_too_fine_for_a_table_are_kept_nearly() {
+        let weights = [1_000_003, 2_000_003];
+        let streams = weights.map(|weight| Stream { weight, ..udp(64) }).to_vec();
+        let profile = Profile::new("fine", [streams.clone(), streams]).unwrap();
+        let endpoint =
+            crate::Endpoint { source: wire::MacAddress::default(), destination: wire::MacAddress::default() };
+        let table = profile.table_up_to(&Endpoints([endpoint; 2]), Directions::Both, 3001);
+        assert_eq!((table.rows.len(), table.period), (3000, 2 * 3_000_006));
+        let first = table.rows.iter().filter(|row| row.stream == 0).count();
+        assert!((999..=1001).contains(&first), "{first}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_stream_gets_its_share_all_along(weights in prop::collection::vec(1u64..100, 1..20)) {
+            let total = sum(&weights);
+            let order = interleave(&weights, usize::MAX);
+            prop_assert_eq!(order.len() as u64, total);
+            let mut sent = vec![0_u64; weights.len()];
+            for (frames, stream) in (1..).zip(&order) {
+                sent[usize::from(*stream)] += 1;
+                for (sent, weight) in sent.iter().zip(&weights) {
+                    let share = f64::from(frames) * *weight as f64 / total as f64;
+                    // Greedy apportionment of n streams strays by less than 1 + ln n.
+                    prop_assert!((share - *sent as f64).abs() < 1.0 + (weights.len() as f64).ln());
+                }
+            }
+            prop_assert_eq!(sent, weights);
+        }
+    }
+}

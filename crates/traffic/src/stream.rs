@@ -384,3 +384,78 @@ pub(crate) fn saturating_lcm(a: u64, b: u64) -> u64 {
     }
     (a / gcd(a, b).max(1)).saturating_mul(b)
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One UDP flow over IPv4 in frames of `size`.
+    pub(crate) fn udp(size: u128) -> Stream {
+        Stream {
+            name: "udp".to_owned(),
+            weight: 1,
+            size: Field::fixed(size),
+            ethernet: Ethernet::default(),
+            vlan: Vec::new(),
+            network: Network::V4(Ipv4::new(Field::fixed(1), Field::fixed(2))),
+            transport: Transport::Udp(Udp {
+                source: Field::fixed(3),
+                destination: Field::fixed(4),
+                checksum: true,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_smallest_size_holds_headers_and_signature() {
+        let tag = Vlan { id: Field::fixed(1), priority: Field::fixed(0) };
+        let v6 = || Network::V6(Ipv6::new(Field::fixed(1), Field::fixed(2)));
+        let icmp = || Transport::Icmp(Icmp { identifier: Field::fixed(0), sequence: Field::fixed(0) });
+        assert_eq!(udp(64).smallest_size(), 64);
+        assert_eq!(Stream { network: v6(), ..udp(64) }.smallest_size(), 84);
+        assert_eq!(Stream { vlan: vec![tag.clone()], ..udp(64) }.smallest_size(), 68);
+        assert_eq!(Stream { vlan: vec![tag.clone(), tag], network: v6(), ..udp(64) }.smallest_size(), 92);
+        assert_eq!(Stream { transport: icmp(), ..udp(64) }.smallest_size(), 64);
+    }
+
+    #[test]
+    fn impossible_streams_are_refused() {
+        let tag = Vlan { id: Field::fixed(1), priority: Field::fixed(0) };
+        let v6 = Network::V6(Ipv6::new(Field::fixed(1), Field::fixed(2)));
+        let unchecked =
+            Transport::Udp(Udp { source: Field::fixed(3), destination: Field::fixed(4), checksum: false });
+        assert_eq!(udp(64).check(), Ok(()));
+        assert_eq!(udp(9216).check(), Ok(()));
+        assert!(matches!(udp(63).check(), Err(StreamError::TooSmall { size: 63, smallest: 64, .. })));
+        assert_eq!(udp(9217).check(), Err(StreamError::TooLarge(9217)));
+        assert_eq!(Stream { weight: 0, ..udp(64) }.check(), Err(StreamError::NoWeight));
+        assert_eq!(Stream { vlan: vec![tag; 3], ..udp(90) }.check(), Err(StreamError::Tags(3)));
+        assert_eq!(
+            Stream { network: v6, transport: unchecked, ..udp(90) }.check(),
+            Err(StreamError::NoChecksum)
+        );
+    }
+
+    #[test]
+    fn the_period_is_that_of_all_fields_together() {
+        let step = |count| Field::increment(1, count, 1).unwrap();
+        let random = Field::random(0, 9, 0, None).unwrap();
+        let network = |source, destination| Network::V4(Ipv4::new(source, destination));
+        let stream = Stream { network: network(step(4), step(6)), ..udp(64) };
+        assert_eq!((stream.period(), stream.variety()), (12, 12));
+        let stream = Stream { network: network(step(4), random), ..udp(64) };
+        assert_eq!((stream.period(), stream.variety()), (u64::MAX, 40));
+    }
+
+    proptest! {
+        #[test]
+        fn the_least_common_multiple_is_one(a in 1u64..100_000, b in 1u64..100_000) {
+            let multiple = saturating_lcm(a, b);
+            prop_assert!(multiple.is_multiple_of(a) && multiple.is_multiple_of(b));
+            prop_assert_eq!(multiple * gcd(a, b), a * b);
+            prop_assert_eq!(saturating_lcm(a, u64::MAX), u64::MAX);
+            prop_assert_eq!(saturating_lcm(u64::MAX - 1, u64::MAX - 2), u64::MAX);
+        }
+    }
+}

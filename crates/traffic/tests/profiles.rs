@@ -214,3 +214,11 @@ proptest::proptest! {
         let _ = Profile::from_toml("fuzz", &text);
     }
 }
+
+#[test]
+fn the_guides_example_is_a_profile() {
+    let guide = include_str!("../../../docs/profiles.md");
+    let example = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let profile = Profile::from_toml("docs/profiles.md", example).unwrap();
+    assert_eq!((profile.name(), profile.fill(), profile.total_weight()), ("web", b'x', 4));
+}
