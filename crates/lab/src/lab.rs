@@ -153,6 +153,16 @@ impl Lab {
         Ok(pinned)
     }
 
+    /// Gives the tester's ports receiving threads of their own even where they share the device's
+    /// core, so that [`crate::thread_time`] can tell what receiving costs. For that measurement
+    /// only: at full load the two compete for the core, and frames are lost between them.
+    ///
+    /// # Errors
+    /// As [`Lab::pin`].
+    pub fn receive_apart(&self) -> Result<Vec<NapiThread>> {
+        pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, self.placement.receive)
+    }
+
     /// The threads that receive for the device, which do its work.
     ///
     /// # Errors
@@ -287,4 +297,23 @@ fn pin_all(
         }
         Ok(pinned)
     })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::placement::{Wishes, online};
+
+    pub(crate) fn start(dut: &str) -> Lab {
+        let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+        Lab::start(&Config { dut: dut.parse().unwrap(), placement, max_frame_size: 1518 }).unwrap()
+    }
+
+    #[test]
+    fn frames_go_to_the_device_or_through_it() {
+        let next_hops = |addressing| [0, 1].map(|port| next_hop(addressing, port));
+        let [zero, one] = SIDES;
+        assert_eq!(next_hops(Addressing::Device), [zero.interface_mac, one.interface_mac]);
+        assert_eq!(next_hops(Addressing::OtherPort), [one.port_mac, zero.port_mac]);
+    }
 }

@@ -29,5 +29,5 @@ pub use lab::{Config, Lab};
 pub use namespace::Namespace;
 pub use napi::NapiThread;
 pub use placement::Placement;
-pub use ports::{Port, PortsError, RealPorts};
+pub use ports::{Destination, Port, PortsError, RealPorts, open_port};
 pub use usage::{CoreClock, CoreUse, thread_time};

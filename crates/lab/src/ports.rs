@@ -103,11 +103,7 @@ impl RealPorts {
             if zero.index == one.index {
                 return Err(PortsError::Same(zero.name.clone()).into());
             }
-            if force < 2 {
-                let in_use = interfaces_in_use(&netlink, &links)?;
-                refuse_if_in_use(zero, &in_use)?;
-                refuse_if_in_use(one, &in_use)?;
-            }
+            refuse_what_is_in_use(&netlink, &links, &[zero, one], force)?;
             let next_hop = |link: &Link, gateway: Option<IpAddr>, other: &Link| match gateway {
                 Some(gateway) => neighbour::resolve(&netlink, link, gateway),
                 None => Ok(other.mac),
@@ -126,6 +122,43 @@ impl RealPorts {
     pub fn ports(&self) -> &[Port; 2] {
         &self.ports
     }
+}
+
+/// Where frames that leave by a single port are addressed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To this address.
+    Mac(MacAddress),
+    /// To this neighbour, whose MAC address the kernel finds out.
+    Gateway(IpAddr),
+}
+
+/// One interface of the calling thread's network namespace to send on, checked as
+/// [`RealPorts::open`] checks two.
+///
+/// # Errors
+/// As [`RealPorts::open`].
+pub fn open_port(name: &str, destination: Destination, force: u8) -> Result<Port> {
+    on_own_thread(|| {
+        let netlink = Netlink::open()?;
+        let links = netlink.links()?;
+        let link = usable(&links, name)?;
+        refuse_what_is_in_use(&netlink, &links, &[link], force)?;
+        let mac = match destination {
+            Destination::Mac(mac) => mac,
+            Destination::Gateway(gateway) => neighbour::resolve(&netlink, link, gateway)?,
+        };
+        Ok(describe(link, mac))
+    })
+}
+
+/// Refuses interfaces that this machine needs itself, unless told twice.
+fn refuse_what_is_in_use(netlink: &Netlink, links: &[Link], wanted: &[&Link], force: u8) -> Result<()> {
+    if force >= 2 {
+        return Ok(());
+    }
+    let in_use = interfaces_in_use(netlink, links)?;
+    wanted.iter().try_for_each(|link| refuse_if_in_use(link, &in_use).map_err(Into::into))
 }
 
 /// Looks up in the calling thread's network namespace what else a port is.

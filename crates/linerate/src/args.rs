@@ -74,7 +74,9 @@ impl Traffic {
 
     fn file(&self) -> Result<Profile> {
         if self.size.is_some() || self.vm.is_some() || self.ip.is_some() || self.vlan.is_some() {
-            return Err(misuse("--size, --vm, --ip and --vlan belong to built-in profiles: set them in the file"));
+            return Err(misuse(
+                "--size, --vm, --ip and --vlan belong to built-in profiles: set them in the file",
+            ));
         }
         let text = fs::read_to_string(&self.profile)
             .with_context(|| format!("cannot read the profile {}", self.profile))?;
@@ -203,8 +205,11 @@ pub fn line_rate(text: &str) -> Result<f64, String> {
 
 /// Reads a share of up to 100 %, which is more than zero.
 pub fn share_to_100(text: &str) -> Result<f64, String> {
-    if matches!(text, "100%" | "1" | "1.0") { return Ok(1.0) }
-    share(text).and_then(|share| if share > 0.0 { Ok(share) } else { Err("a share of 0 sends nothing".into()) })
+    if matches!(text, "100%" | "1" | "1.0") {
+        return Ok(1.0);
+    }
+    share(text)
+        .and_then(|share| if share > 0.0 { Ok(share) } else { Err("a share of 0 sends nothing".into()) })
 }
 
 /// Reads a rate that is more than zero.

@@ -88,7 +88,8 @@ pub fn main(args: &Args) -> Result<Ending> {
     }
     let stop = stop::flag()?;
     let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
-    let plan: Vec<(&Test, &DutSpec)> = TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
+    let plan: Vec<(&Test, &DutSpec)> =
+        TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
     let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
     eprintln!(
         "{} load tests on {} devices, about {:.0} s; line rate {}",
@@ -126,10 +127,12 @@ pub fn main(args: &Args) -> Result<Ending> {
 
 /// One load test on one device, in a lab of its own.
 fn one(args: &Args, test: &Test, dut: &DutSpec, stop: &Arc<AtomicBool>) -> Result<Record> {
-    let tunables = Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
+    let tunables =
+        Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
     let profile = Profile::builtin("bench", &tunables)?;
     let device = Device::lab(dut.clone(), args.line_rate);
     let mut testbed = Testbed::open(&device, usize::from(profile.largest_size()))?;
+    testbed.prepare()?;
     let mean = profile.table(&testbed.endpoints(), test.directions).mean_frame_size();
     let ramp = Ramp {
         conditions: Conditions {
@@ -167,7 +170,11 @@ fn finish(args: &Args, records: &[Record]) -> Result<()> {
     if records.is_empty() {
         return Ok(());
     }
-    eprintln!("\n{}\n{}", report::terminal::matrix(records, colour()), report::terminal::table(records, colour()));
+    eprintln!(
+        "\n{}\n{}",
+        report::terminal::matrix(records, colour()),
+        report::terminal::table(records, colour())
+    );
     eprintln!("records: {}", args.output.display());
     report_command::write(records, "Linerate quick bench", &args.report)?;
     if args.json {

@@ -1,16 +1,19 @@
 //! `linerate gen`: traffic until told to stop, as pkt-gen's users expect.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use engine::Load;
 use engine::xdp::{Generator, monotonic};
+use lab::{Destination, Port};
 use serde_json::json;
+use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
 
-use crate::args::{self, Device, Traffic};
-use crate::testbed::Testbed;
+use crate::args::{self, Device, Traffic, misuse};
+use crate::testbed::{self, Testbed};
 use crate::{Ending, stop};
 
 #[derive(clap::Args)]
@@ -19,6 +22,12 @@ pub struct Args {
     traffic: Traffic,
     #[command(flatten)]
     device: Device,
+    /// One interface to send on, instead of a device
+    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports"])]
+    port: Option<String>,
+    /// Where frames of --port go: a MAC address, or a neighbour's IP address
+    #[arg(long, value_name = "MAC|IP", requires = "port")]
+    to: Option<String>,
     /// The rate in each direction; max is as fast as the tester can
     #[arg(long, value_name = "RATE", default_value = "max", value_parser = args::rate)]
     rate: Rate,
@@ -36,57 +45,107 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<Ending> {
     let profile = args.traffic.profile()?;
     let stop = stop::flag()?;
-    let testbed = Testbed::open(&args.device.or_dut("sink")?, usize::from(profile.largest_size()))?;
-    let table = profile.table(&testbed.endpoints(), args.traffic.directions());
-    let mean = table.mean_frame_size();
+    let way_out = WayOut::open(args, usize::from(profile.largest_size()))?;
+    let table = profile.table(&way_out.endpoints(), args.traffic.directions());
     let load = match args.rate {
         Rate::Max => Load::Max,
-        rate => Load::Rate(testbed.pps(rate, mean)?),
+        rate => Load::Rate(testbed::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
-    let mut generator =
-        Generator::start(&table, &testbed.port_refs(), testbed.namespace(), testbed.generating_cores())?;
-    if let Some(lab) = testbed.lab() {
-        lab.pin()?;
-    }
+    let mut generator = way_out.start(&table, args)?;
     let directions = table.directions();
-    let sent = |generator: &Generator| -> Result<Tally> {
-        let mut sum = Tally::default();
-        for direction in 0..directions {
-            let sent = generator.sent(INTERVAL, direction)?;
-            sum.frames += sent.frames;
-            sum.bytes += sent.bytes;
-            sum.unsent += sent.unsent;
-        }
-        Ok(sum)
-    };
 
-    let begin = monotonic()?;
-    generator.begin(INTERVAL, load, begin)?;
     let clock = Instant::now();
+    generator.begin(INTERVAL, load, monotonic()?)?;
     let mut last = (Tally::default(), Duration::ZERO);
-    let ends = |clock: &Instant| args.duration.is_some_and(|duration| clock.elapsed() >= duration);
-    while !stop::is_set(&stop) && !ends(&clock) {
+    while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
         let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
         stop::sleep(&stop, args.interval.min(left));
         generator.check_workers()?;
-        let now = (sent(&generator)?, clock.elapsed());
+        let now = (Tally::read(&generator, directions)?, clock.elapsed());
         eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
         last = now;
     }
-    generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?;
     let elapsed = clock.elapsed().as_secs_f64();
-    stop::sleep(&stop, Duration::from_millis(20));
-    let total = sent(&generator)?;
+    generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?;
+    // The workers follow within microseconds, the last frames arrive a little later.
+    thread::sleep(Duration::from_millis(50));
+    let total = Tally::read(&generator, directions)?;
     eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.frames), total.line(elapsed));
-    let received = testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
-    let received: Option<u64> = received.map(|sides| sides.iter().map(|side| side.frames).sum());
+    let received = way_out.received()?;
     if let Some(received) = received {
-        eprintln!("{} received {} of them", testbed.dut_name(), human::count(received));
+        eprintln!("the device received {} of them", human::count(received));
     }
     if args.json {
         println!("{}", total.json(elapsed, received));
     }
     Ok(Ending::Done)
+}
+
+/// Where frames leave.
+enum WayOut {
+    /// By two ports with a device between them.
+    Testbed(Box<Testbed>),
+    /// By one interface.
+    Port(Port),
+}
+
+impl WayOut {
+    fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
+        let Some(name) = &args.port else {
+            let testbed = Testbed::open(&args.device.or_dut("sink")?, max_frame_size)?;
+            return Ok(Self::Testbed(Box::new(testbed)));
+        };
+        if args.traffic.bidirectional {
+            return Err(misuse("--bidirectional needs two ports: --ports A,B"));
+        }
+        let destination = match args.to.as_deref() {
+            None => return Err(misuse("say where frames of --port go: --to MAC, or --to IP of a neighbour")),
+            Some(to) => match (to.parse(), to.parse()) {
+                (Ok(mac), _) => Destination::Mac(mac),
+                (_, Ok(gateway)) => Destination::Gateway(gateway),
+                _ => return Err(misuse(format!("'{to}' is neither a MAC nor an IP address"))),
+            },
+        };
+        let port = lab::open_port(name, destination, args.device.force).map_err(testbed::ports_error)?;
+        testbed::check_mtu(&port, max_frame_size)?;
+        Ok(Self::Port(port))
+    }
+
+    fn endpoints(&self) -> Endpoints {
+        match self {
+            Self::Testbed(testbed) => testbed.endpoints(),
+            Self::Port(port) => Endpoints([testbed::endpoint(port); 2]),
+        }
+    }
+
+    fn line_rate_bps(&self) -> f64 {
+        match self {
+            Self::Testbed(testbed) => testbed.line_rate_bps(),
+            Self::Port(port) => port.speed_bps.unwrap_or(testbed::FALLBACK_LINE_RATE),
+        }
+    }
+
+    fn start(&self, table: &FrameTable, args: &Args) -> Result<Generator> {
+        Ok(match self {
+            Self::Testbed(testbed) => {
+                let cores = testbed.generating_cores();
+                let generator = Generator::start(table, &testbed.port_refs(), testbed.namespace(), cores)?;
+                testbed.lab().map(lab::Lab::pin).transpose()?;
+                generator
+            }
+            Self::Port(port) => {
+                let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
+                Generator::start(table, &[testbed::port_ref(port)], None, &cores)?
+            }
+        })
+    }
+
+    /// What the device received, if it counts.
+    fn received(&self) -> Result<Option<u64>> {
+        let Self::Testbed(testbed) = self else { return Ok(None) };
+        let counters = testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
+        Ok(counters.map(|sides| sides.iter().map(|side| side.frames).sum()))
+    }
 }
 
 /// The interval that all is sent in.
@@ -102,6 +161,17 @@ struct Tally {
 }
 
 impl Tally {
+    fn read(generator: &Generator, directions: usize) -> Result<Self> {
+        let mut sum = Self::default();
+        for direction in 0..directions {
+            let sent = generator.sent(INTERVAL, direction)?;
+            sum.frames += sent.frames;
+            sum.bytes += sent.bytes;
+            sum.unsent += sent.unsent;
+        }
+        Ok(sum)
+    }
+
     fn since(self, earlier: Self) -> Self {
         Self {
             frames: self.frames - earlier.frames,
@@ -117,7 +187,8 @@ impl Tally {
 
     fn line(self, seconds: f64) -> String {
         let pps = self.frames as f64 / seconds;
-        let unsent = if self.unsent == 0 { String::new() } else { format!(", {} unsent", human::count(self.unsent)) };
+        let unsent =
+            if self.unsent == 0 { String::new() } else { format!(", {} unsent", human::count(self.unsent)) };
         format!(
             "{} ({} L1, {} L2){unsent}",
             human::pps(pps),

@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
-use lab::holder::{self, Side};
 use lab::Lab;
+use lab::holder::{self, Side};
 
 use crate::Ending;
 use crate::args::{Device, misuse};
@@ -90,7 +90,10 @@ fn list(json: bool) -> Result<Ending> {
         eprintln!("no labs are open; `linerate lab up NAME` opens one");
     }
     for lab in labs {
-        println!("{:16} {:32} {} (process {}, DUT core {})", lab.name, lab.dut, lab.purpose, lab.pid, lab.dut_core);
+        println!(
+            "{:16} {:32} {} (process {}, DUT core {})",
+            lab.name, lab.dut, lab.purpose, lab.pid, lab.dut_core
+        );
     }
     Ok(Ending::Done)
 }

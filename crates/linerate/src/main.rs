@@ -1,7 +1,7 @@
 //! `linerate`: finds out how fast a router really forwards.
 //!
 //! This file is the table of contents: one module for each subcommand, and those that they share
-//! ([`args`], [`testbed`], [`run`], [`progress`], [`environment`], [`stop`]).
+//! ([`args`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
 
 mod args;
 mod bench;
@@ -14,6 +14,7 @@ mod lab_command;
 mod profile;
 mod progress;
 mod ramp;
+mod receive_cost;
 mod report_command;
 mod run;
 mod saturate;

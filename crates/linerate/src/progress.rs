@@ -55,7 +55,8 @@ fn describe(sample: &Sample) -> String {
     let sum = |field: fn(&results::record::DirectionSample) -> f64| -> f64 {
         sample.directions.iter().map(field).sum()
     };
-    let (offered, forwarded) = (sum(|direction| direction.offered_pps), sum(|direction| direction.forwarded_pps));
+    let (offered, forwarded) =
+        (sum(|direction| direction.offered_pps), sum(|direction| direction.forwarded_pps));
     let lost = if offered > 0.0 { (offered - forwarded).max(0.0) / offered * 100.0 } else { 0.0 };
     let core = sample.dut_core_busy.map_or(String::new(), |busy| format!(", DUT core {:.0} %", busy * 100.0));
     format!(

@@ -73,6 +73,7 @@ pub fn single(
     let directions = traffic.directions();
     let stop = stop::flag()?;
     let mut testbed = Testbed::open(device, usize::from(profile.largest_size()))?;
+    testbed.prepare()?;
     let mean = profile.table(&testbed.endpoints(), directions).mean_frame_size();
     let strategy = plan(&testbed, mean)?;
     let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, output.name.as_deref());

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::xdp::{self, PortRef, XdpEngine};
+use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
 use lab::{DutSpec, Lab, Placement, Port, RealPorts};
 use results::record;
@@ -16,17 +17,23 @@ use traffic::{Endpoint, Endpoints, FrameTable};
 use wire::rate::Rate;
 
 use crate::args::{Device, misuse};
+use crate::receive_cost;
 
 /// The device that is tested when none is named.
 const DEFAULT_DUT: &str = "linux-router";
 /// What a veth's speed is taken for, like the kernel says in ethtool.
-const FALLBACK_LINE_RATE: f64 = 10e9;
+pub const FALLBACK_LINE_RATE: f64 = 10e9;
+/// Bytes of a frame that its MTU does not count: Ethernet header and FCS.
+const OVERHEAD: usize = 14 + 4;
 
 /// Two ports and what is between them.
 pub struct Testbed {
+    // Before the site: others stop looking into a lab before it goes.
+    server: Option<Server>,
     site: Site,
     placement: Placement,
     line_rate_bps: f64,
+    receive_cost_ns: Option<f64>,
     notes: Vec<String>,
 }
 
@@ -38,6 +45,13 @@ enum Site {
 impl Testbed {
     /// Opens what the flags ask for; frames of up to `max_frame_size` bytes must fit.
     pub fn open(device: &Device, max_frame_size: usize) -> Result<Self> {
+        if max_frame_size > xdp::MAX_FRAME {
+            return Err(misuse(format!(
+                "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
+                 choose a smaller --size",
+                xdp::MAX_FRAME
+            )));
+        }
         let placement = place(device)?;
         let site = match &device.ports {
             Some(ports) => Site::Real(real_ports(ports, device)?),
@@ -46,12 +60,20 @@ impl Testbed {
                     Some(dut) => dut.clone(),
                     None => DEFAULT_DUT.parse::<DutSpec>()?,
                 };
-                let max_frame_size = max_frame_size.min(xdp::MAX_FRAME);
                 Site::Lab(Lab::start(&lab::Config { dut, placement: placement.clone(), max_frame_size })?)
             }
         };
-        let mut testbed = Self { site, placement, line_rate_bps: FALLBACK_LINE_RATE, notes: Vec::new() };
-        testbed.check_mtu(max_frame_size)?;
+        let mut testbed = Self {
+            server: None,
+            site,
+            placement,
+            line_rate_bps: FALLBACK_LINE_RATE,
+            receive_cost_ns: None,
+            notes: Vec::new(),
+        };
+        for port in testbed.ports() {
+            check_mtu(port, max_frame_size)?;
+        }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
         if matches!(testbed.site, Site::Lab(_)) {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
@@ -59,18 +81,16 @@ impl Testbed {
         Ok(testbed)
     }
 
-    fn check_mtu(&self, max_frame_size: usize) -> Result<()> {
-        for port in self.ports() {
-            let largest = port.mtu as usize + 18;
-            if max_frame_size > largest {
-                return Err(misuse(format!(
-                    "frames of {max_frame_size} bytes do not fit {}, whose MTU of {} carries {largest}: \
-                     choose a smaller --size, or raise the MTU (ip link set {} mtu {})",
-                    port.name,
-                    port.mtu,
-                    port.name,
-                    max_frame_size - 18
-                )));
+    /// Prepares for a load test: lets others look inside meanwhile (`linerate lab`), and measures
+    /// what receiving costs where that is at the device's expense.
+    pub fn prepare(&mut self) -> Result<()> {
+        let Site::Lab(lab) = &self.site else { return Ok(()) };
+        let name = format!("run-{}", std::process::id());
+        self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
+        if self.placement.receives_on_dut_core() {
+            self.receive_cost_ns = receive_cost::measure(lab)?;
+            if let Some(cost) = self.receive_cost_ns {
+                self.notes.push(format!("receiving one frame costs the device's core {cost:.0} ns"));
             }
         }
         Ok(())
@@ -113,7 +133,6 @@ impl Testbed {
 
     /// Where frames go in each direction.
     pub fn endpoints(&self) -> Endpoints {
-        let endpoint = |port: &Port| Endpoint { source: port.mac, destination: port.next_hop_mac };
         let [zero, one] = self.ports();
         Endpoints([endpoint(zero), endpoint(one)])
     }
@@ -125,10 +144,7 @@ impl Testbed {
 
     /// `rate` in frames a second.
     pub fn pps(&self, rate: Rate, mean_frame_size: f64) -> Result<f64> {
-        let pps = rate
-            .to_pps(mean_frame_size, self.line_rate_bps)
-            .ok_or_else(|| misuse("max is not a rate to rise to: give a rate, or a percentage of line rate"))?;
-        if pps >= 1.0 { Ok(pps) } else { Err(misuse(format!("a rate of {pps} pps is too low: give at least 1 pps"))) }
+        to_pps(rate, mean_frame_size, self.line_rate_bps)
     }
 
     /// An idle engine that sends `table` between the ports.
@@ -148,9 +164,8 @@ impl Testbed {
 
     /// The ports as the engine knows them.
     pub fn port_refs(&self) -> [PortRef; 2] {
-        let port = |port: &Port| PortRef { name: port.name.clone(), index: port.ifindex };
         let [zero, one] = self.ports();
-        [port(zero), port(one)]
+        [port_ref(zero), port_ref(one)]
     }
 
     /// Where the ports are, if not here.
@@ -205,7 +220,7 @@ impl Testbed {
             engine: "xdp".to_owned(),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
-            receive_cost_ns: None,
+            receive_cost_ns: self.receive_cost_ns,
             ports: ports.collect(),
         }
     }
@@ -254,10 +269,55 @@ fn real_ports(ports: &[String], device: &Device) -> Result<RealPorts> {
     let gateways = match device.gateways.as_deref() {
         None => [None, None],
         Some([zero, one]) => [Some(*zero), Some(*one)],
-        Some(_) => return Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1")),
+        Some(_) => {
+            return Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1"));
+        }
     };
-    RealPorts::open([zero, one], gateways, device.force).map_err(|error| match error {
+    RealPorts::open([zero, one], gateways, device.force).map_err(ports_error)
+}
+
+/// A port that cannot be used was wrongly asked for; anything else went wrong.
+pub fn ports_error(error: lab::Error) -> anyhow::Error {
+    match error {
         lab::Error::Ports(error) => misuse(error.to_string()),
         error => error.into(),
-    })
+    }
+}
+
+/// Refuses frames that a port's MTU does not carry.
+pub fn check_mtu(port: &Port, max_frame_size: usize) -> Result<()> {
+    let largest = port.mtu as usize + OVERHEAD;
+    if max_frame_size <= largest {
+        return Ok(());
+    }
+    Err(misuse(format!(
+        "frames of {max_frame_size} bytes do not fit {}, whose MTU of {} carries {largest}: \
+         choose a smaller --size, or raise the MTU (ip link set {} mtu {})",
+        port.name,
+        port.mtu,
+        port.name,
+        max_frame_size - OVERHEAD
+    )))
+}
+
+/// `rate` in frames a second.
+pub fn to_pps(rate: Rate, mean_frame_size: f64, line_rate_bps: f64) -> Result<f64> {
+    let pps = rate
+        .to_pps(mean_frame_size, line_rate_bps)
+        .ok_or_else(|| misuse("max has no number: give a rate, or a percentage of line rate"))?;
+    if pps >= 1.0 {
+        Ok(pps)
+    } else {
+        Err(misuse(format!("a rate of {pps} pps is too low: give at least 1 pps")))
+    }
+}
+
+/// Where frames that leave by `port` come from and go to.
+pub fn endpoint(port: &Port) -> Endpoint {
+    Endpoint { source: port.mac, destination: port.next_hop_mac }
+}
+
+/// `port` as the engine knows it.
+pub fn port_ref(port: &Port) -> PortRef {
+    PortRef { name: port.name.clone(), index: port.ifindex }
 }
