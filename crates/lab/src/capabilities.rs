@@ -97,7 +97,7 @@ fn parse_release(release: &str) -> Option<(u32, u32)> {
 }
 
 fn capabilities() -> Check {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let missing = missing_capabilities(&status).join(", ");
     if missing.is_empty() {
         return good("capabilities", "all that are needed");

@@ -54,7 +54,9 @@ pub(crate) fn read(
         both("tx-checksum-offload", switch(ethtool::TX_CHECKSUM));
         both("xdp", on_each(&|link| link.xdp.unwrap_or("none").to_owned()));
         both("threaded-napi", on_each(&|link| napi::is_threaded(&link.name).to_string()));
-        both("napi-core", on_each(&|link| cores(&finder.find(&link.name, link.index))));
+        let threads = |link: &Link| finder.find(&link.name, link.index);
+        both("napi-core", on_each(&|link| of_threads(&threads(link), napi::core_of)));
+        both("napi-nice", on_each(&|link| of_threads(&threads(link), napi::nice_of)));
         found.insert("ipv4-forwarding".to_owned(), setting("ipv4/ip_forward"));
         found.insert("ipv6-forwarding".to_owned(), setting("ipv6/conf/all/forwarding"));
         found.insert("routes".to_owned(), routes(netlink)?);
@@ -69,10 +71,11 @@ fn merge([zero, one]: [&str; 2], [of_zero, of_one]: [String; 2]) -> String {
     if of_zero == of_one { of_zero } else { format!("{zero}: {of_zero}, {one}: {of_one}") }
 }
 
-fn cores(pids: &[i32]) -> String {
-    let mut cores =
-        pids.iter().map(|pid| napi::core_of(*pid).map_or("any".to_owned(), |core| core.to_string()));
-    cores.next().map_or("none".to_owned(), |first| cores.fold(first, |all, core| format!("{all} {core}")))
+/// What holds of each thread; `any` where nothing in particular does, `none` without threads.
+fn of_threads<T: ToString>(pids: &[i32], what: fn(i32) -> Option<T>) -> String {
+    let each = pids.iter().map(|pid| what(*pid).map_or("any".to_owned(), |value| value.to_string()));
+    let all = each.collect::<Vec<_>>().join(" ");
+    if all.is_empty() { "none".to_owned() } else { all }
 }
 
 fn setting(name: &str) -> String {

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lab::holder::{self, HolderError, Purpose, Server, Side};
-use lab::{Error, Lab, PortsError, RealPorts, check_machine};
+use lab::{Destination, Error, Lab, PortsError, RealPorts, check_machine, open_port};
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use support::{RawPort, can_build_labs, start};
 
@@ -31,6 +31,7 @@ fn the_configuration_is_what_was_asked_for() {
     ipv4-forwarding: on
     ipv6-forwarding: on
     mtu: 1500
+    napi-nice: -20
     routes: 4 IPv4, 4 IPv6
     static-neighbours: 4
     threaded-napi: true
@@ -203,6 +204,12 @@ fn real_ports_are_checked_and_their_gateways_resolved() {
     let transparent = open(both, [None, None], 0).unwrap();
     assert_eq!(transparent.ports()[0].next_hop_mac, lab.ports()[1].mac);
 
+    let [port, _] = lab.ports();
+    for to in [Destination::Mac(port.next_hop_mac), Destination::Gateway("100.65.1.1".parse().unwrap())] {
+        let single = lab.tester_namespace().run(|| open_port("port0", to, 0)).unwrap();
+        assert_eq!(&single, port);
+    }
+
     let refused = |names, gateways| match open(names, gateways, 0) {
         Err(Error::Ports(error)) => error,
         other => panic!("{other:?}"),
@@ -249,6 +256,30 @@ fn a_frame_size_that_no_lab_carries_is_refused() {
         let refused = Lab::start(&config).unwrap_err().to_string();
         assert!(refused.starts_with(&format!("frames of {size} bytes do not fit")), "{refused}");
     }
+}
+
+#[test]
+fn without_privileges_the_missing_capability_is_named() {
+    let refused = std::thread::spawn(|| {
+        drop_capabilities();
+        let checks = check_machine();
+        let of = |name: &str| checks.iter().find(|check| check.name == name).cloned().unwrap();
+        (of("capabilities"), of("network namespaces"))
+    });
+    let (capabilities, namespaces) = refused.join().unwrap();
+    assert!(capabilities.found.contains("CAP_BPF"), "{capabilities:?}");
+    assert_eq!(namespaces.level, lab::Level::Missing);
+    assert_eq!(namespaces.remedy.as_deref(), Some("Run it as root (sudo), or with CAP_SYS_ADMIN"));
+}
+
+/// Takes all capabilities from the calling thread, and from those that it starts.
+fn drop_capabilities() {
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let none = [0_u32; 6];
+    // SAFETY: header and data have the layout that version 3 prescribes.
+    let answer = unsafe { nix::libc::syscall(nix::libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
+    assert_eq!(answer, 0);
 }
 
 /// Set in the process that shall be killed.
