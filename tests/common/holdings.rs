@@ -1,0 +1,87 @@
+//! What a process holds in the kernel, noted while it lives and looked for when it is dead.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::namespace::Namespace;
+use super::tool;
+
+/// Namespaces by inode; BPF programs, maps and links by number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holdings {
+    namespaces: BTreeSet<u64>,
+    pub programs: BTreeSet<u64>,
+    pub maps: BTreeSet<u64>,
+    links: BTreeSet<u64>,
+}
+
+impl Holdings {
+    /// What process `pid` holds now, but for the namespace `home` that it was started in.
+    pub fn of(pid: u32, home: &Namespace) -> Self {
+        let process = format!("/proc/{pid}");
+        let mut found = Self { namespaces: namespaces(Path::new(&process)), ..Self::default() };
+        found.namespaces.remove(&home.inode());
+        for file in entries(&format!("{process}/fdinfo")) {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let number =
+                |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+            // A link names its program too.
+            found.links.extend(number("link_id:"));
+            found.programs.extend(number("prog_id:"));
+            found.maps.extend(number("map_id:"));
+        }
+        found
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Those that are still there, by kind and number.
+    pub fn remaining(&self) -> Vec<String> {
+        let mut remaining = Vec::new();
+        for (kind, ours) in [("prog", &self.programs), ("map", &self.maps), ("link", &self.links)] {
+            let there: BTreeSet<u64> = bpf(kind).iter().filter_map(|object| object["id"].as_u64()).collect();
+            remaining.extend(ours.intersection(&there).map(|id| format!("{kind} {id}")));
+        }
+        let used: BTreeSet<u64> = entries("/proc").iter().flat_map(|process| namespaces(process)).collect();
+        remaining.extend(self.namespaces.intersection(&used).map(|inode| format!("namespace {inode}")));
+        remaining
+    }
+
+    /// Bytes of kernel memory that the maps take.
+    pub fn map_memory(&self) -> u64 {
+        let ours = |map: &&Value| map["id"].as_u64().is_some_and(|id| self.maps.contains(&id));
+        bpf("map").iter().filter(ours).filter_map(|map| map["bytes_memlock"].as_u64()).sum()
+    }
+}
+
+/// All BPF objects of this kind, as bpftool tells.
+fn bpf(kind: &str) -> Vec<Value> {
+    let list = tool(Command::new("bpftool").args(["--json", kind, "show"]));
+    serde_json::from_str(&list).unwrap_or_default()
+}
+
+/// The network namespaces that a process uses: its threads are in them, it has them open, or they
+/// are mounted where it can see them.
+fn namespaces(process: &Path) -> BTreeSet<u64> {
+    let process = process.display();
+    let inode = |link: &str| link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok();
+    let threads = entries(&format!("{process}/task")).into_iter().map(|thread| thread.join("ns/net"));
+    let links = threads.chain(entries(&format!("{process}/fd")));
+    let mut found: BTreeSet<u64> =
+        links.filter_map(|link| inode(fs::read_link(link).ok()?.to_str()?)).collect();
+    let mounts = fs::read_to_string(format!("{process}/mountinfo")).unwrap_or_default();
+    found.extend(mounts.split_whitespace().filter_map(inode));
+    found
+}
+
+fn entries(directory: &str) -> Vec<std::path::PathBuf> {
+    fs::read_dir(directory)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default()
+}

@@ -1,0 +1,279 @@
+//! What the end-to-end tests share: the program, run as people run it, alone on the machine while
+//! it sends. Words of a command line enter; what it said and kept leaves.
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
+
+pub mod capture;
+pub mod holdings;
+pub mod namespace;
+pub mod sites;
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use results::Record;
+use tempfile::TempDir;
+
+use namespace::Namespace;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
+/// The repository.
+pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// A ramp of two seconds.
+pub const QUICK: &str = "--warm-up-duration 300ms --ramp-duration 1s --hold-duration 300ms --drain 200ms";
+
+/// How long anything may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The subcommands that occupy cores.
+const LOADS: [&str; 4] = ["ramp", "saturate", "gen", "bench"];
+
+/// Whether namespaces can be made here. A test that needs them returns where this is false.
+pub fn is_root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+    }
+    root
+}
+
+/// Waits until this test has the machine for itself among all tests, in whichever process.
+/// The kernel opens the lock when the process ends.
+pub fn machine() -> File {
+    let path = std::env::temp_dir().join("linerate-tests.lock");
+    let lock = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    let deadline = Instant::now() + 10 * PATIENCE;
+    while let Err(error) = lock.try_lock() {
+        assert!(matches!(error, TryLockError::WouldBlock), "{error}");
+        assert!(Instant::now() < deadline, "another test has held the machine for too long");
+        thread::sleep(Duration::from_millis(5));
+    }
+    lock
+}
+
+/// Repeats a measurement that a noisy machine may spoil, until it holds or `attempts` have failed.
+pub fn eventually(attempts: usize, measurement: impl Fn() -> Result<(), String>) {
+    let mut failures = Vec::new();
+    for _ in 0..attempts {
+        match measurement() {
+            Ok(()) => return,
+            Err(failure) => failures.push(failure),
+        }
+    }
+    panic!("failed {attempts} times:\n{}", failures.join("\n"));
+}
+
+/// Waits until `condition` holds, and says whether it did in time.
+pub fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
+        if condition() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    condition()
+}
+
+/// A command line of the program, not yet run.
+#[derive(Clone)]
+pub struct Linerate<'a> {
+    words: Vec<OsString>,
+    namespace: Option<&'a Namespace>,
+    directory: Option<PathBuf>,
+    alone: bool,
+}
+
+/// The program with the words of `line`, which blanks divide.
+pub fn linerate<'a>(line: &str) -> Linerate<'a> {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let alone = words.first().is_some_and(|word| LOADS.iter().any(|load| word == load));
+    Linerate { words, namespace: None, directory: None, alone }
+}
+
+impl<'a> Linerate<'a> {
+    /// The same with one more word.
+    pub fn arg(mut self, word: impl Into<OsString>) -> Self {
+        self.words.push(word.into());
+        self
+    }
+
+    /// The same in a network namespace.
+    pub fn inside(self, namespace: &'a Namespace) -> Self {
+        Self { namespace: Some(namespace), ..self }
+    }
+
+    /// The same in this directory, not in a fresh one.
+    pub fn in_directory(self, directory: &Path) -> Self {
+        Self { directory: Some(directory.to_owned()), ..self }
+    }
+
+    /// The same for a test that has taken the [`machine`] already.
+    pub fn on_my_machine(self) -> Self {
+        Self { alone: false, ..self }
+    }
+
+    /// Starts it; a load test only when the machine is free.
+    pub fn start(&self) -> Running {
+        let alone = self.alone.then(machine);
+        let fresh = Arc::new(tempfile::tempdir().unwrap());
+        let directory = self.directory.clone().unwrap_or_else(|| fresh.path().to_owned());
+        let [stdout, stderr] = [(); 2].map(|()| tempfile::tempfile().unwrap());
+        let mut command = Command::new(PROGRAM);
+        command.args(&self.words).current_dir(&directory).stdin(Stdio::null());
+        command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+        if let Some(namespace) = self.namespace {
+            namespace.enter(&mut command);
+        }
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+        Running { child, stdout, stderr, directory, _fresh: fresh, _alone: alone }
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self) -> Finished {
+        self.start().finish()
+    }
+}
+
+/// The program while it runs. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    directory: PathBuf,
+    _fresh: Arc<TempDir>,
+    _alone: Option<File>,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// What it has said to people so far.
+    pub fn stderr(&self) -> String {
+        fs::read_to_string(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&self.stderr)))
+            .unwrap()
+    }
+
+    /// The records that it keeps in the default directory, as they are now.
+    pub fn records(&self) -> Vec<Record> {
+        records(&self.directory.join("runs"))
+    }
+
+    /// Waits until its record is as `wanted`.
+    pub fn wait_for_record(&mut self, wanted: impl Fn(&Record) -> bool) {
+        let came = wait_until(PATIENCE, || {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "ended too early ({ended:?}): {}", self.stderr());
+            self.records().iter().any(&wanted)
+        });
+        assert!(came, "the record never came to that: {}", self.stderr());
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Finished {
+        let mut status = None;
+        wait_until(PATIENCE, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let [stdout, stderr] = [&mut self.stdout, &mut self.stderr].map(|file| {
+            let mut text = String::new();
+            file.rewind().unwrap();
+            file.read_to_string(&mut text).unwrap();
+            text
+        });
+        let status = status.unwrap_or_else(|| panic!("still runs after {PATIENCE:?}: {stderr}"));
+        Finished {
+            status,
+            stdout,
+            stderr,
+            directory: self.directory.clone(),
+            _fresh: Arc::clone(&self._fresh),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program after its end.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    /// Where it ran.
+    pub directory: PathBuf,
+    _fresh: Arc<TempDir>,
+}
+
+impl Finished {
+    /// The same, if it ended well.
+    pub fn well(self) -> Self {
+        assert!(self.status.success(), "{}: {}", self.status, self.stderr);
+        self
+    }
+
+    /// The record on standard output.
+    pub fn record(&self) -> Record {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no record ({error}): {}\n{}", self.stdout, self.stderr))
+    }
+
+    /// The JSON on standard output.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {}\n{}", self.stdout, self.stderr))
+    }
+
+    /// The records that it kept in the default directory.
+    pub fn records(&self) -> Vec<Record> {
+        records(&self.directory.join("runs"))
+    }
+
+    /// Why it was refused: it says so in one clear line to people, nothing to machines, and ends
+    /// with `code`.
+    pub fn refusal(&self, code: i32) -> &str {
+        assert_eq!(self.status.code(), Some(code), "{}", self.stderr);
+        assert_eq!(self.stdout, "");
+        assert!(!self.stderr.contains("panicked") && !self.stderr.contains("backtrace"), "{}", self.stderr);
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let [line] = lines.as_slice() else { panic!("not one line: {}", self.stderr) };
+        let reason = line.strip_prefix("linerate: ").or(line.strip_prefix("error: "));
+        reason.unwrap_or_else(|| panic!("not an error: {line}"))
+    }
+}
+
+/// All records in `directory`, none if it is not there. All that ends in `.json` must be one.
+pub fn records(directory: &Path) -> Vec<Record> {
+    if !directory.exists() {
+        return Vec::new();
+    }
+    let loaded = results::store::load_all(directory).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    loaded.records
+}
+
+/// Runs a tool of the system to its end, and returns what it printed.
+pub fn tool(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {} {stderr}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,237 @@
+//! Wrong use and unfit machines: each is refused in one clear line, and nothing is left behind.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use common::namespace::Namespace;
+use common::sites::Site;
+use common::{PROGRAM, QUICK, is_root, linerate};
+
+/// Refused as wrong use, with a line that holds all of `clues`.
+fn refuses(line: &str, clues: &[&str]) {
+    let finished = linerate(line).run();
+    holds(finished.refusal(2), clues);
+    assert!(finished.records().is_empty(), "{line}: left a record");
+}
+
+fn holds(refusal: &str, clues: &[&str]) {
+    for clue in clues {
+        assert!(refusal.contains(clue), "no '{clue}' in: {refusal}");
+    }
+}
+
+#[test]
+fn an_unknown_subcommand_lists_the_known_ones() {
+    let known = ["ramp", "saturate", "bench", "gen", "count", "profile", "lab", "report", "export", "doctor"];
+    refuses("rmap", &[&["'rmap'"], &known[..]].concat());
+    refuses("lab upp", &["'upp'", "list", "up", "exec", "down"]);
+}
+
+#[test]
+fn an_unknown_flag_lists_the_known_ones() {
+    refuses("ramp --dutt sink", &["--dutt", "--dut", "--ports", "--profile", "--ramp-duration"]);
+    refuses("doctor --jsn", &["--jsn", "--json"]);
+}
+
+#[test]
+fn an_unknown_device_lists_the_known_ones() {
+    let known = ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "sink", "calibrated"];
+    for command in ["ramp", "saturate", "gen", "bench --quick", "lab up x"] {
+        refuses(&format!("{command} --dut cisco"), &[&["'cisco'"], &known[..]].concat());
+    }
+}
+
+#[test]
+fn an_unknown_parameter_lists_the_known_ones() {
+    refuses("ramp --dut calibrated:rat=1kpps", &["'rat'", "rate", "burst", "drop-every", "stall-after"]);
+    refuses("ramp --dut calibrated:rate=fast", &["'fast'", "rate", "300kpps"]);
+    refuses("ramp --dut linux-router:gro=maybe", &["'maybe'", "gro", "on or off"]);
+    refuses("ramp --dut calibrated:burst=1,burst=2", &["'burst'", "twice"]);
+}
+
+#[test]
+fn an_unknown_profile_lists_the_known_ones() {
+    for command in ["ramp", "gen", "profile show"] {
+        refuses(
+            &format!("{command} --profile bnech"),
+            &["'bnech'", "bench", "imix", "udp_1pkt_simple", ".toml"],
+        );
+    }
+}
+
+#[test]
+fn an_unknown_value_lists_the_known_ones() {
+    refuses("ramp --vm var3", &["'var3'", "none", "var1", "var2", "random", "tuple"]);
+    refuses("ramp --ip 5", &["'5'", "4, 6"]);
+    refuses("ramp --vlan 4095", &["'4095'", "1 to 4094"]);
+    refuses("ramp --target 5furlongs", &["'5furlongs'", "kpps", "gbps", "%"]);
+    refuses("ramp --target 120%", &["'120%'", "100%"]);
+    refuses("export --format xml .", &["'xml'", "trex-loadtest", "csv"]);
+    refuses("saturate --duration soon", &["'soon'", "30s"]);
+}
+
+#[test]
+fn a_frame_size_out_of_bounds_is_refused_with_the_bounds() {
+    refuses("ramp --size 63", &["'63'", "64 to 9216", "imix"]);
+    refuses("ramp --size 9217", &["'9217'", "64 to 9216"]);
+}
+
+#[test]
+fn a_frame_size_over_the_engines_limit_is_refused_with_the_limit() {
+    if !is_root() {
+        return;
+    }
+    for command in ["ramp", "saturate", "gen"] {
+        refuses(&format!("{command} --size 9216"), &["9216", "xdp", "3450", "--size"]);
+    }
+}
+
+#[test]
+fn a_frame_size_that_does_not_hold_the_headers_is_refused_with_the_least_that_does() {
+    refuses("ramp --size 64 --ip 6", &["64", "84"]);
+    refuses("profile show --size 64 --ip 6 --vlan 100", &["64", "88"]);
+    linerate("profile show --size 84 --ip 6").run().well();
+    linerate("profile show --size 88 --ip 6 --vlan 100").run().well();
+}
+
+#[test]
+fn a_profile_file_that_is_wrong_is_refused_with_line_and_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("bad.toml"), "name = \"bad\"\n\n[[stream]]\nsize = 10\n[stream.ipv4]\n")
+        .unwrap();
+    let finished = linerate("ramp --profile bad.toml").in_directory(directory.path()).run();
+    holds(finished.refusal(2), &["bad.toml:4:", "10"]);
+    holds(linerate("ramp --profile gone.toml").run().refusal(1), &["gone.toml", "No such file"]);
+}
+
+#[test]
+fn a_core_that_is_not_there_is_refused_with_those_that_are() {
+    refuses("ramp --cores 4095", &["4095", "There are: 0"]);
+    refuses("ramp --dut-core 4095", &["4095", "There are: 0"]);
+}
+
+#[test]
+fn ports_that_are_not_there_are_refused_with_those_that_are() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    let refused = |line: &str, clues: &[&str]| {
+        holds(linerate(line).inside(&site.tester).run().refusal(2), clues);
+    };
+    for command in ["ramp", "saturate", "gen"] {
+        refused(&format!("{command} --ports eth1,eth9"), &["'eth9'", "eth1, eth2"]);
+        refused(&format!("{command} --ports eth1,eth1"), &["'eth1'", "two different"]);
+        refused(&format!("{command} --ports eth1"), &["two interfaces"]);
+        refused(&format!("{command} --ports eth1,lo"), &["'lo'", "not an Ethernet interface"]);
+    }
+    refused("count eth9", &["'eth9'", "eth1, eth2"]);
+    refused("ramp --ports eth1,eth2 --dut sink", &["--ports", "--dut"]);
+    refused("ramp --ports eth1,eth2 --gateways 192.0.2.1", &["--gateways", "two"]);
+    refused("ramp --gateways 192.0.2.1,192.0.2.2", &["--ports"]);
+}
+
+#[test]
+fn a_port_that_is_down_is_refused_with_the_remedy() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    site.tester.run("ip link set eth2 down");
+    let finished = linerate("ramp --ports eth1,eth2").inside(&site.tester).run();
+    holds(finished.refusal(2), &["'eth2' is down", "ip link set eth2 up"]);
+    site.tester.run("ip link set eth2 up");
+    site.far.run("ip link set far2 down");
+    let finished = linerate("ramp --ports eth1,eth2").inside(&site.tester).run();
+    holds(finished.refusal(2), &["'eth2' has no link", "cable"]);
+}
+
+#[test]
+fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    site.tester.run("ip route add default via 100.65.1.1");
+    let run = |force: &str| {
+        let line =
+            format!("ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 {force} {QUICK} --target 2kpps");
+        linerate(&line).inside(&site.tester).run()
+    };
+    for once in ["", "--force"] {
+        holds(run(once).refusal(2), &["'eth1'", "default route", "--force twice"]);
+    }
+    run("--force --force").well();
+    // A VLAN on top of a port makes it just as needed.
+    site.tester.run(
+        "ip route del default
+         ip link add link eth2 name up type macvlan
+         ip address add 192.0.2.2/24 dev up
+         ip link set up up
+         ip route add default via 192.0.2.1",
+    );
+    holds(run("").refusal(2), &["'eth2'", "default route"]);
+}
+
+#[test]
+fn frames_that_a_ports_mtu_does_not_carry_are_refused_with_the_remedy() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    site.tester.run("ip link set eth2 mtu 1000");
+    let run = |size: &str| linerate(&format!("gen --ports eth1,eth2 {size} --rate 100 --duration 100ms"));
+    holds(
+        run("--size 1019").inside(&site.tester).run().refusal(2),
+        &["eth2", "1000", "1018", "--size", "mtu 1001"],
+    );
+    run("--size 1018").inside(&site.tester).run().well();
+}
+
+#[test]
+fn missing_privileges_are_named_with_the_remedy() {
+    if !is_root() {
+        return;
+    }
+    // The program, where anybody may run it.
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = directory.path().join("linerate");
+    fs::copy(PROGRAM, &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    for line in ["ramp", "saturate", "gen", "lab up nobody", "bench --quick", "count lo"] {
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
+            .arg(&program)
+            .args(line.split(' '))
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {stderr}");
+        assert!(output.stdout.is_empty(), "{line}");
+        holds(&stderr, &["root", "CAP_"]);
+        assert_eq!(stderr.trim().lines().count(), 1, "{line}: {stderr}");
+        let left: Vec<_> =
+            fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["linerate"], "{line}");
+    }
+}
+
+#[test]
+fn a_refused_run_leaves_nothing_in_the_kernel() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let before = (home.interfaces(), home.abstract_sockets());
+    for line in ["ramp --size 9216", "gen --cores 4095", "ramp --ports lo,lo"] {
+        linerate(line).inside(&home).run().refusal(2);
+        assert_eq!((home.interfaces(), home.abstract_sockets()), before, "{line}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Two interfaces with a device in between that is not ours: a router or a bridge made with the
+//! system's own tools, found by ARP and neighbour discovery.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::net::Ipv4Addr;
+
+use common::sites::Site;
+use common::{Finished, QUICK, eventually, is_root, linerate};
+use results::Record;
+use results::record::{Phase, Status};
+
+const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
+const GATEWAYS_V6: &str = "--gateways 2001:2:0:1::1,2001:2:0:2::1";
+
+/// A ramp to 2 kpps through `site`, in its record.
+fn ramp(site: &Site, flags: &str) -> Finished {
+    linerate(&format!("ramp --ports eth1,eth2 {QUICK} --target 2kpps --json {flags}")).inside(&site.tester).run()
+}
+
+/// Whether nearly all frames of all directions passed.
+fn passes(record: &Record, directions: usize) -> Result<(), String> {
+    assert_eq!(record.directions.len(), directions);
+    for direction in &record.directions {
+        let (offered, forwarded) = (direction.offered, direction.forwarded);
+        if offered < 1000 || forwarded * 10 < offered * 9 {
+            return Err(format!("{}: {forwarded} of {offered} frames passed", direction.name));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_router_is_found_by_arp_and_forwards_both_ways() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    eventually(3, || {
+        let record = ramp(&site, &format!("{GATEWAYS} --vm var2 --bidirectional")).well().record();
+        let ports = &record.tester.ports;
+        assert_eq!((ports[0].name.as_str(), ports[1].name.as_str()), ("eth1", "eth2"));
+        assert_eq!((ports[0].xdp_mode.as_str(), ports[0].driver.as_deref()), ("native", Some("veth")));
+        assert_eq!(record.dut.name, "ports");
+        passes(&record, 2)
+    });
+    let neighbours = site.tester.run("ip neighbour");
+    assert!(neighbours.contains("100.65.1.1 dev eth1 lladdr 02:00:00:00:01:01"), "{neighbours}");
+}
+
+#[test]
+fn a_router_is_found_by_neighbour_discovery_and_forwards_both_ways() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    eventually(3, || {
+        let flags = format!("{GATEWAYS_V6} --ip 6 --size imix --vm var2 --bidirectional");
+        passes(&ramp(&site, &flags).well().record(), 2)
+    });
+    let neighbours = site.tester.run("ip neighbour");
+    assert!(neighbours.contains("2001:2:0:2::1 dev eth2 lladdr 02:00:00:00:02:01"), "{neighbours}");
+}
+
+#[test]
+fn a_bridge_needs_no_gateways() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::bridge();
+    eventually(3, || passes(&ramp(&site, "--vlan 200,100 --bidirectional").well().record(), 2));
+}
+
+#[test]
+fn a_gateway_that_does_not_answer_is_named_with_what_to_check() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    let silent = ramp(&site, "--gateways 100.65.1.1,100.65.2.99");
+    let refusal = silent.refusal(2);
+    for clue in ["100.65.2.99", "'eth2'", "ARP", "subnet"] {
+        assert!(refusal.contains(clue), "no '{clue}' in: {refusal}");
+    }
+}
+
+#[test]
+fn the_kernel_still_answers_ping_and_arp_on_a_loaded_port() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    let line = format!("saturate --ports eth1,eth2 {GATEWAYS} --rate 2kpps --duration 2s --step 100ms --json");
+    let mut run = linerate(&line).inside(&site.tester).start();
+    run.wait_for_record(|record| record.samples.iter().any(|sample| sample.phase == Phase::Hold));
+    for port in [Ipv4Addr::new(100, 65, 1, 2), Ipv4Addr::new(100, 65, 2, 2)] {
+        site.far.run(&format!("ip neighbour flush to {port}\nping -q -c 3 -i 0.1 -w 5 {port}"));
+    }
+    let record = run.finish().well().record();
+    assert!(record.directions[0].foreign >= 3, "the receiver saw {} other frames", record.directions[0].foreign);
+}
+
+#[test]
+fn when_nothing_passes_the_run_fails_with_a_diagnosis_and_keeps_its_record() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    let finished = ramp(&site, "");
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+    let [record] = finished.records().try_into().unwrap();
+    assert_eq!((record.status, record.id), (Status::Failed, finished.record().id));
+    let reason = record.reason.unwrap();
+    for text in [&reason, &finished.stderr] {
+        for clue in ["0->1: none of ", " came back", "link", "neighbours", "routes", "MTU"] {
+            assert!(text.contains(clue), "no '{clue}' in: {text}");
+        }
+    }
+    assert!(record.samples.iter().all(|sample| sample.phase == Phase::WarmUp), "it measured all the same");
+    assert_eq!((record.directions[0].forwarded, record.directions[0].max_lossless_pps), (0, 0.0));
+}
+
+#[test]
+fn when_one_direction_passes_the_other_is_named() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    site.far.run("ip route replace unreachable 16.0.0.0/8\nip route del 16.0.0.0/8 via 100.65.1.2 || true");
+    let finished = ramp(&site, &format!("{GATEWAYS} --bidirectional"));
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+    let reason = finished.record().reason.unwrap();
+    assert!(reason.starts_with("1->0: none of ") && reason.contains("the other direction passes"), "{reason}");
+}
+
+#[test]
+fn a_port_that_cannot_transmit_frames_of_xdp_is_refused_not_counted_as_sending() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    // Without NAPI at its other end, a veth drops what is redirected to it.
+    site.far.run("ethtool -K far1 gro off");
+    let finished = ramp(&site, "");
+    let refusal = finished.refusal(2);
+    assert!(refusal.contains("eth1") && refusal.contains("XDP"), "{refusal}");
+}
