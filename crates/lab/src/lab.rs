@@ -21,7 +21,7 @@ use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
 use crate::error::{Error, Result};
 use crate::ethtool::{self, Ethtool};
 use crate::namespace::Namespace;
-use crate::napi::{self, NapiThread, ThreadFinder};
+use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
 use crate::placement::Placement;
 use crate::plan::{SIDES, Side};
@@ -144,11 +144,16 @@ impl Lab {
     /// [`Error`], when a thread cannot be found or pinned: the device would then run on the
     /// generator's core, and no figure would mean anything.
     pub fn pin(&self) -> Result<Vec<NapiThread>> {
-        let mut pinned =
-            pin_all(&self.device, SIDES.map(|s| s.interface), &self.threads, self.placement.dut)?;
+        let mut pinned = pin_all(
+            &self.device,
+            SIDES.map(|s| s.interface),
+            &self.threads,
+            (self.placement.dut, Turn::AtOnce),
+        )?;
         if !self.placement.receives_on_dut_core() {
             let ports = SIDES.map(|side| side.port);
-            pinned.extend(pin_all(&self.tester, ports, &self.threads, self.placement.receive)?);
+            let place = (self.placement.receive, Turn::AtOnce);
+            pinned.extend(pin_all(&self.tester, ports, &self.threads, place)?);
         }
         Ok(pinned)
     }
@@ -160,7 +165,8 @@ impl Lab {
     /// # Errors
     /// As [`Lab::pin`].
     pub fn receive_apart(&self) -> Result<Vec<NapiThread>> {
-        pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, self.placement.receive)
+        let place = (self.placement.receive, Turn::AfterOthers);
+        pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, place)
     }
 
     /// The threads that receive for the device, which do its work.
@@ -280,7 +286,7 @@ fn pin_all(
     namespace: &Namespace,
     interfaces: [&str; 2],
     threads: &ThreadFinder,
-    core: usize,
+    (core, turn): (usize, Turn),
 ) -> Result<Vec<NapiThread>> {
     namespace.netlink(|netlink| {
         let mut pinned = Vec::new();
@@ -291,7 +297,7 @@ fn pin_all(
                 return Err(Error::Unexpected(format!("{name} has no thread that receives for it")));
             }
             for pid in found {
-                napi::pin(pid, core)?;
+                napi::pin(pid, core, turn)?;
                 pinned.push(NapiThread { interface: name.to_owned(), pid, core: Some(core) });
             }
         }

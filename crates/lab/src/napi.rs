@@ -79,14 +79,24 @@ fn threaded_path(interface: &str) -> PathBuf {
     PathBuf::from(format!("/sys/class/net/{interface}/threaded"))
 }
 
-/// Gives a thread a core, and precedence over all ordinary work there: a device forwards in
-/// soft interrupts, which no process holds up, and must not wait for one here.
-pub(crate) fn pin(pid: i32, core: usize) -> Result<()> {
+/// When a waking thread gets its core. Both have precedence over all ordinary work there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// At once: a device forwards in soft interrupts, which no process holds up, and must not wait
+    /// for one here.
+    AtOnce,
+    /// When the thread that runs has had its slice: work gathers meanwhile and is done in full
+    /// batches, as in a soft interrupt after another.
+    AfterOthers,
+}
+
+/// Gives a thread a core, and its turn there.
+pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
     let mut cores = CpuSet::new();
     cores
         .set(core)
         .and_then(|()| sched_setaffinity(Pid::from_raw(pid), &cores))
-        .and_then(|()| take_precedence(pid))
+        .and_then(|()| take_precedence(pid, turn))
         .map_err(|errno| {
             Error::kernel(
                 format!("cannot give the kernel thread {pid} the core {core}"),
@@ -104,11 +114,15 @@ const MOST_URGENT: i32 = -20;
 /// its slice is the shorter (Linux 6.12; before, the kernel takes no notice of it).
 const SLICE_NS: u64 = 100_000;
 
-fn take_precedence(pid: i32) -> nix::Result<()> {
+fn take_precedence(pid: i32, turn: Turn) -> nix::Result<()> {
     // SAFETY: sched_attr holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
-    attributes.sched_policy = libc::SCHED_OTHER.cast_unsigned();
+    attributes.sched_policy = match turn {
+        Turn::AtOnce => libc::SCHED_OTHER,
+        Turn::AfterOthers => libc::SCHED_BATCH, // never replaces a running thread when it wakes
+    }
+    .cast_unsigned();
     attributes.sched_nice = MOST_URGENT;
     attributes.sched_runtime = SLICE_NS;
     // SAFETY: the attributes say their own size and outlive the call.

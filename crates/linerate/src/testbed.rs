@@ -23,6 +23,8 @@ use crate::receive_cost;
 const DEFAULT_DUT: &str = "linux-router";
 /// What a veth's speed is taken for, like the kernel says in ethtool.
 pub const FALLBACK_LINE_RATE: f64 = 10e9;
+/// What the labs of running load tests are called, before the process id.
+const RUN: &str = "run-";
 /// Bytes of a frame that its MTU does not count: Ethernet header and FCS.
 const OVERHEAD: usize = 14 + 4;
 
@@ -84,8 +86,15 @@ impl Testbed {
     /// Prepares for a load test: lets others look inside meanwhile (`linerate lab`), and measures
     /// what receiving costs where that is at the device's expense.
     pub fn prepare(&mut self) -> Result<()> {
+        let others = lab::holder::list().into_iter().filter(|other| other.name.starts_with(RUN));
+        self.notes.extend(others.map(|other| {
+            format!(
+                "another load test ran at the same time (process {}): the two disturbed each other",
+                other.pid
+            )
+        }));
         let Site::Lab(lab) = &self.site else { return Ok(()) };
-        let name = format!("run-{}", std::process::id());
+        let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
         if self.placement.receives_on_dut_core() {
             self.receive_cost_ns = receive_cost::measure(lab)?;
