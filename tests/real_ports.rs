@@ -17,7 +17,9 @@ const GATEWAYS_V6: &str = "--gateways 2001:2:0:1::1,2001:2:0:2::1";
 
 /// A ramp to 2 kpps through `site`, in its record.
 fn ramp(site: &Site, flags: &str) -> Finished {
-    linerate(&format!("ramp --ports eth1,eth2 {QUICK} --target 2kpps --json {flags}")).inside(&site.tester).run()
+    linerate(&format!("ramp --ports eth1,eth2 {QUICK} --target 2kpps --json {flags}"))
+        .inside(&site.tester)
+        .run()
 }
 
 /// Whether nearly all frames of all directions passed.
@@ -92,14 +94,19 @@ fn the_kernel_still_answers_ping_and_arp_on_a_loaded_port() {
         return;
     }
     let site = Site::router();
-    let line = format!("saturate --ports eth1,eth2 {GATEWAYS} --rate 2kpps --duration 2s --step 100ms --json");
+    let line =
+        format!("saturate --ports eth1,eth2 {GATEWAYS} --rate 2kpps --duration 2s --step 100ms --json");
     let mut run = linerate(&line).inside(&site.tester).start();
     run.wait_for_record(|record| record.samples.iter().any(|sample| sample.phase == Phase::Hold));
     for port in [Ipv4Addr::new(100, 65, 1, 2), Ipv4Addr::new(100, 65, 2, 2)] {
         site.far.run(&format!("ip neighbour flush to {port}\nping -q -c 3 -i 0.1 -w 5 {port}"));
     }
     let record = run.finish().well().record();
-    assert!(record.directions[0].foreign >= 3, "the receiver saw {} other frames", record.directions[0].foreign);
+    assert!(
+        record.directions[0].foreign >= 3,
+        "the receiver saw {} other frames",
+        record.directions[0].foreign
+    );
 }
 
 #[test]
@@ -132,7 +139,10 @@ fn when_one_direction_passes_the_other_is_named() {
     let finished = ramp(&site, &format!("{GATEWAYS} --bidirectional"));
     assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
     let reason = finished.record().reason.unwrap();
-    assert!(reason.starts_with("1->0: none of ") && reason.contains("the other direction passes"), "{reason}");
+    assert!(
+        reason.starts_with("1->0: none of ") && reason.contains("the other direction passes"),
+        "{reason}"
+    );
 }
 
 #[test]
