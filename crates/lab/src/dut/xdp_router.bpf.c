@@ -60,7 +60,7 @@ int xdp_router(struct xdp_md *ctx)
 	void *end = (void *)(long)ctx->data_end;
 	struct ethhdr *ethernet = (void *)(long)ctx->data;
 	void *ip = ethernet + 1;
-	struct bpf_fib_lookup fib = { .ifindex = ctx->ingress_ifindex };
+	struct bpf_fib_lookup fib = {.ifindex = ctx->ingress_ifindex};
 
 	if (ip > end)
 		return XDP_PASS;
