@@ -1,1 +1,158 @@
-//! To come.
+//! `linerate gen` and `linerate count`: the free-running generator and counter.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::fs;
+use std::time::Duration;
+
+use common::holdings::Holdings;
+use common::namespace::Namespace;
+use common::sites::Site;
+use common::{Finished, REPOSITORY, eventually, is_root, linerate, wait_until};
+use nix::sys::signal::Signal;
+
+/// The whole number in field `name` of what was printed as JSON.
+fn number(finished: &Finished, name: &str) -> u64 {
+    finished.json()[name].as_u64().unwrap_or_else(|| panic!("no {name}: {}", finished.stdout))
+}
+
+#[test]
+fn every_intended_frame_is_offered_or_unsent_and_every_offered_one_arrives() {
+    if !is_root() {
+        return;
+    }
+    for (flags, directions) in [("--vm var2", 1.0), ("--vm var2 --bidirectional", 2.0)] {
+        eventually(3, || {
+            let line = format!("gen --dut sink --rate 10kpps --duration 1s --json {flags}");
+            let run = linerate(&line).run().well();
+            let (offered, unsent) = (number(&run, "offered"), number(&run, "unsent"));
+            assert_eq!(number(&run, "dut_received"), offered, "{}", run.stderr);
+            let intended = directions * 10e3 * run.json()["elapsed_s"].as_f64().unwrap();
+            let accounted = (offered + unsent) as f64;
+            if (accounted / intended - 1.0).abs() > 0.01 {
+                return Err(format!("{offered} offered, {unsent} unsent, of {intended} intended"));
+            }
+            let rate = run.json()["l1_bps"].as_f64().unwrap() / run.json()["offered_pps"].as_f64().unwrap();
+            assert!((rate - 84.0 * 8.0).abs() < 1e-6, "{rate} bits of line a frame");
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_rate_in_bits_a_second_is_one_of_frames() {
+    if !is_root() {
+        return;
+    }
+    // 84 bytes of line, or 64 without its overhead, a frame.
+    for rate in ["6.72mbpsl1", "5.12mbps", "67.2%"] {
+        eventually(3, || {
+            let run = linerate(&format!("gen --rate {rate} --line-rate 10mbps --duration 500ms --json")).run().well();
+            let intended = 10e3 * run.json()["elapsed_s"].as_f64().unwrap();
+            let accounted = (number(&run, "offered") + number(&run, "unsent")) as f64;
+            let right = (accounted / intended - 1.0).abs() < 0.02;
+            right.then_some(()).ok_or(format!("{rate}: {accounted} frames of {intended}"))
+        });
+    }
+}
+
+#[test]
+fn at_the_maximum_rate_everything_that_left_is_counted() {
+    if !is_root() {
+        return;
+    }
+    let run = linerate("gen --dut sink --rate max --vm var2 --duration 500ms --json").run().well();
+    let (offered, received) = (number(&run, "offered"), number(&run, "dut_received"));
+    assert_eq!(number(&run, "unsent"), 0);
+    assert!(offered > 10_000, "{offered}");
+    // A veth's queue overflows when the machine is busy elsewhere; nothing is counted twice.
+    assert!(received <= offered && received > 0, "{received} of {offered}");
+}
+
+#[test]
+fn it_generates_until_interrupted() {
+    if !is_root() {
+        return;
+    }
+    let run = linerate("gen --rate 2kpps --json --interval 100ms").start();
+    assert!(wait_until(Duration::from_secs(20), || run.stderr().lines().count() >= 3), "{}", run.stderr());
+    run.signal(Signal::SIGINT);
+    let finished = run.finish().well();
+    assert!(number(&finished, "offered") > 0, "{}", finished.stdout);
+    assert_eq!(number(&finished, "dut_received"), number(&finished, "offered"));
+}
+
+#[test]
+fn a_counter_counts_ours_and_passes_others() {
+    if !is_root() {
+        return;
+    }
+    eventually(3, || {
+        let site = Site::router();
+        let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
+        // It counts once it has said so.
+        assert!(wait_until(Duration::from_secs(10), || !counter.stderr().is_empty()), "{}", counter.stderr());
+        let line = "gen --ports eth1,eth2 --rate 2kpps --vm var2 --duration 500ms --json";
+        let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
+        site.tester.run("ping -q -c 3 -i 0.1 -w 5 100.65.1.1");
+        counter.signal(Signal::SIGINT);
+        let counted = counter.finish().well();
+        assert!(number(&counted, "foreign") >= 3, "{}", counted.stdout);
+        assert_eq!((number(&counted, "duplicates"), number(&counted, "reordered")), (0, 0));
+        let frames = number(&counted, "frames");
+        assert!(frames <= sent, "{frames} counted, {sent} sent");
+        (frames == sent).then_some(()).ok_or(format!("{frames} counted, {sent} sent"))
+    });
+}
+
+#[test]
+fn a_counter_measures_how_long_frames_were_on_their_way() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::cables();
+    let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
+    assert!(wait_until(Duration::from_secs(10), || !counter.stderr().is_empty()), "{}", counter.stderr());
+    linerate("gen --ports eth1,eth2 --rate 1kpps --duration 300ms").inside(&site.tester).run().well();
+    counter.signal(Signal::SIGINT);
+    let counted = counter.finish().well();
+    let [median, most] = ["latency_p50_ns", "latency_p99_ns"].map(|name| number(&counted, name));
+    assert!(0 < median && median <= most && most < 1_000_000_000, "{}", counted.stdout);
+}
+
+#[test]
+fn a_counter_ends_by_itself_and_leaves_the_interface_as_it_was() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    let before = site.far.run("ip -details link show far1 | grep -c xdp || true");
+    let counted = linerate("count far1 --duration 200ms --interval 50ms --json").inside(&site.far).run().well();
+    assert_eq!(number(&counted, "frames"), 0);
+    assert!((0.2..5.0).contains(&counted.json()["elapsed_s"].as_f64().unwrap()), "{}", counted.stdout);
+    assert_eq!(site.far.run("ip -details link show far1 | grep -c xdp || true"), before);
+}
+
+#[test]
+fn a_million_flows_take_less_than_200_megabytes() {
+    if !is_root() {
+        return;
+    }
+    const LIMIT: u64 = 200 << 20;
+    let home = Namespace::new();
+    let line = format!("gen --profile {REPOSITORY}/profiles/million-flows.toml --rate 10kpps --interval 100ms");
+    let run = linerate(&line).inside(&home).start();
+    assert!(wait_until(Duration::from_secs(60), || run.stderr().lines().count() >= 3), "{}", run.stderr());
+    let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    let most = 1024 * most.strip_suffix(" kB").unwrap().parse::<u64>().unwrap();
+    let maps = Holdings::of(run.pid(), &home).map_memory();
+    run.signal(Signal::SIGINT);
+    run.finish().well();
+    eprintln!("at most {} MiB of its own, {} MiB of BPF maps", most >> 20, maps >> 20);
+    assert!(most < LIMIT, "{most} bytes of its own");
+    assert!(maps > 1 << 20, "the frame table is somewhere else");
+    assert!(most + maps < LIMIT, "{most} bytes of its own and {maps} in the kernel");
+}

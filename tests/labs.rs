@@ -1,1 +1,114 @@
-//! To come.
+//! `linerate lab`: labs that stay open to look inside.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use common::namespace::Namespace;
+use common::{is_root, linerate};
+
+#[test]
+fn a_lab_is_opened_listed_looked_into_and_closed() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let run = |line: &str| linerate(line).inside(&home).run();
+    let before = home.interfaces();
+    run("lab up demo --dut linux-router:gro=off").well();
+    assert_eq!(home.interfaces(), before, "a lab has namespaces of its own");
+
+    let list = run("lab list").well();
+    for clue in ["demo", "linux-router:gro=off", "lab up"] {
+        assert!(list.stdout.contains(clue), "{}", list.stdout);
+    }
+    let json = run("lab list --json").well().json();
+    assert_eq!((&json[0]["name"], json.as_array().unwrap().len()), (&"demo".into(), 1));
+    assert_eq!(json[0]["ports"][0][0], "port0");
+    assert_eq!(json[0]["configuration"]["gro"], "off");
+
+    // Both sides of the cable, and a router that answers and forwards.
+    assert!(run("lab exec demo tester -- ip -o link").well().stdout.contains("port1"));
+    assert!(run("lab exec demo dut -- ip -o link").well().stdout.contains("dut0"));
+    run("lab exec demo tester -- ping -q -c 1 -w 5 100.65.1.1").well();
+    run("lab exec demo tester -- ping -q -c 1 -w 5 2001:2:0:2::1").well();
+    run("lab exec demo dut -- ping -q -c 1 -w 5 100.65.2.2").well();
+    assert_eq!(run("lab exec demo dut -- cat /proc/sys/net/ipv4/ip_forward").well().stdout, "1\n");
+
+    run("lab down demo").well();
+    let empty = run("lab list").well();
+    assert!(empty.stdout.is_empty() && empty.stderr.contains("no labs are open"), "{}", empty.stderr);
+    assert_eq!((home.interfaces(), home.abstract_sockets()), (before, Vec::<String>::new()));
+}
+
+#[test]
+fn a_command_in_a_lab_ends_as_it_does_outside() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let run = |line: &str| linerate(line).inside(&home).run();
+    run("lab up demo --dut sink").well();
+    assert_eq!(run("lab exec demo dut -- false").status.code(), Some(1));
+    assert_eq!(linerate("lab exec demo dut -- sh -c").arg("exit 7").inside(&home).run().status.code(), Some(7));
+    let missing = run("lab exec demo dut -- no-such-command");
+    let refusal = missing.refusal(1);
+    assert!(refusal.contains("no-such-command") && refusal.contains("PATH"), "{refusal}");
+    run("lab down demo").well();
+}
+
+#[test]
+fn a_name_is_given_once() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let run = |line: &str| linerate(line).inside(&home).run();
+    run("lab up one").well();
+    let again = run("lab up one");
+    assert!(again.refusal(1).contains("a lab called 'one' already"), "{}", again.stderr);
+    run("lab up two --dut linux-bridge").well();
+    let bad = run("lab up with/slash");
+    assert!(bad.refusal(1).contains("letters, digits"), "{}", bad.stderr);
+    for line in ["lab down three", "lab exec three dut ls"] {
+        let unknown = run(line);
+        let refusal = unknown.refusal(1);
+        assert!(refusal.contains("'three'") && refusal.contains("one, two"), "{refusal}");
+    }
+    run("lab down one").well();
+    run("lab down two").well();
+}
+
+#[test]
+fn a_lab_that_cannot_be_opened_says_why() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let run = |line: &str| linerate(line).inside(&home).run();
+    let size = run("lab up big --size 20000");
+    assert!(size.refusal(2).contains("20000"), "{}", size.stderr);
+    let ports = run("lab up mine --ports a,b");
+    assert!(ports.refusal(2).contains('a'), "{}", ports.stderr);
+    assert!(home.abstract_sockets().is_empty());
+}
+
+#[test]
+fn a_running_load_test_is_listed_and_can_be_looked_into() {
+    if !is_root() {
+        return;
+    }
+    let home = Namespace::new();
+    let mut run = linerate("saturate --rate 1kpps --duration 30s").inside(&home).start();
+    run.wait_for_record(|_| true);
+    let labs = linerate("lab list --json").inside(&home).run().well().json();
+    let labs = labs.as_array().unwrap();
+    assert_eq!(labs.len(), 1, "{labs:?}");
+    assert_eq!(labs[0]["pid"], run.pid());
+    let name = labs[0]["name"].as_str().unwrap();
+    let inside = linerate(&format!("lab exec {name} dut -- ip -o link")).inside(&home).run().well();
+    assert!(inside.stdout.contains("dut1"), "{}", inside.stdout);
+    // Its run ends it, nobody else.
+    let refused = linerate(&format!("lab down {name}")).inside(&home).run();
+    assert!(refused.refusal(1).contains(name), "{}", refused.stderr);
+}
