@@ -15,6 +15,10 @@ const CLANGS: [&str; 7] = ["clang", "clang-20", "clang-19", "clang-18", "clang-1
 /// Warnings that fail the build: kernel programs are held to the standard of the Rust beside them.
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
+/// The instruction set: 32-bit arithmetic and jumps, and atomics that return a value. Linux 5.12
+/// and newer have all of it, and Linerate needs a newer kernel anyway.
+const INSTRUCTIONS: &str = "-mcpu=v3";
+
 /// Compiles `source` (`src/…/NAME.bpf.c`, relative to the crate) to `$OUT_DIR/NAME.skel.rs`.
 ///
 /// # Panics
@@ -25,6 +29,7 @@ pub fn skeleton(source: &str) {
     let name = file.strip_suffix(".bpf.c").unwrap_or_else(|| panic!("{source:?} is not named *.bpf.c"));
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join(format!("{name}.skel.rs"));
     let mut arguments: Vec<String> = WARNINGS.map(str::to_owned).into();
+    arguments.push(INSTRUCTIONS.to_owned());
     arguments.extend(system_headers());
     if let Err(error) =
         SkeletonBuilder::new().source(source).clang(clang()).clang_args(arguments).build_and_generate(&out)

@@ -14,7 +14,7 @@ fn main() {
     let cores = std::thread::available_parallelism().unwrap().get();
     common::receive_on(cores - 1);
     let rates = [1e3, 1e4, 1e5, 5e5, 1e6, 2e6, 4e6, 8e6];
-    for load in rates.iter().map(|rate| Load::Rate(*rate)).chain([Load::Max]) {
+    for load in rates.iter().map(|rate| Load::Rate(*rate)).chain([Load::Max, Load::Max, Load::Max]) {
         let interval = engine.begin(load).unwrap();
         engine.wait(Duration::from_secs(2)).unwrap();
         let before = engine.totals().unwrap();
