@@ -59,11 +59,11 @@ pub fn machine() -> File {
 }
 
 /// Repeats a measurement that a noisy machine may spoil, until it holds or `attempts` have failed.
-pub fn eventually(attempts: usize, measurement: impl Fn() -> Result<(), String>) {
+pub fn eventually<T>(attempts: usize, measurement: impl Fn() -> Result<T, String>) -> T {
     let mut failures = Vec::new();
     for _ in 0..attempts {
         match measurement() {
-            Ok(()) => return,
+            Ok(result) => return result,
             Err(failure) => failures.push(failure),
         }
     }
