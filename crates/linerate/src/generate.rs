@@ -13,7 +13,8 @@ use wire::rate::Rate;
 use wire::{human, size};
 
 use crate::args::{self, Device, Traffic, misuse};
-use crate::testbed::{self, Testbed};
+use crate::port;
+use crate::testbed::Testbed;
 use crate::{Ending, stop};
 
 #[derive(clap::Args)]
@@ -49,7 +50,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     let table = profile.table(&way_out.endpoints(), args.traffic.directions());
     let load = match args.rate {
         Rate::Max => Load::Max,
-        rate => Load::Rate(testbed::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
+        rate => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
     let mut generator = way_out.start(&table, args)?;
     let directions = table.directions();
@@ -106,22 +107,22 @@ impl WayOut {
                 _ => return Err(misuse(format!("'{to}' is neither a MAC nor an IP address"))),
             },
         };
-        let port = lab::open_port(name, destination, args.device.force).map_err(testbed::ports_error)?;
-        testbed::check_mtu(&port, max_frame_size)?;
+        let port = lab::open_port(name, destination, args.device.force).map_err(port::refused)?;
+        port::check_mtu(&port, max_frame_size)?;
         Ok(Self::Port(port))
     }
 
     fn endpoints(&self) -> Endpoints {
         match self {
             Self::Testbed(testbed) => testbed.endpoints(),
-            Self::Port(port) => Endpoints([testbed::endpoint(port); 2]),
+            Self::Port(port) => Endpoints([port::endpoint(port); 2]),
         }
     }
 
     fn line_rate_bps(&self) -> f64 {
         match self {
             Self::Testbed(testbed) => testbed.line_rate_bps(),
-            Self::Port(port) => port.speed_bps.unwrap_or(testbed::FALLBACK_LINE_RATE),
+            Self::Port(port) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
         }
     }
 
@@ -135,7 +136,7 @@ impl WayOut {
             }
             Self::Port(port) => {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
-                Generator::start(table, &[testbed::port_ref(port)], None, &cores)?
+                Generator::start(table, &[port::reference(port)], None, &cores)?
             }
         })
     }

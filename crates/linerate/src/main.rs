@@ -1,7 +1,7 @@
 //! `linerate`: finds out how fast a router really forwards.
 //!
 //! This file is the table of contents: one module for each subcommand, and those that they share
-//! ([`args`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
+//! ([`args`], [`port`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
 
 mod args;
 mod bench;
@@ -11,6 +11,7 @@ mod environment;
 mod export;
 mod generate;
 mod lab_command;
+mod port;
 mod profile;
 mod progress;
 mod ramp;

@@ -16,7 +16,7 @@ use engine::{Engine, Load};
 use lab::{Lab, NapiThread};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
-use crate::testbed::{endpoint, port_ref};
+use crate::port;
 
 /// How long the device is loaded.
 const DURATION: Duration = Duration::from_millis(250);
@@ -37,9 +37,9 @@ pub fn measure(lab: &Lab) -> Result<Option<f64>> {
     let twin = Lab::start(&lab::Config { dut, placement: lab.placement().clone(), max_frame_size: 64 })?;
     let [zero, one] = twin.ports();
     let profile = Profile::builtin("bench", &Tunables::default())?;
-    let table = profile.table(&Endpoints([endpoint(zero), endpoint(one)]), Directions::Forward);
+    let table = profile.table(&Endpoints([port::endpoint(zero), port::endpoint(one)]), Directions::Forward);
     let mut engine = XdpEngine::start(&Config {
-        ports: [port_ref(zero), port_ref(one)],
+        ports: [port::reference(zero), port::reference(one)],
         namespace: Some(twin.tester_namespace().fd()),
         cores: &twin.placement().generate,
         table: &table,

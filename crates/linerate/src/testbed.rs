@@ -13,20 +13,17 @@ use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
 use lab::{DutSpec, Lab, Placement, Port, RealPorts};
 use results::record;
-use traffic::{Endpoint, Endpoints, FrameTable};
+use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 
 use crate::args::{Device, misuse};
+use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::receive_cost;
 
 /// The device that is tested when none is named.
 const DEFAULT_DUT: &str = "linux-router";
-/// What a veth's speed is taken for, like the kernel says in ethtool.
-pub const FALLBACK_LINE_RATE: f64 = 10e9;
 /// What the labs of running load tests are called, before the process id.
 const RUN: &str = "run-";
-/// Bytes of a frame that its MTU does not count: Ethernet header and FCS.
-const OVERHEAD: usize = 14 + 4;
 
 /// Two ports and what is between them.
 pub struct Testbed {
@@ -74,7 +71,7 @@ impl Testbed {
             notes: Vec::new(),
         };
         for port in testbed.ports() {
-            check_mtu(port, max_frame_size)?;
+            port::check_mtu(port, max_frame_size)?;
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
         if matches!(testbed.site, Site::Lab(_)) {
@@ -143,7 +140,7 @@ impl Testbed {
     /// Where frames go in each direction.
     pub fn endpoints(&self) -> Endpoints {
         let [zero, one] = self.ports();
-        Endpoints([endpoint(zero), endpoint(one)])
+        Endpoints([port::endpoint(zero), port::endpoint(one)])
     }
 
     /// The line rate (L1) that percentages refer to, in bits a second.
@@ -153,7 +150,7 @@ impl Testbed {
 
     /// `rate` in frames a second.
     pub fn pps(&self, rate: Rate, mean_frame_size: f64) -> Result<f64> {
-        to_pps(rate, mean_frame_size, self.line_rate_bps)
+        port::to_pps(rate, mean_frame_size, self.line_rate_bps)
     }
 
     /// An idle engine that sends `table` between the ports.
@@ -174,7 +171,7 @@ impl Testbed {
     /// The ports as the engine knows them.
     pub fn port_refs(&self) -> [PortRef; 2] {
         let [zero, one] = self.ports();
-        [port_ref(zero), port_ref(one)]
+        [port::reference(zero), port::reference(one)]
     }
 
     /// Where the ports are, if not here.
@@ -282,51 +279,5 @@ fn real_ports(ports: &[String], device: &Device) -> Result<RealPorts> {
             return Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1"));
         }
     };
-    RealPorts::open([zero, one], gateways, device.force).map_err(ports_error)
-}
-
-/// A port that cannot be used was wrongly asked for; anything else went wrong.
-pub fn ports_error(error: lab::Error) -> anyhow::Error {
-    match error {
-        lab::Error::Ports(error) => misuse(error.to_string()),
-        error => error.into(),
-    }
-}
-
-/// Refuses frames that a port's MTU does not carry.
-pub fn check_mtu(port: &Port, max_frame_size: usize) -> Result<()> {
-    let largest = port.mtu as usize + OVERHEAD;
-    if max_frame_size <= largest {
-        return Ok(());
-    }
-    Err(misuse(format!(
-        "frames of {max_frame_size} bytes do not fit {}, whose MTU of {} carries {largest}: \
-         choose a smaller --size, or raise the MTU (ip link set {} mtu {})",
-        port.name,
-        port.mtu,
-        port.name,
-        max_frame_size - OVERHEAD
-    )))
-}
-
-/// `rate` in frames a second.
-pub fn to_pps(rate: Rate, mean_frame_size: f64, line_rate_bps: f64) -> Result<f64> {
-    let pps = rate
-        .to_pps(mean_frame_size, line_rate_bps)
-        .ok_or_else(|| misuse("max has no number: give a rate, or a percentage of line rate"))?;
-    if pps >= 1.0 {
-        Ok(pps)
-    } else {
-        Err(misuse(format!("a rate of {pps} pps is too low: give at least 1 pps")))
-    }
-}
-
-/// Where frames that leave by `port` come from and go to.
-pub fn endpoint(port: &Port) -> Endpoint {
-    Endpoint { source: port.mac, destination: port.next_hop_mac }
-}
-
-/// `port` as the engine knows it.
-pub fn port_ref(port: &Port) -> PortRef {
-    PortRef { name: port.name.clone(), index: port.ifindex }
+    RealPorts::open([zero, one], gateways, device.force).map_err(port::refused)
 }
