@@ -1,1 +1,119 @@
-//! To come.
+//! The documents say what works: every command line in a `sh` block of README.md and docs/ is run,
+//! in the order it is written, where it has what it needs: eth1 and eth2 with a router between.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::sites::Site;
+use common::{PROGRAM, REPOSITORY, is_root, machine};
+
+/// A command line and where it stands.
+struct Line {
+    file: String,
+    number: usize,
+    text: String,
+}
+
+/// The documents that promise something.
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(REPOSITORY);
+    let mut found = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    let docs = fs::read_dir(root.join("docs")).unwrap().flatten().map(|entry| entry.path());
+    let benchmarks = root.join("benchmarks/README.md");
+    found.extend(
+        docs.chain([benchmarks]).filter(|path| path.extension().is_some_and(|ending| ending == "md")),
+    );
+    found.retain(|path| path.exists());
+    found.sort();
+    found
+}
+
+/// The command lines in the `sh` blocks of `document`; lines that end in a backslash go on.
+fn command_lines(document: &Path) -> Vec<Line> {
+    let file = document.strip_prefix(REPOSITORY).unwrap().display().to_string();
+    let mut lines: Vec<Line> = Vec::new();
+    let (mut inside, mut goes_on) = (false, false);
+    for (index, text) in fs::read_to_string(document).unwrap().lines().enumerate() {
+        match text.trim() {
+            "```sh" => inside = true,
+            fence if fence.starts_with("```") => inside = false,
+            "" => {}
+            comment if comment.starts_with('#') => {}
+            text if inside => {
+                let part = text.strip_suffix('\\').unwrap_or(text);
+                match lines.last_mut().filter(|_| goes_on) {
+                    Some(line) => line.text += part,
+                    None => lines.push(Line { file: file.clone(), number: index + 1, text: part.to_owned() }),
+                }
+                goes_on = text.ends_with('\\');
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Runs `line` in `directory` as a reader would type it; the reason if that fails. Of make, it is
+/// enough that it knows what to do.
+fn run(line: &Line, site: &Site, directory: &Path) -> Result<(), String> {
+    let binaries = Path::new(PROGRAM).parent().unwrap();
+    let path = env::join_paths(
+        [binaries.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap())),
+    );
+    let text = line.text.strip_prefix("sudo ").unwrap_or(&line.text);
+    let mut command = site.tester.command("sh");
+    match text.strip_prefix("make ") {
+        Some(target) => command.args(["-ec", &format!("make --dry-run {target}")]).current_dir(REPOSITORY),
+        None => command.args(["-ec", text]).current_dir(directory),
+    };
+    let output = command.env("PATH", path.unwrap()).output().unwrap();
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("{}:{}: {}\n{}: {said}", line.file, line.number, line.text, output.status))
+}
+
+#[test]
+fn every_documented_command_works_as_it_is_written() {
+    if !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let lines: Vec<Line> = documents().iter().flat_map(|document| command_lines(document)).collect();
+    assert!(lines.iter().any(|line| line.text.starts_with("linerate ramp")), "no commands found");
+    let site = Site::router();
+    // Where a reader is: in a checkout, of which commands see the example profiles.
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(Path::new(REPOSITORY).join("profiles"), directory.path().join("profiles"))
+        .unwrap();
+    let failures: Vec<String> =
+        lines.iter().filter_map(|line| run(line, &site, directory.path()).err()).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} commands fail:\n{}",
+        failures.len(),
+        lines.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn every_profile_and_file_that_a_document_links_to_exists() {
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next()) {
+            if link.is_empty() || link.contains("://") {
+                continue;
+            }
+            let target = document.parent().unwrap().join(link);
+            assert!(target.exists(), "{} links to {link}, which is not there", document.display());
+        }
+    }
+}

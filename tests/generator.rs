@@ -49,7 +49,9 @@ fn a_rate_in_bits_a_second_is_one_of_frames() {
     // 84 bytes of line, or 64 without its overhead, a frame.
     for rate in ["6.72mbpsl1", "5.12mbps", "67.2%"] {
         eventually(3, || {
-            let run = linerate(&format!("gen --rate {rate} --line-rate 10mbps --duration 500ms --json")).run().well();
+            let run = linerate(&format!("gen --rate {rate} --line-rate 10mbps --duration 500ms --json"))
+                .run()
+                .well();
             let intended = 10e3 * run.json()["elapsed_s"].as_f64().unwrap();
             let accounted = (number(&run, "offered") + number(&run, "unsent")) as f64;
             let right = (accounted / intended - 1.0).abs() < 0.02;
@@ -129,7 +131,8 @@ fn a_counter_ends_by_itself_and_leaves_the_interface_as_it_was() {
     }
     let site = Site::router();
     let before = site.far.run("ip -details link show far1 | grep -c xdp || true");
-    let counted = linerate("count far1 --duration 200ms --interval 50ms --json").inside(&site.far).run().well();
+    let counted =
+        linerate("count far1 --duration 200ms --interval 50ms --json").inside(&site.far).run().well();
     assert_eq!(number(&counted, "frames"), 0);
     assert!((0.2..5.0).contains(&counted.json()["elapsed_s"].as_f64().unwrap()), "{}", counted.stdout);
     assert_eq!(site.far.run("ip -details link show far1 | grep -c xdp || true"), before);
@@ -142,7 +145,8 @@ fn a_million_flows_take_less_than_200_megabytes() {
     }
     const LIMIT: u64 = 200 << 20;
     let home = Namespace::new();
-    let line = format!("gen --profile {REPOSITORY}/profiles/million-flows.toml --rate 10kpps --interval 100ms");
+    let line =
+        format!("gen --profile {REPOSITORY}/profiles/million-flows.toml --rate 10kpps --interval 100ms");
     let run = linerate(&line).inside(&home).start();
     assert!(wait_until(Duration::from_secs(60), || run.stderr().lines().count() >= 3), "{}", run.stderr());
     let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();

@@ -30,7 +30,10 @@ fn an_interrupted_run_keeps_what_was_measured_and_ends_at_once() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let mut run = linerate(LONG).arg("--json").start();
         let measured = |record: &Record| {
-            record.samples.iter().any(|sample| sample.phase == Phase::Ramp && sample.directions[0].offered > 0)
+            record
+                .samples
+                .iter()
+                .any(|sample| sample.phase == Phase::Ramp && sample.directions[0].offered > 0)
         };
         run.wait_for_record(measured);
         let asked = Instant::now();
@@ -99,7 +102,10 @@ fn killed_in_any_phase_a_run_leaves_its_record_and_nothing_else() {
         let mut run = linerate(line).inside(&home).in_directory(directory.path()).on_my_machine().start();
         run.wait_for_record(|record| record.samples.last().is_some_and(|sample| sample.phase == phase));
         let holdings = kill_and_look(run, &home, &moment);
-        assert!(holdings.programs.len() >= 3, "{moment}: it held {holdings:?}: the test looks at the wrong things");
+        assert!(
+            holdings.programs.len() >= 3,
+            "{moment}: it held {holdings:?}: the test looks at the wrong things"
+        );
         assert_eq!(trace(&home), before, "{moment}");
 
         let [record] = records(&directory.path().join("runs")).try_into().unwrap();

@@ -50,7 +50,10 @@ fn a_command_in_a_lab_ends_as_it_does_outside() {
     let run = |line: &str| linerate(line).inside(&home).run();
     run("lab up demo --dut sink").well();
     assert_eq!(run("lab exec demo dut -- false").status.code(), Some(1));
-    assert_eq!(linerate("lab exec demo dut -- sh -c").arg("exit 7").inside(&home).run().status.code(), Some(7));
+    assert_eq!(
+        linerate("lab exec demo dut -- sh -c").arg("exit 7").inside(&home).run().status.code(),
+        Some(7)
+    );
     let missing = run("lab exec demo dut -- no-such-command");
     let refusal = missing.refusal(1);
     assert!(refusal.contains("no-such-command") && refusal.contains("PATH"), "{refusal}");

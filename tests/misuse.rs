@@ -167,15 +167,30 @@ fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
         holds(run(once).refusal(2), &["'eth1'", "default route", "--force twice"]);
     }
     run("--force --force").well();
-    // A VLAN on top of a port makes it just as needed.
+    // An interface on top of a port makes it just as needed.
     site.tester.run(
         "ip route del default
-         ip link add link eth2 name up type macvlan
-         ip address add 192.0.2.2/24 dev up
-         ip link set up up
+         ip link add br0 type bridge
+         ip link set eth2 master br0
+         ip address add 192.0.2.2/24 dev br0
+         ip link set br0 up
          ip route add default via 192.0.2.1",
     );
     holds(run("").refusal(2), &["'eth2'", "default route"]);
+}
+
+#[test]
+fn a_port_that_this_login_comes_by_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::router();
+    let line = "ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1";
+    let login = linerate(line).env("SSH_CONNECTION", "100.65.2.1 50000 100.65.2.2 22");
+    holds(
+        login.inside(&site.tester).run().refusal(2),
+        &["'eth2'", "SSH login from 100.65.2.1", "--force twice"],
+    );
 }
 
 #[test]

@@ -12,9 +12,8 @@ use std::net::IpAddr;
 use common::capture::Capture;
 use common::sites::{PORT_MACS, Site};
 use common::{REPOSITORY, eventually, is_root, linerate};
-use etherparse::{
-    EtherType, IpNumber, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpSlice,
-};
+use etherparse::{EtherType, IpNumber, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpSlice};
+use traffic::tunable::Vm;
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
 use wire::MacAddress;
 use wire::signature::Signature;
@@ -35,10 +34,10 @@ struct Seen {
     has_checksum: bool,
 }
 
-/// Reads `frame`, sent by port 0 to `destination`.
-fn see(frame: &[u8], destination: [u8; 6]) -> Seen {
+/// Reads `frame`, which was sent from and to `endpoint`.
+fn see(frame: &[u8], endpoint: Endpoint) -> Seen {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
-    assert_eq!((&frame[..6], &frame[6..12]), (&destination[..], &PORT_MACS[0][..]));
+    assert_eq!(frame[..12], [endpoint.destination.0, endpoint.source.0].concat());
     let tag = |tag: &LinkExtSlice| match tag {
         LinkExtSlice::Vlan(tag) => tag.vlan_identifier().value(),
         other => panic!("{other:?}"),
@@ -68,7 +67,11 @@ fn see(frame: &[u8], destination: [u8; 6]) -> Seen {
     let (ports, found, right) = match packet.transport.as_ref().unwrap() {
         TransportSlice::Udp(udp) => {
             assert_eq!(usize::from(udp.length()), payload.len());
-            ((udp.source_port(), udp.destination_port()), udp.checksum(), udp_checksum(udp, source, destination))
+            (
+                (udp.source_port(), udp.destination_port()),
+                udp.checksum(),
+                udp_checksum(udp, source, destination),
+            )
         }
         TransportSlice::Tcp(tcp) => {
             let right = match (source, destination) {
@@ -100,8 +103,12 @@ fn see(frame: &[u8], destination: [u8; 6]) -> Seen {
 fn udp_checksum(udp: &UdpSlice, source: IpAddr, destination: IpAddr) -> u16 {
     let header = udp.to_header();
     let right = match (source, destination) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => header.calc_checksum_ipv4_raw(a.octets(), b.octets(), udp.payload()),
-        (IpAddr::V6(a), IpAddr::V6(b)) => header.calc_checksum_ipv6_raw(a.octets(), b.octets(), udp.payload()),
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            header.calc_checksum_ipv4_raw(a.octets(), b.octets(), udp.payload())
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            header.calc_checksum_ipv6_raw(a.octets(), b.octets(), udp.payload())
+        }
         mixed => panic!("{mixed:?}"),
     };
     right.unwrap()
@@ -113,44 +120,46 @@ fn echo(icmp: &[u8]) -> (u16, u16) {
     (number(4), number(6))
 }
 
-/// Sends `frames` frames of what `flags` say by `eth1` and captures them at its other end: in the
-/// order of departure, none missing, each as `profile` says.
-fn on_the_wire(flags: &str, profile: &Profile, frames: usize) -> Vec<Seen> {
+/// Sends about `frames` frames of what `flags` say and captures them at the other end of `eth1`, with
+/// [`Directions::Both`] at that of `eth2`: in the order of departure, none missing, each as the
+/// frame table of `profile` says.
+fn on_the_wire(flags: &str, profile: &Profile, directions: Directions, frames: usize) -> Vec<Seen> {
     // Without gateways, frames go to the other port.
     let [zero, one] = PORT_MACS.map(MacAddress);
-    let endpoints = Endpoints([
-        Endpoint { source: zero, destination: one },
-        Endpoint { source: one, destination: zero },
-    ]);
-    let table = profile.table(&endpoints, Directions::Forward);
+    let endpoints =
+        Endpoints([Endpoint { source: zero, destination: one }, Endpoint { source: one, destination: zero }]);
+    let table = profile.table(&endpoints, directions);
+    let (flag, direction, end) = match directions {
+        Directions::Forward => ("", 0, "far1"),
+        Directions::Both => ("--bidirectional", 1, "far2"),
+    };
+    let rows: Vec<usize> =
+        (0..table.rows.len()).filter(|row| table.rows[*row].direction == direction).collect();
     let site = Site::cables();
     eventually(4, || {
-        let capture = Capture::start(&site.far, "far1");
+        let capture = Capture::start(&site.far, end);
         let milliseconds = frames / 2;
-        let line = format!("gen --ports eth1,eth2 --rate 2kpps --duration {milliseconds}ms --json {flags}");
+        let line =
+            format!("gen --ports eth1,eth2 --rate 2kpps --duration {milliseconds}ms --json {flag} {flags}");
         let sent = linerate(&line).inside(&site.tester).run().well().json()["offered"].as_u64().unwrap();
+        let sent = sent as usize / table.directions();
         let captured = capture.frames();
-        if captured.len() as u64 != sent || captured.len() < frames * 9 / 10 {
+        if captured.len().abs_diff(sent) >= table.directions() || captured.len() < frames * 9 / 10 {
             return Err(format!("{} frames captured, {sent} sent, {frames} expected", captured.len()));
         }
         let mut sequences = vec![0; 256];
         for (number, (frame, signature)) in captured.iter().enumerate() {
-            let row = number % table.rows.len();
-            let sequence = &mut sequences[usize::from(signature.stream)];
-            let right = Signature {
-                stream: table.rows[row].stream,
-                direction: 0,
-                worker: 0,
-                sequence: *sequence,
-                ..*signature
-            };
+            let row = rows[number % rows.len()];
+            let stream = table.rows[row].stream;
+            let sequence = &mut sequences[usize::from(stream)];
+            let right = Signature { stream, direction, worker: 0, sequence: *sequence, ..*signature };
             assert_eq!(*signature, right, "frame {number}");
             same(frame, &table.finished_frame(row, signature), number);
             *sequence += 1;
         }
         let departures = captured.iter().map(|(_, signature)| signature.departure);
         assert!(departures.is_sorted(), "frames left out of order");
-        Ok(captured.iter().map(|(frame, _)| see(frame, PORT_MACS[1])).collect())
+        Ok(captured.iter().map(|(frame, _)| see(frame, endpoints.0[usize::from(direction)])).collect())
     })
 }
 
@@ -175,7 +184,7 @@ fn builtin(name: &str, tunables: &[(&str, &str)], frames: usize) -> Vec<Seen> {
     };
     let flags: Vec<String> = tunables.iter().map(|(key, value)| format!("--{key} {value}")).collect();
     let profile = Profile::builtin(name, &applied).unwrap();
-    on_the_wire(&format!("--profile {name} {}", flags.join(" ")), &profile, frames)
+    on_the_wire(&format!("--profile {name} {}", flags.join(" ")), &profile, Directions::Forward, frames)
 }
 
 /// The same of a profile in TOML.
@@ -183,7 +192,8 @@ fn document(text: &str, frames: usize) -> Vec<Seen> {
     let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     fs::write(file.path(), text).unwrap();
     let path = file.path().to_str().unwrap();
-    on_the_wire(&format!("--profile {path}"), &Profile::from_toml(path, text).unwrap(), frames)
+    let profile = Profile::from_toml(path, text).unwrap();
+    on_the_wire(&format!("--profile {path}"), &profile, Directions::Forward, frames)
 }
 
 /// The address of host number `host` in a network.
@@ -217,6 +227,24 @@ fn bench_var2_of_64_bytes_steps_through_251_pairs_of_hosts() {
 }
 
 #[test]
+fn the_reverse_direction_swaps_sources_and_destinations() {
+    if !is_root() {
+        return;
+    }
+    let profile = Profile::builtin("bench", &Tunables { vm: Some(Vm::Var1), ..Tunables::default() }).unwrap();
+    let seen = on_the_wire("--vm var1", &profile, Directions::Both, 300);
+    for (number, frame) in seen.iter().enumerate() {
+        let step = 4 + (number % 251) as u16;
+        assert_eq!(
+            (frame.source, frame.destination),
+            (host("48.0.0.0", step), host("16.0.0.0", 4)),
+            "frame {number}"
+        );
+        assert_eq!((frame.ports, frame.size), ((1025, 12), 64));
+    }
+}
+
+#[test]
 fn bench_imix_has_its_three_sizes_28_to_16_to_4() {
     if !is_root() {
         return;
@@ -236,7 +264,9 @@ fn ipv6_has_a_udp_checksum_and_it_is_right() {
     }
     for (size, sizes) in [("84", vec![84]), ("85", vec![85]), ("imix", vec![84, 590, 1514])] {
         let seen = builtin("bench", &[("size", size), ("vm", "var2"), ("ip", "6")], 300);
-        let right = |frame: &Seen| frame.has_checksum && frame.protocol == IpNumber::UDP && sizes.contains(&frame.size);
+        let right = |frame: &Seen| {
+            frame.has_checksum && frame.protocol == IpNumber::UDP && sizes.contains(&frame.size)
+        };
         assert!(seen.iter().all(right), "{size}");
         assert_eq!((seen[0].source, seen[0].ttl), (host("2001:2:0:16::", 4), 64));
         assert_eq!(seen[0].destination, host("2001:2:0:48::", 4));

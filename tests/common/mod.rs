@@ -86,6 +86,7 @@ pub fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bo
 #[derive(Clone)]
 pub struct Linerate<'a> {
     words: Vec<OsString>,
+    environment: Vec<(String, String)>,
     namespace: Option<&'a Namespace>,
     directory: Option<PathBuf>,
     alone: bool,
@@ -95,13 +96,19 @@ pub struct Linerate<'a> {
 pub fn linerate<'a>(line: &str) -> Linerate<'a> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let alone = words.first().is_some_and(|word| LOADS.iter().any(|load| word == load));
-    Linerate { words, namespace: None, directory: None, alone }
+    Linerate { words, environment: Vec::new(), namespace: None, directory: None, alone }
 }
 
 impl<'a> Linerate<'a> {
     /// The same with one more word.
     pub fn arg(mut self, word: impl Into<OsString>) -> Self {
         self.words.push(word.into());
+        self
+    }
+
+    /// The same with an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -128,6 +135,7 @@ impl<'a> Linerate<'a> {
         let [stdout, stderr] = [(); 2].map(|()| tempfile::tempfile().unwrap());
         let mut command = Command::new(PROGRAM);
         command.args(&self.words).current_dir(&directory).stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
         if let Some(namespace) = self.namespace {
             namespace.enter(&mut command);
