@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::holdings::Holdings;
 use common::namespace::Namespace;
 use common::sites::Site;
-use common::{Finished, REPOSITORY, eventually, is_root, linerate, wait_until};
+use common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 
 /// The whole number in field `name` of what was printed as JSON.
@@ -20,11 +20,11 @@ fn number(finished: &Finished, name: &str) -> u64 {
 
 #[test]
 fn every_intended_frame_is_offered_or_unsent_and_every_offered_one_arrives() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for (flags, directions) in [("--vm var2", 1.0), ("--vm var2 --bidirectional", 2.0)] {
-        eventually(3, || {
+        eventually(|| {
             let line = format!("gen --dut sink --rate 10kpps --duration 1s --json {flags}");
             let run = linerate(&line).run().well();
             let (offered, unsent) = (number(&run, "offered"), number(&run, "unsent"));
@@ -43,12 +43,12 @@ fn every_intended_frame_is_offered_or_unsent_and_every_offered_one_arrives() {
 
 #[test]
 fn a_rate_in_bits_a_second_is_one_of_frames() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     // 84 bytes of line, or 64 without its overhead, a frame.
     for rate in ["6.72mbpsl1", "5.12mbps", "67.2%"] {
-        eventually(3, || {
+        eventually(|| {
             let run = linerate(&format!("gen --rate {rate} --line-rate 10mbps --duration 500ms --json"))
                 .run()
                 .well();
@@ -62,7 +62,7 @@ fn a_rate_in_bits_a_second_is_one_of_frames() {
 
 #[test]
 fn at_the_maximum_rate_everything_that_left_is_counted() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let run = linerate("gen --dut sink --rate max --vm var2 --duration 500ms --json").run().well();
@@ -75,7 +75,7 @@ fn at_the_maximum_rate_everything_that_left_is_counted() {
 
 #[test]
 fn it_generates_until_interrupted() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let run = linerate("gen --rate 2kpps --json --interval 100ms").start();
@@ -88,10 +88,10 @@ fn it_generates_until_interrupted() {
 
 #[test]
 fn a_counter_counts_ours_and_passes_others() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
-    eventually(3, || {
+    eventually(|| {
         let site = Site::router();
         let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
         // It counts once it has said so.
@@ -111,7 +111,7 @@ fn a_counter_counts_ours_and_passes_others() {
 
 #[test]
 fn a_counter_measures_how_long_frames_were_on_their_way() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();
@@ -126,7 +126,7 @@ fn a_counter_measures_how_long_frames_were_on_their_way() {
 
 #[test]
 fn a_counter_ends_by_itself_and_leaves_the_interface_as_it_was() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -140,7 +140,7 @@ fn a_counter_ends_by_itself_and_leaves_the_interface_as_it_was() {
 
 #[test]
 fn a_million_flows_take_less_than_200_megabytes() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     const LIMIT: u64 = 200 << 20;

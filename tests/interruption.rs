@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::holdings::Holdings;
 use common::namespace::{Namespace, mount_memory};
-use common::{Running, is_root, linerate, machine, records, wait_until};
+use common::{Running, has_namespaces, linerate, machine, records, wait_until};
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::{Phase, Status};
@@ -24,11 +24,13 @@ const LONG: &str = "ramp --dut linux-router --target 2kpps --step 100ms \
 
 #[test]
 fn an_interrupted_run_keeps_what_was_measured_and_ends_at_once() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let mut run = linerate(LONG).arg("--json").start();
+        let home = Namespace::new();
+        let before = trace(&home);
+        let mut run = linerate(LONG).arg("--json").inside(&home).start();
         let measured = |record: &Record| {
             record
                 .samples
@@ -36,6 +38,7 @@ fn an_interrupted_run_keeps_what_was_measured_and_ends_at_once() {
                 .any(|sample| sample.phase == Phase::Ramp && sample.directions[0].offered > 0)
         };
         run.wait_for_record(measured);
+        let holdings = Holdings::of(run.pid(), &home);
         let asked = Instant::now();
         run.signal(signal);
         let finished = run.finish();
@@ -46,12 +49,18 @@ fn an_interrupted_run_keeps_what_was_measured_and_ends_at_once() {
         assert_eq!(finished.records(), [record.clone()], "{signal}");
         assert!(finished.stderr.contains("interrupted"), "{signal}: {}", finished.stderr);
         assert!(measured(&record) && record.directions[0].forwarded > 0, "{signal}");
+        assert!(
+            wait_until(Duration::from_secs(10), || holdings.remaining().is_empty()),
+            "{:?}",
+            holdings.remaining()
+        );
+        assert_eq!(trace(&home), before, "{signal}");
     }
 }
 
 #[test]
 fn an_interrupted_bench_keeps_the_runs_that_are_complete_and_reports_them() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let line = "bench --quick --dut xdp-xconnect --line-rate 10mbps --ramp-duration 300ms";
@@ -88,14 +97,14 @@ fn kill_and_look(run: Running, home: &Namespace, moment: &str) -> Holdings {
 
 #[test]
 fn killed_in_any_phase_a_run_leaves_its_record_and_nothing_else() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let _machine = machine();
     let home = Namespace::new();
     let before = trace(&home);
-    let line = "ramp --dut xdp-router --target 2kpps --step 100ms --warm-up-duration 2500ms \
-                --ramp-duration 2500ms --hold-duration 60s --drain 100ms";
+    let line = "ramp --dut xdp-router --target 2kpps --step 100ms --warm-up-duration 1500ms \
+                --ramp-duration 1500ms --hold-duration 60s --drain 100ms";
     for phase in [Phase::WarmUp, Phase::Ramp, Phase::Hold] {
         let moment = format!("{phase:?}");
         let directory = tempfile::tempdir().unwrap();
@@ -117,7 +126,7 @@ fn killed_in_any_phase_a_run_leaves_its_record_and_nothing_else() {
 
 #[test]
 fn killed_at_random_moments_nothing_is_left_behind() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let _machine = machine();
@@ -149,7 +158,7 @@ fn killed_at_random_moments_nothing_is_left_behind() {
 
 #[test]
 fn a_killed_lab_in_the_background_is_gone_and_its_name_is_free() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let home = Namespace::new();
@@ -187,7 +196,7 @@ fn fill(file: &Path, spare: usize) {
 
 #[test]
 fn a_full_disk_is_named_and_earlier_records_stay_as_they_are() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::namespace::Namespace;
 use common::sites::Site;
-use common::{PROGRAM, QUICK, is_root, linerate};
+use common::{PROGRAM, QUICK, has_namespaces, linerate};
 
 /// Refused as wrong use, with a line that holds all of `clues`.
 fn refuses(line: &str, clues: &[&str]) {
@@ -83,11 +83,14 @@ fn a_frame_size_out_of_bounds_is_refused_with_the_bounds() {
 
 #[test]
 fn a_frame_size_over_the_engines_limit_is_refused_with_the_limit() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for command in ["ramp", "saturate", "gen"] {
-        refuses(&format!("{command} --size 9216"), &["9216", "xdp", "3450", "--size"]);
+        refuses(
+            &format!("{command} --size 9216"),
+            &["9216", "xdp", &engine::xdp::MAX_FRAME.to_string(), "--size"],
+        );
     }
 }
 
@@ -117,7 +120,7 @@ fn a_core_that_is_not_there_is_refused_with_those_that_are() {
 
 #[test]
 fn ports_that_are_not_there_are_refused_with_those_that_are() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();
@@ -138,7 +141,7 @@ fn ports_that_are_not_there_are_refused_with_those_that_are() {
 
 #[test]
 fn a_port_that_is_down_is_refused_with_the_remedy() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();
@@ -153,7 +156,7 @@ fn a_port_that_is_down_is_refused_with_the_remedy() {
 
 #[test]
 fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -181,7 +184,7 @@ fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
 
 #[test]
 fn a_port_that_this_login_comes_by_is_refused() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -195,7 +198,7 @@ fn a_port_that_this_login_comes_by_is_refused() {
 
 #[test]
 fn frames_that_a_ports_mtu_does_not_carry_are_refused_with_the_remedy() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();
@@ -210,7 +213,7 @@ fn frames_that_a_ports_mtu_does_not_carry_are_refused_with_the_remedy() {
 
 #[test]
 fn missing_privileges_are_named_with_the_remedy() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     // The program, where anybody may run it.
@@ -240,7 +243,7 @@ fn missing_privileges_are_named_with_the_remedy() {
 
 #[test]
 fn a_refused_run_leaves_nothing_in_the_kernel() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let home = Namespace::new();

@@ -8,7 +8,7 @@ mod common;
 use std::net::Ipv4Addr;
 
 use common::sites::Site;
-use common::{Finished, QUICK, eventually, is_root, linerate};
+use common::{Finished, QUICK, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{Phase, Status};
 
@@ -36,11 +36,11 @@ fn passes(record: &Record, directions: usize) -> Result<(), String> {
 
 #[test]
 fn a_router_is_found_by_arp_and_forwards_both_ways() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
-    eventually(3, || {
+    eventually(|| {
         let record = ramp(&site, &format!("{GATEWAYS} --vm var2 --bidirectional")).well().record();
         let ports = &record.tester.ports;
         assert_eq!((ports[0].name.as_str(), ports[1].name.as_str()), ("eth1", "eth2"));
@@ -54,11 +54,11 @@ fn a_router_is_found_by_arp_and_forwards_both_ways() {
 
 #[test]
 fn a_router_is_found_by_neighbour_discovery_and_forwards_both_ways() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
-    eventually(3, || {
+    eventually(|| {
         let flags = format!("{GATEWAYS_V6} --ip 6 --size imix --vm var2 --bidirectional");
         passes(&ramp(&site, &flags).well().record(), 2)
     });
@@ -68,16 +68,16 @@ fn a_router_is_found_by_neighbour_discovery_and_forwards_both_ways() {
 
 #[test]
 fn a_bridge_needs_no_gateways() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::bridge();
-    eventually(3, || passes(&ramp(&site, "--vlan 200,100 --bidirectional").well().record(), 2));
+    eventually(|| passes(&ramp(&site, "--vlan 200,100 --bidirectional").well().record(), 2));
 }
 
 #[test]
 fn a_gateway_that_does_not_answer_is_named_with_what_to_check() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -90,7 +90,7 @@ fn a_gateway_that_does_not_answer_is_named_with_what_to_check() {
 
 #[test]
 fn the_kernel_still_answers_ping_and_arp_on_a_loaded_port() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -111,7 +111,7 @@ fn the_kernel_still_answers_ping_and_arp_on_a_loaded_port() {
 
 #[test]
 fn when_nothing_passes_the_run_fails_with_a_diagnosis_and_keeps_its_record() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();
@@ -131,7 +131,7 @@ fn when_nothing_passes_the_run_fails_with_a_diagnosis_and_keeps_its_record() {
 
 #[test]
 fn when_one_direction_passes_the_other_is_named() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::router();
@@ -147,7 +147,7 @@ fn when_one_direction_passes_the_other_is_named() {
 
 #[test]
 fn a_port_that_cannot_transmit_frames_of_xdp_is_refused_not_counted_as_sending() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let site = Site::cables();

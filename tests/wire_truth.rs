@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use common::capture::Capture;
 use common::sites::{PORT_MACS, Site};
-use common::{REPOSITORY, eventually, is_root, linerate};
+use common::{REPOSITORY, eventually, has_namespaces, linerate};
 use etherparse::{EtherType, IpNumber, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpSlice};
 use traffic::tunable::Vm;
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
@@ -136,7 +136,7 @@ fn on_the_wire(flags: &str, profile: &Profile, directions: Directions, frames: u
     let rows: Vec<usize> =
         (0..table.rows.len()).filter(|row| table.rows[*row].direction == direction).collect();
     let site = Site::cables();
-    eventually(4, || {
+    eventually(|| {
         let capture = Capture::start(&site.far, end);
         let milliseconds = frames / 2;
         let line =
@@ -206,7 +206,7 @@ fn host(network: &str, host: u16) -> IpAddr {
 
 #[test]
 fn bench_var2_of_64_bytes_steps_through_251_pairs_of_hosts() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let seen = builtin("bench", &[("size", "64"), ("vm", "var2")], 600);
@@ -228,7 +228,7 @@ fn bench_var2_of_64_bytes_steps_through_251_pairs_of_hosts() {
 
 #[test]
 fn the_reverse_direction_swaps_sources_and_destinations() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let profile = Profile::builtin("bench", &Tunables { vm: Some(Vm::Var1), ..Tunables::default() }).unwrap();
@@ -246,7 +246,7 @@ fn the_reverse_direction_swaps_sources_and_destinations() {
 
 #[test]
 fn bench_imix_has_its_three_sizes_28_to_16_to_4() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let seen = builtin("bench", &[("size", "imix"), ("vm", "var1")], 960);
@@ -259,7 +259,7 @@ fn bench_imix_has_its_three_sizes_28_to_16_to_4() {
 
 #[test]
 fn ipv6_has_a_udp_checksum_and_it_is_right() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for (size, sizes) in [("84", vec![84]), ("85", vec![85]), ("imix", vec![84, 590, 1514])] {
@@ -275,7 +275,7 @@ fn ipv6_has_a_udp_checksum_and_it_is_right() {
 
 #[test]
 fn tags_are_outer_first() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for (tags, right) in [("100", vec![100]), ("200,100", vec![200, 100])] {
@@ -288,7 +288,7 @@ fn tags_are_outer_first() {
 
 #[test]
 fn tuples_vary_the_port_after_each_round_of_hosts() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let seen = builtin("bench", &[("vm", "tuple")], 600);
@@ -300,7 +300,7 @@ fn tuples_vary_the_port_after_each_round_of_hosts() {
 
 #[test]
 fn the_profiles_of_one_flow_and_of_imix_have_checksums() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let one = builtin("udp_1pkt_simple", &[], 100);
@@ -314,7 +314,7 @@ fn the_profiles_of_one_flow_and_of_imix_have_checksums() {
 
 #[test]
 fn own_profiles_with_tcp_and_icmp_have_right_checksums() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     let text = r#"
@@ -384,7 +384,7 @@ fn own_profiles_with_tcp_and_icmp_have_right_checksums() {
 
 #[test]
 fn the_smallest_frames_beside_long_headers_leave() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     // 78 bytes of the longer headers, copied in words of 8, end at 80; the shorter frames at 77.
@@ -411,7 +411,7 @@ fn the_smallest_frames_beside_long_headers_leave() {
 
 #[test]
 fn the_shipped_profiles_are_on_the_wire_as_they_say() {
-    if !is_root() {
+    if !has_namespaces() {
         return;
     }
     for file in ["mixed", "syn-flood", "million-flows"] {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use results::Record;
@@ -36,12 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOADS: [&str; 4] = ["ramp", "saturate", "gen", "bench"];
 
 /// Whether namespaces can be made here. A test that needs them returns where this is false.
-pub fn is_root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: network namespaces need root");
+pub fn has_namespaces() -> bool {
+    let tried = thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join().unwrap();
+    if let Err(errno) = tried {
+        eprintln!("skipped: network namespaces need root ({errno})");
     }
-    root
+    tried.is_ok()
 }
 
 /// Waits until this test has the machine for itself among all tests, in whichever process.
@@ -58,16 +59,19 @@ pub fn machine() -> File {
     lock
 }
 
-/// Repeats a measurement that a noisy machine may spoil, until it holds or `attempts` have failed.
-pub fn eventually<T>(attempts: usize, measurement: impl Fn() -> Result<T, String>) -> T {
+/// Repeats a measurement that a busy machine may spoil, with growing pauses, until it holds. Laws
+/// that hold on any machine are asserted inside, and fail at once.
+pub fn eventually<T>(measurement: impl Fn() -> Result<T, String>) -> T {
+    const PAUSES_MS: [u64; 6] = [0, 100, 500, 1000, 3000, 5000];
     let mut failures = Vec::new();
-    for _ in 0..attempts {
+    for pause in PAUSES_MS {
+        thread::sleep(Duration::from_millis(pause));
         match measurement() {
             Ok(result) => return result,
             Err(failure) => failures.push(failure),
         }
     }
-    panic!("failed {attempts} times:\n{}", failures.join("\n"));
+    panic!("failed {} times:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// Waits until `condition` holds, and says whether it did in time.
