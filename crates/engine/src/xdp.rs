@@ -4,6 +4,7 @@
 //! sends, `receive.bpf.c` counts; `generator` and `receiver` are their user-space halves.
 
 mod generator;
+pub mod precedence;
 mod program;
 mod receiver;
 

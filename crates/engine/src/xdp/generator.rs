@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use stats::Histogram;
 use traffic::FrameTable;
 
+use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace};
 use crate::{Error, Load};
@@ -26,8 +27,6 @@ use crate::{Error, Load};
 const MAX_WORKERS: usize = 16;
 /// Most CPUs, as in `shared.h`.
 const MAX_CPUS: usize = 512;
-/// The niceness of workers: other processes on their cores shall wait, not the schedule.
-const PRIORITY: i32 = -20;
 /// Ends the kernel's long call; its handler does nothing.
 const WAKE: Signal = Signal::SIGUSR2;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
@@ -110,6 +109,7 @@ impl Generator {
                 program: self.skeleton.progs.generate.as_fd().as_raw_fd(),
                 page: vec![table.fill; longest],
                 core: *core,
+                others: thread::available_parallelism().is_ok_and(|online| online.get() > cores.len()),
                 namespace: namespace.map(|fd| fd.try_clone_to_owned()).transpose().map_err(|error| {
                     Error::Failed(format!("cannot duplicate a file descriptor: {error}; close some files"))
                 })?,
@@ -340,6 +340,8 @@ struct Run {
     program: RawFd,
     page: Vec<u8>,
     core: usize,
+    /// Whether cores are left for everyone else.
+    others: bool,
     namespace: Option<OwnedFd>,
     stop: Arc<AtomicBool>,
 }
@@ -351,9 +353,7 @@ impl Run {
         cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
             Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
         })?;
-        // SAFETY: a system call without pointers; on Linux, 0 means the calling thread. That it may
-        // be refused is no error: the load is then only more easily disturbed.
-        unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, PRIORITY) };
+        precedence::take(Rank::Worker, self.others);
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         while !self.stop.load(Ordering::SeqCst) {
             let mut options = bpf_test_run_opts {
