@@ -21,7 +21,7 @@ const volatile bool checksums;
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
-/* Up to this lateness frames may leave back to back; beyond it, at most 1/7 faster than asked. */
+/* Up to this lateness frames may leave back to back; beyond it, at most 1/15 faster than asked. */
 #define BURST_NS (20 * 1000)
 
 #define HEADER_WORDS_MAX 12
@@ -256,7 +256,7 @@ int generate(struct xdp_md *ctx)
 			give_up(worker, id, late);
 			return XDP_DROP;
 		}
-		if (late > BURST_NS && now - worker->last < worker->gap - (worker->gap >> 3))
+		if (late > BURST_NS && now - worker->last < worker->gap - (worker->gap >> 4))
 			return XDP_DROP;
 	}
 
