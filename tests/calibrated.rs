@@ -96,7 +96,6 @@ fn a_device_of_known_capacity_is_found_to_have_it() {
             "{line} --warm-up-duration 200ms --ramp-duration 2s --hold-duration 1s --drain 200ms"
         ));
         let direction = &record.directions[0];
-        assert_eq!(direction.limited_by, LimitedBy::Dut, "{record:?}");
         // Over any time it forwards at most its rate and one burst. The frames of a sample reach it
         // in the sample's time, and in the time that the last of them was on its way.
         for sample in record.samples.iter().filter(|sample| sample.phase != Phase::WarmUp) {
@@ -104,6 +103,10 @@ fn a_device_of_known_capacity_is_found_to_have_it() {
             let most = RATE * 1.01 * (sample.duration_s + late) + BURST;
             let forwarded = sample.directions[0].forwarded;
             assert!(forwarded as f64 <= most, "{forwarded} frames forwarded in {} s", sample.duration_s);
+        }
+        if direction.limited_by != LimitedBy::Dut {
+            // On a busy machine it may be the tester, and then it says so.
+            return Err(format!("limited by {:?}, {} frames unsent", direction.limited_by, direction.unsent));
         }
         let (lossless, forwarded) = (direction.max_lossless_pps, direction.max_forwarded_pps);
         if !(0.9 * RATE..=1.1 * RATE).contains(&lossless) || !(0.97 * RATE..=1.03 * RATE).contains(&forwarded)

@@ -8,7 +8,6 @@ mod common;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::sites::Site;
 use common::{PROGRAM, REPOSITORY, has_namespaces, machine};

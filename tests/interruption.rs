@@ -46,7 +46,7 @@ fn an_interrupted_run_keeps_what_was_measured_and_ends_at_once() {
         assert_eq!(finished.status.code(), Some(1), "{signal}: {}", finished.stderr);
         let record = finished.record();
         assert_eq!(record.status, Status::Interrupted, "{signal}");
-        assert_eq!(finished.records(), [record.clone()], "{signal}");
+        assert_eq!(finished.records(), std::slice::from_ref(&record), "{signal}");
         assert!(finished.stderr.contains("interrupted"), "{signal}: {}", finished.stderr);
         assert!(measured(&record) && record.directions[0].forwarded > 0, "{signal}");
         assert!(
