@@ -5,7 +5,8 @@
 //! core. The real-time class stands above all groups. It is taken only where the kernel still
 //! lets ordinary processes run beside it (the fair server of Linux 6.12 gives them 5 % when they
 //! starve; older kernels would stop a busy real-time thread for 50 ms in every second even on an
-//! idle machine), and only where other cores are left for everyone else.
+//! idle machine), and only where other cores are left for everyone else. Round robin, so that two
+//! load tests on one core disturb each other, and neither waits for the other's end.
 
 use nix::libc;
 
@@ -43,7 +44,7 @@ pub fn take(rank: Rank, others: bool) -> Precedence {
     // SAFETY: a valid pointer to parameters that outlive the call; 0 means the calling thread.
     if others
         && has_fair_server()
-        && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } == 0
+        && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters) } == 0
     {
         return Precedence::RealTime;
     }
