@@ -21,7 +21,7 @@ const volatile bool checksums;
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
-/* Up to this lateness frames may leave back to back; beyond it, at most 1/15 faster than asked. */
+/* A late worker catches up at most 1/15 faster than asked, but for bursts of this length. */
 #define BURST_NS (20 * 1000)
 
 #define HEADER_WORDS_MAX 12
@@ -97,7 +97,7 @@ struct worker {
 	__u64 gap_fraction;
 	__u64 next; /* when the next frame is due */
 	__u64 next_fraction;
-	__u64 last; /* when the last one left */
+	__u64 earliest; /* when it may leave at the soonest, however late the worker is */
 	__u32 row;
 	__u32 failed; /* frames that did not fit the page: a defect */
 } __attribute__((aligned(64)));
@@ -105,8 +105,12 @@ struct worker {
 struct worker workers[MAX_WORKERS];
 __u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
 
-static __always_inline void advance(struct worker *worker)
+/* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
+static __always_inline void advance(struct worker *worker, __u64 now)
 {
+	if ((__s64)(now - BURST_NS - worker->earliest) > 0)
+		worker->earliest = now - BURST_NS;
+	worker->earliest += worker->gap - (worker->gap >> 4);
 	worker->next_fraction += worker->gap_fraction;
 	worker->next += worker->gap + (worker->next_fraction >> 32);
 	worker->next_fraction &= 0xffffffff;
@@ -256,7 +260,7 @@ int generate(struct xdp_md *ctx)
 			give_up(worker, id, late);
 			return XDP_DROP;
 		}
-		if (late > BURST_NS && now - worker->last < worker->gap - (worker->gap >> 4))
+		if ((__s64)(now - worker->earliest) < 0)
 			return XDP_DROP;
 	}
 
@@ -284,9 +288,8 @@ int generate(struct xdp_md *ctx)
 		late_counts = bpf_map_lookup_elem(&lateness, &key);
 		if (late_counts)
 			late_counts->counts[histogram_bucket(late)]++;
-		advance(worker);
+		advance(worker, now);
 	}
-	worker->last = now;
 	worker->row += worker_count;
 	if (worker->row >= row_count)
 		worker->row -= row_count;

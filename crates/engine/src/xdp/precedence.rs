@@ -1,12 +1,13 @@
 //! Precedence on a core: a thread enters, and other processes wait for it from then on.
 //!
-//! Niceness does not do: where sessions or services have groups of their own (autogroups,
+//! Niceness alone does not do: where sessions or services have groups of their own (autogroups,
 //! control groups), it weighs only within a group, and a compiler next door takes half of the
-//! core. The real-time class stands above all groups. It is taken only where the kernel still
-//! lets ordinary processes run beside it (the fair server of Linux 6.12 gives them 5 % when they
-//! starve; older kernels would stop a busy real-time thread for 50 ms in every second even on an
-//! idle machine), and only where other cores are left for everyone else. Round robin, so that two
-//! load tests on one core disturb each other, and neither waits for the other's end.
+//! core. The real-time class stands above all groups, but most kernels stop a real-time thread
+//! for 50 ms in every second, even on an idle core. It is taken only where that is known not to
+//! be so, and only where other cores are left for everyone else. Round robin, so that two load
+//! tests on one core disturb each other, and neither waits for the other's end.
+
+use std::fs;
 
 use nix::libc;
 
@@ -32,44 +33,60 @@ pub enum Precedence {
 
 /// The least nice there is.
 const LEAST_NICE: i32 = -20;
+/// The slice of the controlling thread: the shortest that the kernel grants, so that it replaces a
+/// worker at once when it wakes (Linux 6.12; before, the kernel takes no notice of it).
+const SHORT_SLICE_NS: u64 = 100_000;
 
 /// Gives the calling thread precedence on its core. `others` says that cores are left for
 /// everyone else.
 pub fn take(rank: Rank, others: bool) -> Precedence {
-    let level = match rank {
-        Rank::Worker => 1,
-        Rank::Control => 2,
+    let (level, slice) = match rank {
+        Rank::Worker => (1, 0),
+        Rank::Control => (2, SHORT_SLICE_NS),
     };
-    let parameters = libc::sched_param { sched_priority: level };
-    // SAFETY: a valid pointer to parameters that outlive the call; 0 means the calling thread.
-    if others
-        && has_fair_server()
-        && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters) } == 0
-    {
+    if others && !is_throttled() && schedule(libc::SCHED_RR, level, 0, 0) {
         return Precedence::RealTime;
     }
-    // SAFETY: a system call without pointers; on Linux, 0 means the calling thread.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_NICE) } {
-        0 => Precedence::Nice,
-        _ => Precedence::None,
-    }
+    if schedule(libc::SCHED_OTHER, 0, LEAST_NICE, slice) { Precedence::Nice } else { Precedence::None }
 }
 
 /// Makes the calling thread an ordinary one again.
 pub fn give_back() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: as in `take`. Becoming ordinary is always permitted.
-    unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters);
-        libc::setpriority(libc::PRIO_PROCESS, 0, 0);
-    }
+    schedule(libc::SCHED_OTHER, 0, 0, 0);
 }
 
-/// Whether this kernel lets ordinary processes run beside a busy real-time thread, and the
-/// thread run on when there are none.
-fn has_fair_server() -> bool {
-    let release = nix::sys::utsname::uname().map(|names| names.release().to_string_lossy().into_owned());
-    release.is_ok_and(|release| is_at_least(&release, (6, 12)))
+/// Asks the kernel to schedule the calling thread so, and says whether it does.
+fn schedule(policy: i32, real_time_level: u32, nice: i32, slice_ns: u64) -> bool {
+    // SAFETY: sched_attr holds only numbers, for which zero is valid.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = policy.cast_unsigned();
+    attributes.sched_priority = real_time_level;
+    attributes.sched_nice = nice;
+    attributes.sched_runtime = slice_ns;
+    // SAFETY: the attributes say their own size and outlive the call; 0 means the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+}
+
+/// Whether the kernel may stop a busy real-time thread for a part of every second. Since 6.12 it
+/// does so only where control groups share out real time; ordinary threads that starve have a
+/// server of their own then.
+fn is_throttled() -> bool {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    if read("/proc/sys/kernel/sched_rt_runtime_us").trim() == "-1" {
+        return false;
+    }
+    let release = read("/proc/sys/kernel/osrelease");
+    let release = release.trim();
+    !is_at_least(release, (6, 12)) || shares_real_time(&read(&format!("/boot/config-{release}")))
+}
+
+/// Whether a kernel of this configuration shares out real time among control groups. One whose
+/// configuration is not known might.
+fn shares_real_time(configuration: &str) -> bool {
+    !configuration.lines().any(|line| {
+        line == "# CONFIG_RT_GROUP_SCHED is not set" || line == "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y"
+    })
 }
 
 fn is_at_least(release: &str, wanted: (u32, u32)) -> bool {
@@ -89,6 +106,14 @@ mod tests {
         assert!(!is_at_least("6.9.3", (6, 12)));
         assert!(!is_at_least("6.1.0-44-amd64", (6, 12)));
         assert!(!is_at_least("nonsense", (6, 12)));
+    }
+
+    #[test]
+    fn real_time_is_shared_unless_the_configuration_denies_it() {
+        assert!(shares_real_time(""));
+        assert!(shares_real_time("CONFIG_SMP=y\nCONFIG_RT_GROUP_SCHED=y\n"));
+        assert!(!shares_real_time("CONFIG_SMP=y\n# CONFIG_RT_GROUP_SCHED is not set\n"));
+        assert!(!shares_real_time("CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y\n"));
     }
 
     #[test]
