@@ -177,6 +177,17 @@ impl Lab {
         configuration::threads(&self.device, SIDES.map(|side| side.interface), &self.threads)
     }
 
+    /// All threads that receive: those of [`Lab::dut_threads`], and those of the tester's ports
+    /// where these receive on a core of their own.
+    ///
+    /// # Errors
+    /// [`Error`], when a namespace cannot be looked into.
+    pub fn threads(&self) -> Result<Vec<NapiThread>> {
+        let mut threads = self.dut_threads()?;
+        threads.extend(configuration::threads(&self.tester, SIDES.map(|side| side.port), &self.threads)?);
+        Ok(threads)
+    }
+
     /// The device's configuration as the kernel tells it now.
     ///
     /// # Errors

@@ -90,7 +90,7 @@ pub(crate) enum Turn {
     AfterOthers,
 }
 
-/// Gives a thread a core, and its turn there.
+/// Gives a thread a core, and its turn there; 0 is the calling thread.
 pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
     let mut cores = CpuSet::new();
     cores
@@ -99,7 +99,7 @@ pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
         .and_then(|()| take_precedence(pid, turn))
         .map_err(|errno| {
             Error::kernel(
-                format!("cannot give the kernel thread {pid} the core {core}"),
+                format!("cannot give the thread {pid} the core {core}"),
                 errno,
                 Needs::SysNice,
                 "In a container, kernel threads can be out of reach: run on the machine itself",

@@ -56,10 +56,12 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
 
 /// A core's counters, in ticks since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ticks {
-    busy: u64,
-    idle: u64,
-    steal: u64,
+pub(crate) struct Ticks {
+    pub(crate) busy: u64,
+    /// Of these, in interrupts and soft interrupts.
+    pub(crate) interrupts: u64,
+    pub(crate) idle: u64,
+    pub(crate) steal: u64,
 }
 
 impl Ticks {
@@ -82,13 +84,14 @@ fn read(core: usize) -> Result<Ticks> {
 
 /// The line `cpuN user nice system idle iowait irq softirq steal guest guest_nice` (proc(5)).
 /// Guest time is contained in user and nice.
-fn parse_stat(text: &str, core: usize) -> Option<Ticks> {
+pub(crate) fn parse_stat(text: &str, core: usize) -> Option<Ticks> {
     let label = format!("cpu{core}");
     let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(&label))?;
     let counts: Vec<u64> =
         line.split_ascii_whitespace().skip(1).map_while(|count| count.parse().ok()).collect();
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *counts.first_chunk()?;
-    Some(Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal })
+    let interrupts = irq + softirq;
+    Some(Ticks { busy: user + nice + system + interrupts, interrupts, idle: idle + iowait, steal })
 }
 
 #[cfg(test)]
@@ -103,16 +106,16 @@ mod tests {
 
     #[test]
     fn the_line_of_the_core_is_read() {
-        assert_eq!(parse_stat(STAT, 0), Some(Ticks { busy: 90, idle: 502, steal: 8 }));
-        assert_eq!(parse_stat(STAT, 10), Some(Ticks { busy: 5, idle: 2, steal: 1 }));
+        assert_eq!(parse_stat(STAT, 0), Some(Ticks { busy: 90, interrupts: 9, idle: 502, steal: 8 }));
+        assert_eq!(parse_stat(STAT, 10), Some(Ticks { busy: 5, interrupts: 2, idle: 2, steal: 1 }));
         assert_eq!(parse_stat(STAT, 2), None);
         assert_eq!(parse_stat("cpu0 1 2 3", 0), None);
     }
 
     #[test]
     fn shares_are_of_the_time_between() {
-        let before = Ticks { busy: 10, idle: 100, steal: 0 };
-        let after = Ticks { busy: 85, idle: 120, steal: 5 };
+        let before = Ticks { busy: 10, interrupts: 0, idle: 100, steal: 0 };
+        let after = Ticks { busy: 85, interrupts: 0, idle: 120, steal: 5 };
         assert_eq!(after.since(before), CoreUse { busy: 0.75, steal: 0.05 });
         assert_eq!(before.since(after), CoreUse { busy: 0.0, steal: 0.0 });
     }

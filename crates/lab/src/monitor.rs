@@ -1,0 +1,123 @@
+//! Whether the machine disturbed a stretch of time: the cores in use and the threads whose work
+//! is ours enter; what happened beside that work leaves, as [`Conditions`].
+//!
+//! A thread on each core sleeps, wakes ten times a second and times a fixed piece of work: how
+//! fast the core runs, and how promptly it serves a thread that wakes. All else is read from
+//! `/proc` when a stretch begins and ends.
+
+mod conditions;
+mod counters;
+mod probe;
+mod speed;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use conditions::{Bounds, Conditions, CoreConditions, Disturbance, Share};
+
+use crate::error::Result;
+use crate::napi::NapiThread;
+use counters::{Clocks, Counters, Reader};
+use probe::Probe;
+
+/// The kernel counts idle and stolen time in ticks of 10 ms: they are judged over this long at
+/// least, reaching back before shorter stretches.
+const TICK_WINDOW: Duration = Duration::from_secs(1);
+/// Moments that are kept to reach back to.
+const KEPT: usize = 64;
+
+/// Watches the cores that a measurement uses. Dropping it ends its threads.
+#[derive(Debug)]
+pub struct Monitor {
+    probes: Vec<Probe>,
+    reader: Reader,
+    past: Mutex<VecDeque<Mark>>,
+}
+
+/// The beginning of a stretch of time.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    at: Instant,
+    clocks: Clocks,
+    counters: Counters,
+}
+
+impl Monitor {
+    /// Watches `cores`. What this process does there is no disturbance, nor is what the kernel
+    /// threads `ours` do. To be started after all of them, since those it does not know by then
+    /// count as other work.
+    ///
+    /// # Errors
+    /// [`crate::Error`], when a core cannot be used, or without `CAP_SYS_NICE`.
+    pub fn start(cores: &[usize], ours: &[NapiThread]) -> Result<Self> {
+        let mut cores = cores.to_vec();
+        cores.sort_unstable();
+        cores.dedup();
+        // First, so that the probes are not taken for workers.
+        let reader = Reader::open(&cores, ours);
+        let probes = cores.iter().map(|core| Probe::start(*core)).collect::<Result<_>>()?;
+        let monitor = Self { probes, reader, past: Mutex::default() };
+        monitor.mark();
+        Ok(monitor)
+    }
+
+    /// A stretch begins.
+    pub fn mark(&self) -> Mark {
+        let mark = Mark { at: Instant::now(), clocks: Clocks::read(), counters: self.reader.read() };
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if past.len() == KEPT {
+            past.pop_front();
+        }
+        past.push_back(mark.clone());
+        mark
+    }
+
+    /// What happened from `mark` until now.
+    pub fn since(&self, mark: &Mark) -> Conditions {
+        self.between(mark, &self.mark())
+    }
+
+    /// What happened from `mark` until now, which is the beginning of the next stretch.
+    pub fn renew(&self, mark: &mut Mark) -> Conditions {
+        let now = self.mark();
+        self.between(&std::mem::replace(mark, now.clone()), &now)
+    }
+
+    fn between(&self, from: &Mark, to: &Mark) -> Conditions {
+        let pooled = self.far_enough(from, to);
+        let times = to.counters.since(&from.counters);
+        let pooled_times = to.counters.since(&pooled.counters);
+        let other_work = conditions::other_work(&pooled_times, self.reader.interrupts_are_apart());
+        let cores = self.probes.iter().zip(times.cores.iter().zip(&pooled_times.cores)).zip(other_work);
+        let cores = cores.map(|((probe, (core, pooled_core)), other_work)| {
+            let seen = probe.between(from.at, to.at);
+            CoreConditions {
+                core: probe.core(),
+                steal: pooled_core.steal.map(|part| Share { part, of: pooled_times.wall }),
+                other_work: other_work.map(|part| Share { part, of: pooled_times.wall }),
+                waited: Share { part: conditions::waited(core, times.at_large), of: times.wall },
+                speed_index: seen.speed_index,
+                wake_delay: seen.wake_delay,
+            }
+        });
+        Conditions {
+            duration: to.at.saturating_duration_since(from.at),
+            cores: cores.collect(),
+            clock_jump: to.clocks.jump_since(&from.clocks),
+        }
+    }
+
+    /// The stretch's own beginning, or where it is too short for ticks the latest moment that is
+    /// not.
+    fn far_enough(&self, from: &Mark, to: &Mark) -> Mark {
+        let far =
+            |mark: &&Mark| mark.at <= from.at && to.at.saturating_duration_since(mark.at) >= TICK_WINDOW;
+        if far(&from) {
+            return from.clone();
+        }
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = past.front().filter(|mark| mark.at < from.at);
+        past.iter().rev().find(far).or(oldest).unwrap_or(from).clone()
+    }
+}
