@@ -19,6 +19,7 @@ mod receive_cost;
 mod report_command;
 mod run;
 mod saturate;
+mod search;
 mod stop;
 mod testbed;
 
@@ -44,6 +45,8 @@ enum Command {
     Ramp(ramp::Args),
     /// Send at full rate, and see what emerges
     Saturate(saturate::Args),
+    /// Search for the highest loads without loss (NDR) and with little (PDR)
+    Search(search::Args),
     /// Run a set of load tests against several devices, and compare them
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ramp(args) => ramp::main(&args),
         Command::Saturate(args) => saturate::main(&args),
+        Command::Search(args) => search::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),

@@ -2,17 +2,20 @@
 //!
 //! Everything for people goes to standard error, so that standard output stays for machines.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use results::record::{Phase, Sample};
+use results::record::{GoalResult, Phase, Sample};
 use wire::human;
 
 /// One line that shows where a run is. Without a terminal it draws nothing.
 pub struct Progress {
     bar: ProgressBar,
     done: Duration,
+    /// What a search found so far.
+    found: String,
 }
 
 impl Progress {
@@ -24,7 +27,7 @@ impl Progress {
             bar.set_style(style.progress_chars("━╸─"));
         }
         bar.set_prefix(title.to_owned());
-        Self { bar, done: Duration::ZERO }
+        Self { bar, done: Duration::ZERO, found: String::new() }
     }
 
     /// A phase begins.
@@ -41,7 +44,14 @@ impl Progress {
     pub fn sample(&mut self, sample: &Sample) {
         self.done += Duration::from_secs_f64(sample.duration_s.max(0.0));
         self.bar.set_position(self.done.as_millis() as u64);
-        self.bar.set_message(describe(sample));
+        let found = if self.found.is_empty() { String::new() } else { format!("; {}", self.found) };
+        self.bar.set_message(describe(sample) + &found);
+    }
+
+    /// A trial of a search ended; this is what is found so far.
+    pub fn results(&mut self, results: &BTreeMap<String, GoalResult>) {
+        let intervals: Vec<_> = results.iter().map(|(goal, result)| interval(goal, result)).collect();
+        self.found = intervals.join(", ");
     }
 
     /// Removes the line.
@@ -67,11 +77,18 @@ fn describe(sample: &Sample) -> String {
     )
 }
 
+/// The bounds of a goal in a few words.
+fn interval(goal: &str, result: &GoalResult) -> String {
+    let upper = result.upper_pps.map_or_else(|| "?".to_owned(), human::pps);
+    format!("{goal} {} to {upper}", human::pps(result.lower_pps))
+}
+
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::WarmUp => "warm-up",
         Phase::Ramp => "ramp",
         Phase::Hold => "hold",
+        Phase::Trial => "trial",
     }
 }
 

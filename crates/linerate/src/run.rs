@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
-use results::record::{self, Phase, Record, Sample, Status};
+use results::record::{self, GoalResult, Phase, Record, Sample, Status, Trial};
 use results::store::{self, Store, Writer};
 use traffic::{Directions, Profile};
 use trial::{Observer, ObserverError, Outcome};
@@ -135,6 +135,10 @@ pub fn run(
         line_rate_bps: testbed.line_rate_bps(),
         samples: Vec::new(),
         directions: Vec::new(),
+        results: BTreeMap::new(),
+        disturbed: None,
+        limited_by: None,
+        trials: Vec::new(),
         notes: testbed.notes(),
     };
     record.notes.extend(profile.notes().iter().cloned());
@@ -155,6 +159,12 @@ pub fn run(
     record.reason = outcome.reason();
     record.samples = outcome.samples;
     record.directions = outcome.directions;
+    if let Some(search) = outcome.search {
+        record.results = search.results;
+        record.disturbed = Some(search.disturbed);
+        record.limited_by = search.limited_by;
+        record.trials = search.trials;
+    }
     record.notes.extend(outcome.notes);
     writer.write(&record)?;
     Ok(record)
@@ -195,16 +205,30 @@ impl Observer for Watcher<'_> {
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.progress.sample(sample);
         self.record.samples.push(sample.clone());
+        self.write()
+    }
+
+    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
+        self.progress.results(results);
+        self.record.trials.push(trial.clone());
+        self.record.results.clone_from(results);
+        self.write()
+    }
+
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        self.meter.as_mut()?.busy()
+    }
+}
+
+impl Watcher<'_> {
+    /// Brings the record on disk up to date, if that is due.
+    fn write(&mut self) -> Result<(), ObserverError> {
         if self.written.elapsed() >= WRITE_EVERY {
             self.record.elapsed_s = self.clock.elapsed().as_secs_f64();
             self.writer.write(self.record)?;
             self.written = Instant::now();
         }
         Ok(())
-    }
-
-    fn dut_core_busy(&mut self) -> Option<f64> {
-        self.meter.as_mut()?.busy()
     }
 }
 

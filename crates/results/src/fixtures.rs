@@ -133,6 +133,10 @@ impl Scenario {
             environment: environment(),
             line_rate_bps: self.line_rate_bps,
             directions: (0..names.len()).map(|at| self.direction(names[at], at, &samples)).collect(),
+            results: BTreeMap::new(),
+            disturbed: None,
+            limited_by: None,
+            trials: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],
         }
@@ -235,6 +239,7 @@ impl Scenario {
             l2_bps: size::pps_to_l2_bps(max_forwarded_pps, self.frame_size),
             line_rate_percent: l1_bps / self.line_rate_bps * 100.0,
             limited_by,
+            results: BTreeMap::new(),
             stalled: self.stalled_from.map(|from| Stall { at_s: 3.0 + from as f64, after_frames: forwarded }),
             lossy_samples_below: below,
             offered: total(|d| d.offered),

@@ -50,6 +50,18 @@ pub struct Record {
     pub samples: Vec<Sample>,
     /// The verdict, one for each direction.
     pub directions: Vec<Direction>,
+    /// What a search found, by goal, like `ndr` and `pdr`: all directions added up.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<String, GoalResult>,
+    /// Whether disturbed trials widened a result of a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<bool>,
+    /// What limited a search, all directions together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitedBy>,
+    /// Every trial of a search, in order of time: its results can be recomputed from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -72,7 +84,7 @@ pub enum Status {
 /// The strategy and its parameters, as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
-    /// `ramp` or `saturate`.
+    /// `ramp`, `saturate` or `search`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,
@@ -189,6 +201,8 @@ pub enum Phase {
     Ramp,
     /// The load stays.
     Hold,
+    /// One trial of a search.
+    Trial,
 }
 
 /// What was measured during one interval of constant load.
@@ -278,6 +292,10 @@ pub struct Direction {
     pub line_rate_percent: f64,
     /// What limited it.
     pub limited_by: LimitedBy,
+    /// What a search found, by goal, by the losses of this direction alone while all directions
+    /// were loaded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<String, GoalResult>,
     /// When and after how many forwarded frames it stopped forwarding for good, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stall>,
@@ -302,6 +320,88 @@ pub struct Direction {
     pub lateness_ns: Vec<(u64, u64)>,
     /// Time between departure and return: (lowest value of the bucket in ns, count).
     pub latency_ns: Vec<(u64, u64)>,
+}
+
+/// What a search found for one goal: an interval that holds the highest load with no more loss
+/// than the goal's. The terms are those of draft-ietf-bmwg-mlrsearch-15.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GoalResult {
+    /// The result: the load that was proved, the same as `lower_pps`.
+    pub pps: f64,
+    /// The relevant lower bound, as it was really offered; 0 if no load passed.
+    pub lower_pps: f64,
+    /// The relevant upper bound; absent if no load failed.
+    pub upper_pps: Option<f64>,
+    /// What was forwarded at the lower bound: the conditional throughput.
+    pub conditional_throughput_pps: f64,
+    /// Why it is no regular result, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irregular: Option<Irregular>,
+    /// Whether it is irregular because trials were disturbed.
+    pub disturbed: bool,
+    /// What limited it.
+    pub limited_by: LimitedBy,
+}
+
+/// Why the result of a search is not regular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Irregular {
+    /// The highest load passed: the device may forward more.
+    MaxLoadIsLowerBound,
+    /// The lowest load failed: the device forwards less, if anything.
+    MinLoadIsUpperBound,
+    /// The interval is wider than the goal asked for.
+    Wide,
+    /// A bound rests on less trial time than the goal asked for.
+    Preliminary,
+}
+
+/// One trial of a search: one load for one duration, counted after a drain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// When it began, since the run's start.
+    pub at_s: f64,
+    /// Its duration, as asked for.
+    pub duration_s: f64,
+    /// The load asked for, of each direction.
+    pub load_pps: f64,
+    /// The share of the frames offered in all directions that was lost.
+    pub loss_ratio: f64,
+    /// What it is by each goal.
+    pub verdicts: BTreeMap<String, TrialVerdict>,
+    /// What disturbed it: it was repeated, and counts for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// One for each direction.
+    pub directions: Vec<TrialDirection>,
+}
+
+/// One direction of a [`Trial`]. Loss = offered − forwarded; unsent frames are neither.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialDirection {
+    /// Frames that should have left.
+    pub intended: f64,
+    /// Frames that left.
+    pub offered: u64,
+    /// Frames of these that came back.
+    pub forwarded: u64,
+    /// (offered − forwarded) / offered.
+    pub loss_ratio: f64,
+}
+
+/// What a trial is by a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialVerdict {
+    /// It lost no larger share than the goal forgives.
+    LowLoss,
+    /// It lost more.
+    HighLoss,
+    /// The tester offered less than it should have: it proves nothing.
+    TesterFellShort,
+    /// It was disturbed: it proves nothing.
+    Disturbed,
 }
 
 /// A device that stopped forwarding.

@@ -1,4 +1,4 @@
-//! Strategies that load a device and judge it: [`Ramp`] and [`Saturate`].
+//! Strategies that load a device and judge it: [`Ramp`], [`Saturate`] and [`Search`].
 //!
 //! An [`engine::Engine`] and a strategy's parameters enter; an [`Outcome`] leaves: every sample
 //! with final counts, and a verdict on each direction. Meanwhile an [`Observer`] sees each
@@ -33,11 +33,13 @@ mod outcome;
 mod ramp;
 mod sample;
 mod saturate;
+pub mod search;
 mod session;
 pub mod verdict;
 
 pub use conditions::{Conditions, WarmUp};
 pub use observer::{Observer, ObserverError, Silent};
-pub use outcome::{Failure, Outcome};
+pub use outcome::{Failure, Outcome, SearchOutcome};
 pub use ramp::Ramp;
 pub use saturate::Saturate;
+pub use search::{Goal, Search};

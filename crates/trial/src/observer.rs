@@ -1,9 +1,10 @@
-//! Who watches a strategy: progress and samples enter as they come; the use of the DUT's core
-//! leaves.
+//! Who watches a strategy: progress and samples enter as they come; the use of the DUT's core,
+//! and what disturbed a trial, leave.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{Phase, Sample};
+use results::record::{GoalResult, Phase, Sample, Trial};
 
 /// Why an observer cannot go on, like a full disk.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
@@ -26,6 +27,22 @@ pub trait Observer {
     /// # Errors
     /// An error ends the run; what was measured so far stands.
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError>;
+
+    /// A trial of a search ended, with final counts; `results` is what is found so far, by goal,
+    /// all directions added up.
+    ///
+    /// # Errors
+    /// An error ends the run; what was measured so far stands.
+    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
+        let _ = (trial, results);
+        Ok(())
+    }
+
+    /// What disturbed the machine since the last call, in words, if anything did. Asked at the
+    /// beginning of each trial of a search, where the answer is not used, and at its end.
+    fn disturbance(&mut self) -> Option<String> {
+        None
+    }
 
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
     /// the beginning of each phase, where the answer is not used, and at the end of each

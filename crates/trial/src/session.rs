@@ -5,11 +5,11 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{Phase, Sample, Status};
+use results::record::{GoalResult, Phase, Sample, Status, Trial};
 
 use crate::Observer;
 use crate::conditions::{Conditions, WarmUp};
@@ -33,8 +33,8 @@ const LATE_NS: u64 = 1_000_000;
 pub(crate) enum Stop {
     /// The user asked for it.
     Interrupted,
-    /// The device returns nothing any more.
-    Stalled,
+    /// The device returns nothing any more; the text says how that was seen.
+    Stalled(String),
     /// It cannot go on.
     Failed(Failure),
 }
@@ -150,12 +150,62 @@ impl<'a> Session<'a> {
         self.engine.wait(duration / 10)?;
         self.read_totals()?;
         if self.forwarded() > before {
-            self.notes.push(format!(
-                "frames still returned when the drain of {duration:?} ended; what came later counts as lost: lengthen the drain"
+            self.note(format!(
+                "frames still returned when a drain of {duration:?} ended; what came later counts as lost: lengthen the drain"
             ));
         }
         self.settle(0);
         Ok(())
+    }
+
+    /// Offers one load for `duration`, drains, and returns the final counts, with what disturbed
+    /// them if anything did.
+    pub(crate) fn trial(
+        &mut self,
+        phase: Phase,
+        pps: f64,
+        duration: Duration,
+        drain: Duration,
+    ) -> Result<(Sample, Option<String>), Stop> {
+        let _ = self.observer.disturbance();
+        self.run(phase, &[Load::Rate(pps)], duration)?;
+        let disturbance = self.observer.disturbance();
+        self.drain(drain)?;
+        let sample = self.samples.last().cloned();
+        let sample =
+            sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;
+        Ok((sample, disturbance))
+    }
+
+    /// Shows the observer a finished trial, and what is found so far.
+    pub(crate) fn show_trial(
+        &mut self,
+        trial: &Trial,
+        results: &BTreeMap<String, GoalResult>,
+    ) -> Result<(), Stop> {
+        if self.forsaken {
+            return Ok(());
+        }
+        let shown = self.observer.trial(trial, results);
+        self.forsaken = shown.is_err();
+        shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
+    }
+
+    /// Time since the session began, on the engine's clock.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.engine.now().saturating_sub(self.started)
+    }
+
+    /// What all that was sent came to, as read after the last drain.
+    pub(crate) fn totals(&self) -> &[Totals] {
+        &self.totals
+    }
+
+    /// Adds something that a reader should know, once.
+    pub(crate) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     /// Ends the session as `end` says, and judges it.
@@ -163,8 +213,8 @@ impl<'a> Session<'a> {
         let complete = end.is_ok();
         let (status, failure) = match end {
             Ok(()) => (Status::Complete, None),
-            Err(Stop::Stalled) => {
-                self.notes.push(format!("ended early: nothing came back for {STALL_PATIENCE:?} or more"));
+            Err(Stop::Stalled(note)) => {
+                self.notes.push(note);
                 self.abandon(drain);
                 (Status::Complete, None)
             }
@@ -179,7 +229,7 @@ impl<'a> Session<'a> {
         };
         self.note_lateness();
         let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
-        Outcome { samples: self.samples, directions, status, failure, notes: self.notes }
+        Outcome { samples: self.samples, directions, search: None, status, failure, notes: self.notes }
     }
 
     /// Stops sending and lets what is on its way return. Whatever fails here, what was measured
@@ -236,7 +286,11 @@ impl<'a> Session<'a> {
         }
         self.show(&measured)?;
         self.settle(MAX_UNSETTLED);
-        if self.has_stalled(planned) { Err(Stop::Stalled) } else { Ok(()) }
+        if self.has_stalled(planned) {
+            let note = format!("ended early: nothing came back for {STALL_PATIENCE:?} or more");
+            return Err(Stop::Stalled(note));
+        }
+        Ok(())
     }
 
     /// Hands a live sample to the observer, with the percentiles that were read last.
@@ -257,11 +311,9 @@ impl<'a> Session<'a> {
             match self.engine.counts(measured.interval) {
                 Ok(counts) => measured.counts = counts,
                 Err(error) => {
-                    let note =
-                        format!("final counts could not be read, samples may show too much loss: {error}");
-                    if !self.notes.contains(&note) {
-                        self.notes.push(note);
-                    }
+                    self.note(format!(
+                        "final counts could not be read, samples may show too much loss: {error}"
+                    ));
                 }
             }
             let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();

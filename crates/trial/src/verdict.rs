@@ -25,6 +25,7 @@
 //! peak; also what came back in the sample that set the lossless rate, which thus exceeds it by
 //! no more than the loss threshold and a few frames.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use engine::Totals;
@@ -88,6 +89,7 @@ impl Judge {
             } else {
                 self.limit(&points, &finding, line_share)
             },
+            results: BTreeMap::new(),
             stalled,
             lossy_samples_below: finding.disturbed,
             offered: totals.offered,

@@ -1,0 +1,362 @@
+//! The search: trials at chosen loads, until the highest load of every goal is known to a width.
+//!
+//! The method is multiple loss ratio search, draft-ietf-bmwg-mlrsearch-15: several goals share
+//! all trials; short trials at wide steps find the way, and long ones decide near the result;
+//! a goal's exceed ratio lets a majority of trials at one load outvote passing disturbances. The
+//! draft's Controller is the [`controller`], its Measurer is [`Search`], its Manager the caller.
+//!
+//! What we decided where the draft leaves it open:
+//! - The load of a trial is that of each direction; its loss is that of all directions together.
+//!   Results of single directions come from the same trials, by their own losses: where
+//!   directions differ, the better one's interval is wider than asked for, and says so.
+//! - Effective duration is trial duration: the drain between trials counts for no sum.
+//! - Unsent frames are not lost frames. The draft adds them to the loss, and blames the device
+//!   for what the tester could not do. Here a trial with more than 1 % unsent proves nothing,
+//!   whatever it lost. It is repeated; if the tester never offered as much in full, what it can
+//!   offer becomes the maximum, and a device that bears that is [`LimitedBy::Tester`]. Less
+//!   than 1 % unsent lowers the result by as much.
+//! - A disturbed trial proves nothing and is repeated, as long as all of them take no more than
+//!   half of the time.
+//! - The search ends when its time is over, with the interval that it has by then.
+
+mod controller;
+mod database;
+mod finding;
+mod goal;
+mod ladder;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::Engine;
+use results::record::{
+    Direction, DirectionSample, GoalResult, LimitedBy, Phase, Sample, Trial, TrialDirection, TrialVerdict,
+};
+
+use crate::conditions::{check_rate, refuse_unless};
+use crate::outcome::{SearchOutcome, passes};
+use crate::session::{Session, Stop};
+use crate::{Conditions, Failure, Observer, Outcome};
+use controller::{Controller, Ended, Limits, Step, TrialEnd};
+use database::{Database, Observation};
+use finding::Finding;
+pub use goal::Goal;
+
+/// The most that a trial may offer less than intended, as a share.
+const SHORTFALL: f64 = 0.01;
+/// The share of a search's time that disturbed trials may take.
+const REPEAT_SHARE: u32 = 2;
+/// How often nothing comes back, of what came back before, until the device has stalled.
+const SILENT_PROBES: usize = 3;
+/// How long it is probed whether a device forwards anything.
+const PROBE: Duration = Duration::from_millis(500);
+
+/// A search for the highest loads that a device bears.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// How it measures; the loss threshold is not used, because every goal has its own.
+    pub conditions: Conditions,
+    /// What it is to find, at least one goal.
+    pub goals: Vec<Goal>,
+    /// The lowest load that may be tried, in frames a second of each direction.
+    pub min_pps: f64,
+    /// The highest one.
+    pub max_pps: f64,
+    /// How long all takes at most, warm-up and drains included.
+    pub max_duration: Duration,
+}
+
+impl Search {
+    /// Runs the search. Never fails: the outcome says how it ended.
+    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let directions = engine.directions();
+        let mut session = Session::new(engine, observer);
+        let checked = self.check();
+        let mut state = checked.is_ok().then(|| State::new(self, directions));
+        let end = checked.map_err(Stop::from).and_then(|()| match &mut state {
+            Some(state) => state.drive(self, &mut session),
+            None => Ok(()),
+        });
+        let judge = self.conditions.judge(Some(self.max_pps));
+        let mut outcome = session.finish(end, &judge, self.conditions.drain);
+        if let Some(state) = state {
+            state.conclude(&mut outcome);
+        }
+        outcome
+    }
+
+    /// How long it takes at most.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        self.max_duration
+    }
+
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] for goals that no search reaches, and limits that leave no room.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        refuse_unless(!self.goals.is_empty(), || "a search without a goal finds nothing: give one".into())?;
+        self.goals.iter().try_for_each(Goal::check)?;
+        for (at, goal) in self.goals.iter().enumerate() {
+            let mut before = self.goals.iter().take(at);
+            refuse_unless(before.all(|other| other.name != goal.name), || {
+                format!("two goals are called {}: give each a name of its own", goal.name)
+            })?;
+        }
+        check_rate("minimum load", "pps", self.min_pps)?;
+        check_rate("maximum load", "pps", self.max_pps)?;
+        refuse_unless(self.min_pps < self.max_pps, || {
+            format!(
+                "the minimum load of {} is not below the maximum of {}: swap them",
+                wire::human::pps(self.min_pps),
+                wire::human::pps(self.max_pps)
+            )
+        })?;
+        let shortest = self.goals.iter().map(|goal| goal.initial_trial_duration).min().unwrap_or_default();
+        refuse_unless(self.min_pps * shortest.as_secs_f64() >= 1.0, || {
+            format!(
+                "at the minimum load of {} pps a trial of {shortest:?} sends no frame: raise the minimum",
+                self.min_pps
+            )
+        })?;
+        self.conditions.check_phase("search", self.max_duration)?;
+        let first = self.goals.iter().map(|goal| goal.initial_trial_duration).max().unwrap_or_default();
+        let least = self.conditions.around(first);
+        refuse_unless(self.max_duration >= least, || {
+            format!(
+                "{:?} is no time for a search: warm-up, one trial and drains take {least:?}",
+                self.max_duration
+            )
+        })
+    }
+}
+
+/// What a search knows while it goes on.
+#[derive(Debug)]
+struct State {
+    controller: Controller,
+    goals: Vec<Goal>,
+    /// What was seen in each direction alone.
+    directions: Vec<Database>,
+    trials: Vec<Trial>,
+}
+
+impl State {
+    fn new(search: &Search, directions: usize) -> Self {
+        let limits = Limits {
+            min_pps: search.min_pps,
+            max_pps: search.max_pps,
+            max_duration: search.max_duration,
+            repeat_budget: search.max_duration / REPEAT_SHARE,
+            overhead: search.conditions.drain,
+        };
+        Self {
+            controller: Controller::new(search.goals.clone(), limits),
+            goals: search.goals.clone(),
+            directions: vec![Database::default(); directions],
+            trials: Vec::new(),
+        }
+    }
+
+    fn drive(&mut self, search: &Search, session: &mut Session) -> Result<(), Stop> {
+        let drain = search.conditions.drain;
+        session.warm_up(&search.conditions)?;
+        while let Step::Measure { load, pps, duration } = self.controller.next(session.elapsed()) {
+            let (sample, disturbance) = session.trial(Phase::Trial, pps, duration, drain)?;
+            if forwarded(&sample) == 0 && disturbance.is_none() {
+                search.probe(session)?;
+            }
+            self.take_in(load, pps, duration, &sample, disturbance);
+            if let Some(trial) = self.trials.last() {
+                session.show_trial(trial, &self.results())?;
+            }
+        }
+        if let Some(ended) = self.controller.ended() {
+            session.note(reason(ended, search.max_duration));
+        }
+        Ok(())
+    }
+
+    /// Tells the controller what one trial saw, and keeps it for the record.
+    fn take_in(
+        &mut self,
+        load: i64,
+        pps: f64,
+        duration: Duration,
+        sample: &Sample,
+        disturbed: Option<String>,
+    ) {
+        let sum = sum(&sample.directions);
+        let all = observation(load, duration, sample.duration_s, &sum);
+        let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
+        let count = sample.directions.len().max(1) as f64;
+        let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
+        let became = if disturbed.is_some() {
+            TrialEnd::Disturbed { duration }
+        } else if fell_short {
+            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps }
+        } else {
+            for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
+                database.add(observation(load, duration, sample.duration_s, direction));
+            }
+            TrialEnd::Sound { observation: all, forwarded_pps }
+        };
+        self.controller.observe(became);
+        let verdict = |goal: &Goal| match became {
+            TrialEnd::Disturbed { .. } => TrialVerdict::Disturbed,
+            TrialEnd::FellShort { .. } => TrialVerdict::TesterFellShort,
+            TrialEnd::Sound { .. } if all.loss_ratio > goal.loss_ratio => TrialVerdict::HighLoss,
+            TrialEnd::Sound { .. } => TrialVerdict::LowLoss,
+        };
+        let direction = |direction: &DirectionSample| TrialDirection {
+            intended: direction.intended_pps * sample.duration_s,
+            offered: direction.offered,
+            forwarded: direction.forwarded,
+            loss_ratio: direction.loss_ratio,
+        };
+        self.trials.push(Trial {
+            at_s: sample.at_s,
+            duration_s: duration.as_secs_f64(),
+            load_pps: pps,
+            loss_ratio: all.loss_ratio,
+            verdicts: self.goals.iter().map(|goal| (goal.name.clone(), verdict(goal))).collect(),
+            disturbed,
+            directions: sample.directions.iter().map(direction).collect(),
+        });
+    }
+
+    /// What is found so far, all directions added up.
+    fn results(&self) -> BTreeMap<String, GoalResult> {
+        self.named(self.controller.findings(), self.directions.len().max(1) as f64)
+    }
+
+    /// Findings by the goals' names, their rates times `factor`.
+    fn named(&self, findings: Vec<Finding>, factor: f64) -> BTreeMap<String, GoalResult> {
+        let names = self.goals.iter().map(|goal| goal.name.clone());
+        names.zip(findings.iter().map(|finding| result(finding, factor))).collect()
+    }
+
+    /// Adds what was found to the outcome.
+    fn conclude(self, outcome: &mut Outcome) {
+        let results = self.results();
+        for (direction, database) in outcome.directions.iter_mut().zip(&self.directions) {
+            direction.results = self.named(self.controller.findings_in(database), 1.0);
+            self.judge(direction);
+        }
+        outcome.search = Some(SearchOutcome {
+            disturbed: results.values().any(|result| result.disturbed),
+            limited_by: Some(limit(results.values())),
+            results,
+            trials: self.trials,
+        });
+    }
+
+    /// Replaces the parts of a ramp's verdict that make no sense for loads in no order.
+    fn judge(&self, direction: &mut Direction) {
+        let strictest = self.goals.iter().min_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
+        let strictest = strictest.and_then(|goal| direction.results.get(&goal.name));
+        direction.max_lossless_pps = strictest.map_or(0.0, |result| result.lower_pps);
+        direction.lossy_samples_below = 0;
+        if direction.stalled.is_none() {
+            direction.limited_by = limit(direction.results.values());
+        }
+    }
+}
+
+impl Search {
+    /// Finds out why nothing came back in a trial: an overload that nothing survives, or a device
+    /// that forwards nothing any more. The lowest load tells.
+    fn probe(&self, session: &mut Session) -> Result<(), Stop> {
+        let length = PROBE.max(Duration::from_secs_f64(2.0 / self.min_pps));
+        for _ in 0..SILENT_PROBES {
+            if session.elapsed() + length + self.conditions.drain > self.max_duration {
+                return Ok(());
+            }
+            let (sample, _) = session.trial(Phase::WarmUp, self.min_pps, length, self.conditions.drain)?;
+            if forwarded(&sample) > 0 {
+                return Ok(());
+            }
+        }
+        passes(session.totals())?;
+        Err(Stop::Stalled(format!(
+            "ended early: the device stopped forwarding, and nothing came back at the lowest load of {} either",
+            wire::human::pps(self.min_pps)
+        )))
+    }
+}
+
+/// Frames that came back in all directions.
+fn forwarded(sample: &Sample) -> u64 {
+    sample.directions.iter().map(|direction| direction.forwarded).sum()
+}
+
+/// All directions as one: rates and frames added up.
+fn sum(directions: &[DirectionSample]) -> DirectionSample {
+    let mut sum = DirectionSample::default();
+    for direction in directions {
+        sum.intended_pps += direction.intended_pps;
+        sum.offered_pps += direction.offered_pps;
+        sum.forwarded_pps += direction.forwarded_pps;
+        sum.offered += direction.offered;
+        sum.forwarded += direction.forwarded;
+        sum.unsent += direction.unsent;
+    }
+    sum.loss_ratio = sum.offered.saturating_sub(sum.forwarded) as f64 / sum.offered.max(1) as f64;
+    sum
+}
+
+/// What a trial at `load` saw; `measured_s` is how long it really took.
+fn observation(load: i64, duration: Duration, measured_s: f64, seen: &DirectionSample) -> Observation {
+    let intended = seen.intended_pps * measured_s;
+    let offered_share = if intended > 0.0 { (seen.offered as f64 / intended).min(1.0) } else { 1.0 };
+    Observation { load, duration, loss_ratio: seen.loss_ratio, offered_share }
+}
+
+/// Whether the tester offered too little, by more than a frame.
+fn fell_short(measured_s: f64, seen: &DirectionSample) -> bool {
+    (seen.offered as f64) < seen.intended_pps * measured_s * (1.0 - SHORTFALL) - 1.0
+}
+
+fn result(finding: &Finding, factor: f64) -> GoalResult {
+    let lower_pps = finding.lower_pps.unwrap_or(0.0) * factor;
+    GoalResult {
+        pps: lower_pps,
+        lower_pps,
+        upper_pps: finding.upper_pps.map(|pps| pps * factor),
+        conditional_throughput_pps: finding.conditional_throughput_pps.unwrap_or(0.0) * factor,
+        irregular: finding.irregular,
+        disturbed: finding.disturbed,
+        limited_by: finding.limited_by,
+    }
+}
+
+/// What limited several results together: the tester if it limited any, then the device, then
+/// what is unknown.
+fn limit<'a>(results: impl Iterator<Item = &'a GoalResult>) -> LimitedBy {
+    let rank = |limit: &LimitedBy| match limit {
+        LimitedBy::Tester => 0,
+        LimitedBy::Dut => 1,
+        LimitedBy::Unknown => 2,
+        LimitedBy::LineRate => 3,
+    };
+    results.map(|result| result.limited_by).min_by_key(rank).unwrap_or(LimitedBy::Unknown)
+}
+
+fn reason(ended: Ended, max_duration: Duration) -> String {
+    match ended {
+        Ended::Time => format!(
+            "the search ended when its {max_duration:?} were over: intervals may be wider than asked for; give it more time"
+        ),
+        Ended::Disturbed => format!(
+            "too many trials were disturbed, and repeating them took half of {max_duration:?}: intervals are what undisturbed trials prove; quiet the machine, or give the search more time"
+        ),
+        Ended::Tester => {
+            "the tester cannot even offer the minimum load: nothing can be said of the device".into()
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The controller of a search: what each trial saw enters; the next trial, in the end the
+//! results leave. Pure: time is what the caller says it is.
+//!
+//! The first trial offers the maximum; what the device forwards of it is the first hint for every
+//! goal. After that each goal nominates a load, and the lowest is tried (the longest trial, where
+//! two nominate the same): if it is lossy, loads above it need no trial at all.
+//!
+//! A disturbed trial proves nothing, so the same one comes next again, until the time to repeat
+//! trials is used up. A trial that the tester fell short in proves nothing either, whatever it
+//! lost: what left late leaves in bursts. It is repeated too; but if no load as high was ever
+//! offered in full, what the tester did offer becomes the maximum, and the results say so.
+
+use std::time::Duration;
+
+use super::database::{Database, Observation};
+use super::finding::{Circumstances, Finding, find};
+use super::goal::Goal;
+use super::ladder::{Ladder, Rung};
+use super::selector::{Hints, Range, Selector};
+
+/// How often the tester must fall short at one load until that is its limit.
+const SHORTFALLS: u32 = 3;
+
+/// What bounds a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limits {
+    pub(crate) min_pps: f64,
+    pub(crate) max_pps: f64,
+    /// No trial begins that would end later.
+    pub(crate) max_duration: Duration,
+    /// The time that disturbed trials may take.
+    pub(crate) repeat_budget: Duration,
+    /// What a trial takes besides its duration.
+    pub(crate) overhead: Duration,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Offer `pps` in each direction for `duration`, and tell what became of it.
+    Measure { load: Rung, pps: f64, duration: Duration },
+    /// The search ended.
+    Done,
+}
+
+/// What became of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum TrialEnd {
+    /// It says something of its load. `forwarded_pps` is the mean of the directions.
+    Sound { observation: Observation, forwarded_pps: f64 },
+    /// The tester offered less than it should have; rates are means of the directions.
+    FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64 },
+    /// Something disturbed it.
+    Disturbed { duration: Duration },
+}
+
+/// The state of a search.
+#[derive(Clone, Debug)]
+pub(crate) struct Controller {
+    limits: Limits,
+    ladder: Ladder,
+    range: Range,
+    goals: Vec<Goal>,
+    database: Database,
+    /// One for each goal, once the first trial told where to begin.
+    selectors: Option<Vec<Selector>>,
+    /// How often the tester fell short at the load tried last, and the most it offered there.
+    shortfall: (Rung, u32, f64),
+    disturbed: Duration,
+    tester_limits: bool,
+    /// Why it ends before its goals are reached.
+    ended: Option<Ended>,
+}
+
+/// What ends a search early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// There is no time for another trial.
+    Time,
+    /// There is no time left to repeat disturbed trials.
+    Disturbed,
+    /// The tester cannot even offer the minimum.
+    Tester,
+}
+
+impl Controller {
+    /// `goals` and `limits` must have been checked.
+    pub(crate) fn new(goals: Vec<Goal>, limits: Limits) -> Self {
+        let narrowest = goals.iter().map(|goal| goal.relative_width).fold(1.0, f64::min).min(0.5);
+        let ladder = Ladder::new(limits.min_pps, limits.max_pps, narrowest);
+        Self {
+            limits,
+            ladder,
+            range: Range { floor: 0, ceiling: ladder.top() },
+            goals,
+            database: Database::default(),
+            selectors: None,
+            shortfall: (0, 0, 0.0),
+            disturbed: Duration::ZERO,
+            tester_limits: false,
+            ended: None,
+        }
+    }
+
+    /// What to do after `elapsed`.
+    pub(crate) fn next(&mut self, elapsed: Duration) -> Step {
+        if self.ended.is_some() {
+            return Step::Done;
+        }
+        let left = self.limits.max_duration.saturating_sub(elapsed).saturating_sub(self.limits.overhead);
+        let nominated = self.nominations();
+        let fitting = nominated.iter().filter(|(_, duration)| *duration <= left);
+        // The lowest load; of two trials at it, the longest.
+        match fitting.min_by_key(|(load, duration)| (*load, std::cmp::Reverse(*duration))) {
+            Some(&(load, duration)) => Step::Measure { load, pps: self.ladder.pps(load), duration },
+            None => {
+                self.ended = (!nominated.is_empty()).then_some(Ended::Time);
+                Step::Done
+            }
+        }
+    }
+
+    /// Takes in a trial.
+    pub(crate) fn observe(&mut self, trial: TrialEnd) {
+        match trial {
+            TrialEnd::Sound { observation, forwarded_pps } => {
+                self.database.add(observation);
+                self.begin(forwarded_pps);
+            }
+            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps } => {
+                if self.database.highest().is_some_and(|highest| highest >= load) {
+                    // The tester can offer this: something kept it from doing so.
+                    self.disturb(duration);
+                } else {
+                    self.fall_short(load, offered_pps);
+                    self.begin(forwarded_pps);
+                }
+            }
+            TrialEnd::Disturbed { duration } => self.disturb(duration),
+        }
+    }
+
+    fn disturb(&mut self, duration: Duration) {
+        self.disturbed += duration + self.limits.overhead;
+        if self.disturbed > self.limits.repeat_budget {
+            self.ended = Some(Ended::Disturbed);
+        }
+    }
+
+    /// What is found so far, one for each goal.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.findings_in(&self.database)
+    }
+
+    /// What `database`, with the observations of one direction, says of each goal.
+    pub(crate) fn findings_in(&self, database: &Database) -> Vec<Finding> {
+        let circumstances = Circumstances {
+            range: self.range,
+            tester_limits: self.tester_limits,
+            disturbed: !self.disturbed.is_zero(),
+        };
+        let finding = |goal: &Goal| find(&goal.targets(&self.ladder), &self.ladder, database, circumstances);
+        self.goals.iter().map(finding).collect()
+    }
+
+    /// Why it ended before all goals were reached, if it did.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    fn nominations(&mut self) -> Vec<(Rung, Duration)> {
+        let Self { selectors, database, range, .. } = self;
+        match selectors {
+            Some(selectors) => {
+                selectors.iter_mut().filter_map(|selector| selector.nominate(database, *range)).collect()
+            }
+            None => vec![(self.range.ceiling, self.first_duration())],
+        }
+    }
+
+    /// Long enough to count in full for the first target of every goal.
+    fn first_duration(&self) -> Duration {
+        let durations = self.goals.iter().map(|goal| goal.initial_trial_duration);
+        durations.max().unwrap_or_default()
+    }
+
+    /// Says each goal where to begin, by what the device forwarded in the first trial. If all more
+    /// that is offered is lost, a device that forwards `f` loses the ratio `r` at a load of
+    /// `f / (1 − r)`.
+    fn begin(&mut self, forwarded_pps: f64) {
+        if self.selectors.is_some() {
+            return;
+        }
+        let selector = |goal: &Goal| {
+            let targets = goal.targets(&self.ladder);
+            let width = targets.first().map_or(1, |target| target.width);
+            let guess = self.ladder.at_or_below(forwarded_pps / (1.0 - goal.loss_ratio));
+            let guess = guess.clamp(self.range.floor, self.range.ceiling);
+            let upper = (guess + width).min(self.range.ceiling);
+            Selector::new(targets, Hints { lower: Some(guess), upper: Some(upper) })
+        };
+        self.selectors = Some(self.goals.iter().map(selector).collect());
+    }
+
+    /// Lowers the maximum to what the tester offers, if it fell short at `load` often enough.
+    fn fall_short(&mut self, load: Rung, offered_pps: f64) {
+        let (_, count, most) = if self.shortfall.0 == load { self.shortfall } else { (load, 0, 0.0) };
+        self.shortfall = (load, count + 1, offered_pps.max(most));
+        if count + 1 < SHORTFALLS {
+            return;
+        }
+        self.tester_limits = true;
+        if load <= self.range.floor {
+            self.ended = Some(Ended::Tester);
+        } else {
+            let offered = self.ladder.at_or_below(self.shortfall.2);
+            self.range.ceiling = offered.clamp(self.range.floor, load - 1);
+        }
+    }
+}

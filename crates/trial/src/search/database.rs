@@ -1,0 +1,149 @@
+//! What trials proved: [`Observation`]s enter; the class of a load, the bounds and the
+//! conditional throughput leave, as draft-ietf-bmwg-mlrsearch-15 defines them (sections Load
+//! Classification Logic and Conditional Throughput Logic). Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::goal::Target;
+use super::ladder::Rung;
+
+/// What one trial saw that nothing disturbed and that the tester offered in full: all directions
+/// together or one of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Observation {
+    /// The load.
+    pub(crate) load: Rung,
+    /// Trial duration, and effective duration too.
+    pub(crate) duration: Duration,
+    /// Frames lost by the device as a share of those offered to it.
+    pub(crate) loss_ratio: f64,
+    /// Frames offered as a share of those intended, at most 1.
+    pub(crate) offered_share: f64,
+}
+
+/// What a load is, by all its trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Lower,
+    Upper,
+    Undecided,
+}
+
+/// Relevant bounds: the lowest load that is an upper bound, and the highest one below it that is
+/// a lower bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) lower: Option<Rung>,
+    pub(crate) upper: Option<Rung>,
+}
+
+/// All observations, by load.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Database {
+    loads: BTreeMap<Rung, Vec<Observation>>,
+}
+
+impl Database {
+    pub(crate) fn add(&mut self, observation: Observation) {
+        self.loads.entry(observation.load).or_default().push(observation);
+    }
+
+    /// The relevant bounds by `target`.
+    pub(crate) fn bounds(&self, target: &Target) -> Bounds {
+        let mut bounds = Bounds::default();
+        for load in self.loads.keys() {
+            match self.class(*load, target) {
+                Class::Lower => bounds.lower = Some(*load),
+                Class::Upper => return Bounds { upper: Some(*load), ..bounds },
+                Class::Undecided => {}
+            }
+        }
+        bounds
+    }
+
+    /// The highest load that was tried.
+    pub(crate) fn highest(&self) -> Option<Rung> {
+        self.loads.keys().next_back().copied()
+    }
+
+    /// What `load` is by `target`.
+    pub(crate) fn class(&self, load: Rung, target: &Target) -> Class {
+        Sums::new(self.at(load), target).class(target)
+    }
+
+    /// The loss ratio that the conditional throughput at `load` rests on: the share of trial
+    /// time that may exceed it is the goal's exceed ratio, trial time still missing counted as
+    /// lost. 1 without full-length trials.
+    pub(crate) fn quantile_loss_ratio(&self, load: Rung, target: &Target) -> f64 {
+        let mut full: Vec<_> =
+            self.at(load).filter(|trial| trial.duration >= target.trial_duration).collect();
+        full.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
+        let measured: f64 = full.iter().map(|trial| trial.duration.as_secs_f64()).sum();
+        let mut remaining = measured.max(target.duration_sum.as_secs_f64()) * (1.0 - target.exceed_ratio);
+        for trial in full {
+            remaining -= trial.duration.as_secs_f64();
+            if remaining <= 0.0 {
+                return trial.loss_ratio;
+            }
+        }
+        1.0
+    }
+
+    /// The share of the intended load that was really offered in the trials that make `load` a
+    /// lower bound.
+    pub(crate) fn offered_share(&self, load: Rung, target: &Target) -> f64 {
+        let low = self.at(load).filter(|trial| trial.loss_ratio <= target.loss_ratio);
+        let (sum, count) =
+            low.fold((0.0, 0u32), |(sum, count), trial| (sum + trial.offered_share, count + 1));
+        if count > 0 { sum / f64::from(count) } else { 1.0 }
+    }
+
+    fn at(&self, load: Rung) -> impl Iterator<Item = &Observation> {
+        self.loads.get(&load).into_iter().flatten()
+    }
+}
+
+/// Effective durations at one load in nanoseconds, by length and loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    full_low: u128,
+    full_high: u128,
+    short_low: u128,
+    short_high: u128,
+}
+
+impl Sums {
+    fn new<'a>(trials: impl Iterator<Item = &'a Observation>, target: &Target) -> Self {
+        let mut sums = Self::default();
+        for trial in trials {
+            let full = trial.duration >= target.trial_duration;
+            let high = trial.loss_ratio > target.loss_ratio;
+            let sum = match (full, high) {
+                (true, false) => &mut sums.full_low,
+                (true, true) => &mut sums.full_high,
+                (false, false) => &mut sums.short_low,
+                (false, true) => &mut sums.short_high,
+            };
+            *sum += trial.duration.as_nanos();
+        }
+        sums
+    }
+
+    fn class(&self, target: &Target) -> Class {
+        let exceed = target.exceed_ratio;
+        let balancing = self.short_low as f64 * exceed / (1.0 - exceed);
+        let excess = (self.short_high as f64 - balancing).max(0.0);
+        let full_low = self.full_low as f64;
+        let high = self.full_high as f64 + excess;
+        let whole = (full_low + high).max(target.duration_sum.as_nanos() as f64);
+        // Time still missing counts as high-loss for the pessimist, as low-loss for the optimist.
+        let pessimist_passes = whole - full_low <= whole * exceed;
+        let optimist_passes = high <= whole * exceed;
+        match (pessimist_passes, optimist_passes) {
+            (true, true) => Class::Lower,
+            (false, false) => Class::Upper,
+            _ => Class::Undecided,
+        }
+    }
+}

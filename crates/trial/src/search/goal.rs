@@ -1,0 +1,146 @@
+//! What a search is to find: a [`Goal`] enters, the [`Target`]s that lead to it leave. Pure.
+
+use std::time::Duration;
+
+use super::ladder::Ladder;
+use crate::Failure;
+use crate::conditions::refuse_unless;
+
+/// The shortest trial: below it, a reading costs more than it tells.
+const MIN_TRIAL: Duration = Duration::from_millis(10);
+/// The longest sum of trials at one load.
+const MAX_SUM: Duration = Duration::from_secs(24 * 3600);
+/// The narrowest interval: below it, loads differ by less than any tester can offer them apart.
+const MIN_WIDTH: f64 = 1e-5;
+/// How many targets precede the goal's own, each twice as wide as the next.
+const PRECEDING: i32 = 2;
+
+/// A search goal as draft-ietf-bmwg-mlrsearch-15 defines it (section Goal Terms).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// What the result is called, like `ndr`.
+    pub name: String,
+    /// A trial that loses more than this share of its frames is high-loss; 0 forgives no frame.
+    pub loss_ratio: f64,
+    /// The share of the duration sum that may be high-loss at a lower bound, from 0 to less
+    /// than 1.
+    pub exceed_ratio: f64,
+    /// How far apart the bounds may be in the end: 1 − lower / upper.
+    pub relative_width: f64,
+    /// How long trials are that only find the way.
+    pub initial_trial_duration: Duration,
+    /// How long a trial must be to count in full.
+    pub final_trial_duration: Duration,
+    /// How much trial time decides about a load.
+    pub duration_sum: Duration,
+}
+
+impl Goal {
+    /// A goal of this loss ratio, with the default durations and width.
+    ///
+    /// Trials of 1 s find overloads of a few hundred frames a second even behind a queue of as
+    /// many frames; the best of five of them outvotes two that a passing disturbance spoiled.
+    /// Trials of half a second are enough to find the way. CSIT's sum of 21 s asks for four
+    /// times as much time, for machines that run one test all night.
+    #[must_use]
+    pub fn new(name: &str, loss_ratio: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            loss_ratio,
+            exceed_ratio: 0.5,
+            relative_width: 0.005,
+            initial_trial_duration: Duration::from_millis(500),
+            final_trial_duration: Duration::from_secs(1),
+            duration_sum: Duration::from_secs(5),
+        }
+    }
+
+    /// The non-drop rate: no loss.
+    #[must_use]
+    pub fn ndr() -> Self {
+        Self::new("ndr", 0.0)
+    }
+
+    /// The partial-drop rate: a loss of at most 0.5 %.
+    #[must_use]
+    pub fn pdr() -> Self {
+        Self::new("pdr", 0.005)
+    }
+
+    /// # Errors
+    /// [`Failure::Refused`] when no search can reach this goal.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Self { name, initial_trial_duration, final_trial_duration, duration_sum, .. } = self;
+        refuse_unless((0.0..1.0).contains(&self.loss_ratio), || {
+            format!(
+                "goal {name}: a loss ratio of {} is out of range: give 0 or more, less than 1",
+                self.loss_ratio
+            )
+        })?;
+        refuse_unless((0.0..1.0).contains(&self.exceed_ratio), || {
+            format!(
+                "goal {name}: with an exceed ratio of {} every load would pass: give 0 or more, less than 1",
+                self.exceed_ratio
+            )
+        })?;
+        refuse_unless((MIN_WIDTH..1.0).contains(&self.relative_width), || {
+            format!(
+                "goal {name}: no search ends at a width of {}: give at least {MIN_WIDTH}, less than 1",
+                self.relative_width
+            )
+        })?;
+        refuse_unless(*initial_trial_duration >= MIN_TRIAL, || {
+            format!(
+                "goal {name}: trials of {initial_trial_duration:?} are too short: give at least {MIN_TRIAL:?}"
+            )
+        })?;
+        refuse_unless(initial_trial_duration <= final_trial_duration, || {
+            format!(
+                "goal {name}: the initial trials of {initial_trial_duration:?} are longer than the final ones of {final_trial_duration:?}: swap them"
+            )
+        })?;
+        refuse_unless(final_trial_duration <= duration_sum, || {
+            format!(
+                "goal {name}: a trial of {final_trial_duration:?} is longer than the sum of {duration_sum:?} that decides: lengthen the sum"
+            )
+        })?;
+        refuse_unless(*duration_sum <= MAX_SUM, || {
+            format!("goal {name}: a sum of {duration_sum:?} is too long: give at most 24 hours")
+        })
+    }
+
+    /// The targets in the order they are reached in, the last one the goal's own. Those before
+    /// need less trial time at a load (a geometric series from one initial trial to the whole
+    /// sum) and stop at wider intervals: so that long trials are spent near the result only.
+    pub(crate) fn targets(&self, ladder: &Ladder) -> Vec<Target> {
+        let width = ladder.width(self.relative_width);
+        let sum = self.duration_sum.as_secs_f64();
+        let growth = (self.initial_trial_duration.as_secs_f64() / sum).powf(1.0 / f64::from(PRECEDING));
+        let target = |before: i32| {
+            let duration_sum = match before {
+                0 => self.duration_sum,
+                PRECEDING => self.initial_trial_duration,
+                _ => Duration::from_secs_f64(sum * growth.powi(before)),
+            };
+            Target {
+                loss_ratio: self.loss_ratio,
+                exceed_ratio: self.exceed_ratio,
+                width: width << before,
+                trial_duration: duration_sum.min(self.final_trial_duration),
+                duration_sum,
+            }
+        };
+        (0..=PRECEDING).rev().map(target).collect()
+    }
+}
+
+/// A goal, or a step on the way to one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) loss_ratio: f64,
+    pub(crate) exceed_ratio: f64,
+    /// In rungs of the ladder.
+    pub(crate) width: i64,
+    pub(crate) trial_duration: Duration,
+    pub(crate) duration_sum: Duration,
+}
