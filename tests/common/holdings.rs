@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::eventually;
 use super::namespace::Namespace;
-use super::tool;
 
 /// Namespaces by inode; BPF programs, maps and links by number.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,10 +60,14 @@ impl Holdings {
     }
 }
 
-/// All BPF objects of this kind, as bpftool tells.
+/// All BPF objects of this kind, as bpftool tells. It gives up when one of them, whoever's it is,
+/// goes away while it looks.
 fn bpf(kind: &str) -> Vec<Value> {
-    let list = tool(Command::new("bpftool").args(["--json", kind, "show"]));
-    serde_json::from_str(&list).unwrap_or_default()
+    eventually(|| {
+        let output = Command::new("bpftool").args(["--json", kind, "show"]).output().unwrap();
+        let list = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string());
+        if output.status.success() { list } else { Err(format!("bpftool: {} {list:?}", output.status)) }
+    })
 }
 
 /// The network namespaces that a process uses: its threads are in them, it has them open, or they
