@@ -79,12 +79,14 @@ fn threaded_path(interface: &str) -> PathBuf {
     PathBuf::from(format!("/sys/class/net/{interface}/threaded"))
 }
 
-/// When a waking thread gets its core. Both have precedence over all ordinary work there.
+/// When a waking thread gets its core. All have precedence over ordinary work there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// At once: a device forwards in soft interrupts, which no process holds up, and must not wait
     /// for one here.
     AtOnce,
+    /// At once, whoever runs, real-time threads included: for work of some microseconds only.
+    BeforeAll,
     /// When the thread that runs has had its slice: work gathers meanwhile and is done in full
     /// batches, as in a soft interrupt after another.
     AfterOthers,
@@ -96,7 +98,11 @@ pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
     cores
         .set(core)
         .and_then(|()| sched_setaffinity(Pid::from_raw(pid), &cores))
-        .and_then(|()| take_precedence(pid, turn))
+        .and_then(|()| match turn {
+            // Where control groups share out real time, there may be none for this one.
+            Turn::BeforeAll => take_precedence(pid, turn).or_else(|_| take_precedence(pid, Turn::AtOnce)),
+            Turn::AtOnce | Turn::AfterOthers => take_precedence(pid, turn),
+        })
         .map_err(|errno| {
             Error::kernel(
                 format!("cannot give the thread {pid} the core {core}"),
@@ -114,15 +120,20 @@ const MOST_URGENT: i32 = -20;
 /// its slice is the shorter (Linux 6.12; before, the kernel takes no notice of it).
 const SLICE_NS: u64 = 100_000;
 
+/// Above the load generator's threads, the controlling one included.
+const REAL_TIME_LEVEL: u32 = 3;
+
 fn take_precedence(pid: i32, turn: Turn) -> nix::Result<()> {
     // SAFETY: sched_attr holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
-    attributes.sched_policy = match turn {
-        Turn::AtOnce => libc::SCHED_OTHER,
-        Turn::AfterOthers => libc::SCHED_BATCH, // never replaces a running thread when it wakes
-    }
-    .cast_unsigned();
+    let (policy, level) = match turn {
+        Turn::BeforeAll => (libc::SCHED_FIFO, REAL_TIME_LEVEL),
+        Turn::AtOnce => (libc::SCHED_OTHER, 0),
+        Turn::AfterOthers => (libc::SCHED_BATCH, 0), // never replaces a running thread when it wakes
+    };
+    attributes.sched_policy = policy.cast_unsigned();
+    attributes.sched_priority = level;
     attributes.sched_nice = MOST_URGENT;
     attributes.sched_runtime = SLICE_NS;
     // SAFETY: the attributes say their own size and outlive the call.

@@ -5,12 +5,14 @@
 
 mod args;
 mod bench;
+mod control;
 mod count;
 mod doctor;
 mod environment;
 mod export;
 mod generate;
 mod lab_command;
+mod machine;
 mod port;
 mod profile;
 mod progress;

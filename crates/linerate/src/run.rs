@@ -14,12 +14,16 @@ use traffic::{Directions, Profile};
 use trial::{Observer, ObserverError, Outcome};
 
 use crate::args::{Device, Output, Traffic};
+use crate::control::Control;
+use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::testbed::{CoreMeter, Testbed};
 use crate::{Ending, environment, stop};
 
-/// How often the record on disk is brought up to date.
+/// How often the record on disk is brought up to date at most …
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// … and it takes at most one part in so many of the time, since it delays the generator.
+const WRITE_SHARE: u32 = 100;
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -144,16 +148,25 @@ pub fn run(
     record.notes.extend(profile.notes().iter().cloned());
     record.notes.extend(table.note());
     let writer = Store::open(directory)?.create(&mut record)?;
+    let machine = Machine::watch(testbed);
+    if let Err(error) = &machine {
+        record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
+    }
     let mut watcher = Watcher {
+        machine: machine.ok(),
         progress: Progress::new(&record.name, strategy.planned()),
         meter: testbed.dut_core_meter(),
         record: &mut record,
         writer: &writer,
         clock,
         written: clock,
+        write_every: WRITE_EVERY,
     };
+    let control = Control::beside(testbed.generating_cores());
     let outcome = strategy.run(&mut engine, &mut watcher);
+    drop(control);
     watcher.progress.finish();
+    let disturbed = watcher.machine.as_ref().and_then(Machine::note);
     record.elapsed_s = clock.elapsed().as_secs_f64();
     record.status = outcome.status;
     record.reason = outcome.reason();
@@ -166,6 +179,7 @@ pub fn run(
         record.trials = search.trials;
     }
     record.notes.extend(outcome.notes);
+    record.notes.extend(disturbed);
     writer.write(&record)?;
     Ok(record)
 }
@@ -185,12 +199,14 @@ fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directio
 
 /// Draws progress, samples the DUT's core, and keeps the record on disk up to date.
 struct Watcher<'a> {
+    machine: Option<Machine>,
     progress: Progress,
     meter: Option<CoreMeter>,
     record: &'a mut Record,
     writer: &'a Writer,
     clock: Instant,
     written: Instant,
+    write_every: Duration,
 }
 
 impl Observer for Watcher<'_> {
@@ -215,6 +231,10 @@ impl Observer for Watcher<'_> {
         self.write()
     }
 
+    fn disturbance(&mut self) -> Option<String> {
+        self.machine.as_mut()?.disturbance()
+    }
+
     fn dut_core_busy(&mut self) -> Option<f64> {
         self.meter.as_mut()?.busy()
     }
@@ -223,10 +243,12 @@ impl Observer for Watcher<'_> {
 impl Watcher<'_> {
     /// Brings the record on disk up to date, if that is due.
     fn write(&mut self) -> Result<(), ObserverError> {
-        if self.written.elapsed() >= WRITE_EVERY {
+        if self.written.elapsed() >= self.write_every {
             self.record.elapsed_s = self.clock.elapsed().as_secs_f64();
+            let began = Instant::now();
             self.writer.write(self.record)?;
             self.written = Instant::now();
+            self.write_every = WRITE_EVERY.max(began.elapsed() * WRITE_SHARE);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, Lab, Placement, Port, RealPorts};
+use lab::{DutSpec, Lab, Monitor, Placement, Port, RealPorts};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
@@ -229,6 +229,14 @@ impl Testbed {
             receive_cost_ns: self.receive_cost_ns,
             ports: ports.collect(),
         }
+    }
+
+    /// A monitor of the cores in use. To be asked for once the engine runs.
+    pub fn monitor(&self) -> lab::Result<Monitor> {
+        let mut cores = self.placement.generate.clone();
+        let Site::Lab(lab) = &self.site else { return Monitor::start(&cores, &[]) };
+        cores.extend([self.placement.dut, self.placement.receive]);
+        Monitor::start(&cores, &lab.threads()?)
     }
 
     /// A meter of the core that the device works on, where that is known.

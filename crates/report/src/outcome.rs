@@ -1,6 +1,6 @@
 //! What a report says of one run: a record enters, its directions added up and its marks leave.
 
-use results::record::{Direction, LimitedBy, Record, Status};
+use results::record::{Direction, LimitedBy, Phase, Record, Sample, Status};
 
 /// Something that a reader must know before using a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,7 +9,8 @@ pub enum Mark {
     Tester,
     /// The device stopped forwarding.
     Stalled,
-    /// Samples below the limit lost frames: something disturbed them.
+    /// Samples below the limit lost frames in passing, or the machine is known to have disturbed
+    /// samples.
     Disturbed,
     /// The run did not come to its end.
     Unfinished,
@@ -39,7 +40,9 @@ impl Mark {
         match self {
             Self::Tester => "limited by the tester: the device may forward more",
             Self::Stalled => "stalled: the device stopped forwarding and did not begin again",
-            Self::Disturbed => "disturbed: frames were lost in passing below the lossless rate",
+            Self::Disturbed => {
+                "disturbed: frames were lost in passing below the lossless rate, or the machine did other work"
+            }
             Self::Unfinished => "unfinished: interrupted or still running, the device may forward more",
             Self::Failed => "failed: the run could not be carried out; its verdict says why",
         }
@@ -117,11 +120,17 @@ fn marks(record: &Record) -> Vec<Mark> {
     let found = [
         (Mark::Tester, any(|d| d.limited_by == LimitedBy::Tester)),
         (Mark::Stalled, any(|d| d.stalled.is_some())),
-        (Mark::Disturbed, any(|d| d.lossy_samples_below > 0)),
+        (Mark::Disturbed, any(|d| d.lossy_samples_below > 0) || by_machine(record)),
         (Mark::Unfinished, matches!(record.status, Status::Running | Status::Interrupted)),
         (Mark::Failed, record.status == Status::Failed),
     ];
     found.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()
+}
+
+/// Whether the machine disturbed what was measured.
+fn by_machine(record: &Record) -> bool {
+    let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);
+    record.samples.iter().filter(measured).any(|sample| sample.disturbed.is_some())
 }
 
 /// The limit in words.
@@ -171,6 +180,16 @@ mod tests {
         let marks: Vec<_> = records.iter().map(|record| Outcome::new(record).marks).collect();
         let expected = [Mark::Stalled, Mark::Tester, Mark::Unfinished, Mark::Disturbed, Mark::Failed];
         assert_eq!(marks, expected.map(|mark| vec![mark]));
+    }
+
+    #[test]
+    fn what_the_machine_disturbed_is_marked() {
+        let mut record = Scenario::default().record();
+        let warm_up = record.samples.iter().position(|sample| sample.phase == Phase::WarmUp).unwrap();
+        record.samples[warm_up].disturbed = Some("core 1 ran at 0.71 of its speed".to_owned());
+        assert!(Outcome::new(&record).marks.is_empty());
+        record.samples.last_mut().unwrap().disturbed = Some("the clocks went apart by 3ms".to_owned());
+        assert_eq!(Outcome::new(&record).marks, [Mark::Disturbed]);
     }
 
     #[test]

@@ -192,6 +192,7 @@ impl Scenario {
             duration_s: 1.0,
             phase,
             dut_core_busy: Some(if stalled { 0.0 } else { (0.03 + 0.96 * busy).min(1.0) }),
+            disturbed: None,
             directions: (0..ways).map(direction).collect(),
         }
     }

@@ -216,6 +216,9 @@ pub struct Sample {
     pub phase: Phase,
     /// How busy the DUT's core was, 0 to 1, where that is known.
     pub dut_core_busy: Option<f64>,
+    /// What the machine did meanwhile beside the measurement, in words, if that disturbed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// One for each direction.
     pub directions: Vec<DirectionSample>,
 }

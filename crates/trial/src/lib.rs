@@ -28,6 +28,7 @@
 //! ```
 
 mod conditions;
+mod lateness;
 mod observer;
 mod outcome;
 mod ramp;

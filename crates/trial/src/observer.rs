@@ -39,7 +39,9 @@ pub trait Observer {
     }
 
     /// What disturbed the machine since the last call, in words, if anything did. Asked at the
-    /// beginning of each trial of a search, where the answer is not used, and at its end.
+    /// beginning of each phase and of each trial of a search, where the answer is not used, and at
+    /// the end of each interval; but of intervals that are shorter than 90 ms, only at the end of
+    /// some.
     fn disturbance(&mut self) -> Option<String> {
         None
     }

@@ -17,6 +17,7 @@ pub(crate) struct Measured {
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
     pub(crate) dut_core_busy: Option<f64>,
+    pub(crate) disturbed: Option<String>,
     /// One for each direction.
     pub(crate) counts: Vec<Counts>,
 }
@@ -63,6 +64,7 @@ impl Measured {
             duration_s,
             phase: self.phase,
             dut_core_busy: self.dut_core_busy,
+            disturbed: self.disturbed.clone(),
             directions: directions.collect(),
         }
     }
@@ -118,6 +120,7 @@ mod tests {
             load,
             began: Duration::from_millis(2_500),
             ended: Duration::from_millis(3_000),
+            disturbed: None,
             dut_core_busy: Some(0.5),
             counts: vec![counts],
         }

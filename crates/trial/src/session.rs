@@ -13,6 +13,7 @@ use results::record::{GoalResult, Phase, Sample, Status, Trial};
 
 use crate::Observer;
 use crate::conditions::{Conditions, WarmUp};
+use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
 use crate::sample::{Measured, Percentiles};
 use crate::verdict::{Judge, direction_name};
@@ -21,6 +22,8 @@ use crate::verdict::{Judge, direction_name};
 const MAX_UNSETTLED: usize = 900;
 /// How often the totals are read at most; a little less than 100 ms, a usual step.
 const TOTALS_EVERY: Duration = Duration::from_millis(90);
+/// How often the observer is asked at most what disturbed the machine; as above.
+const ASK_EVERY: Duration = Duration::from_millis(90);
 /// A device that returned nothing for this long, and for three intervals, has stalled.
 const STALL_PATIENCE: Duration = Duration::from_secs(5);
 /// The drain after an interruption or a failure, at most.
@@ -55,7 +58,7 @@ impl From<Failure> for Stop {
 }
 
 /// An interval that goes on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     interval: Interval,
     phase: Phase,
@@ -63,6 +66,7 @@ struct Open {
     began: Duration,
     planned: Duration,
     dut_core_busy: Option<f64>,
+    disturbed: Option<String>,
 }
 
 /// The state of one run over one engine.
@@ -124,16 +128,22 @@ impl<'a> Session<'a> {
         let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
         let step = duration / intervals;
         self.observer.phase(phase, duration);
-        let _ = self.observer.dut_core_busy();
+        let _ = (self.observer.dut_core_busy(), self.observer.disturbance());
         let start = self.engine.now();
+        let mut asked = start;
         (self.returned, self.offered_then) = (start, self.offered());
         for (load, end) in loads.iter().zip(1..) {
             self.begin(phase, *load, step)?;
             // Against the plan, not against the last interval: delays do not add up.
             let left = (start + step * end).saturating_sub(self.engine.now());
             self.engine.wait(left.max(step / 2))?;
-            let busy = self.observer.dut_core_busy();
-            self.open.iter_mut().for_each(|open| open.dut_core_busy = busy);
+            let Some(open) = &mut self.open else { continue };
+            open.dut_core_busy = self.observer.dut_core_busy();
+            let now = self.engine.now();
+            if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
+                open.disturbed = self.observer.disturbance();
+                asked = now;
+            }
         }
         Ok(())
     }
@@ -159,7 +169,7 @@ impl<'a> Session<'a> {
     }
 
     /// Offers one load for `duration`, drains, and returns the final counts, with what disturbed
-    /// them if anything did.
+    /// them if anything did: the machine, or departures that it delayed.
     pub(crate) fn trial(
         &mut self,
         phase: Phase,
@@ -167,13 +177,21 @@ impl<'a> Session<'a> {
         duration: Duration,
         drain: Duration,
     ) -> Result<(Sample, Option<String>), Stop> {
-        let _ = self.observer.disturbance();
+        let before = self.totals.clone();
         self.run(phase, &[Load::Rate(pps)], duration)?;
-        let disturbance = self.observer.disturbance();
         self.drain(drain)?;
         let sample = self.samples.last().cloned();
         let sample =
             sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;
+        let late = || {
+            let mut totals = self.totals.iter().zip(&before);
+            totals.find_map(|(now, then)| {
+                let sent = now.offered.saturating_sub(then.offered);
+                let unsent = now.unsent.saturating_sub(then.unsent);
+                lateness::disturbance(&now.lateness.since(&then.lateness), sent, unsent)
+            })
+        };
+        let disturbance = sample.disturbed.clone().or_else(late);
         Ok((sample, disturbance))
     }
 
@@ -259,7 +277,7 @@ impl<'a> Session<'a> {
     fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
         let interval = self.engine.begin(load)?;
         let began = self.engine.now();
-        let next = Open { interval, phase, load, began, planned, dut_core_busy: None };
+        let next = Open { interval, phase, load, began, planned, dut_core_busy: None, disturbed: None };
         let ended = self.open.replace(next);
         ended.map_or(Ok(()), |ended| self.close(ended, began))
     }
@@ -276,9 +294,9 @@ impl<'a> Session<'a> {
         if ended.saturating_sub(open.began) < open.planned / 10 {
             return Ok(());
         }
-        let Open { interval, phase, load, began, planned, dut_core_busy } = open;
+        let Open { interval, phase, load, began, planned, dut_core_busy, disturbed } = open;
         let counts = self.engine.counts(interval)?;
-        let measured = Measured { interval, phase, load, began, ended, dut_core_busy, counts };
+        let measured = Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, counts };
         let reading = self.readings.len();
         self.unsettled.push_back((reading, measured.clone()));
         if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {

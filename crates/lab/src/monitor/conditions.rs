@@ -169,6 +169,31 @@ impl CoreConditions {
     }
 }
 
+impl Disturbance {
+    /// The core that it is of, if it is of one.
+    #[must_use]
+    pub fn core(&self) -> Option<usize> {
+        match *self {
+            Self::Steal { core, .. }
+            | Self::OtherWork { core, .. }
+            | Self::Waited { core, .. }
+            | Self::Speed { core, .. }
+            | Self::WakeDelay { core, .. } => Some(core),
+            Self::Clock { .. } => None,
+        }
+    }
+
+    /// A number that is larger the worse it is, among disturbances of one kind.
+    #[must_use]
+    pub fn severity(&self) -> f64 {
+        match *self {
+            Self::Steal { share, .. } | Self::OtherWork { share, .. } | Self::Waited { share, .. } => share,
+            Self::Speed { index, .. } => (index - 1.0).abs(),
+            Self::WakeDelay { delay: time, .. } | Self::Clock { jump: time } => time.as_secs_f64(),
+        }
+    }
+}
+
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -57,8 +57,7 @@ impl Probe {
         let thread = thread::Builder::new()
             .name(format!("probe/{core}"))
             .spawn(move || {
-                // At once: the generator's turn is long, and the work measured is short.
-                let pinned = napi::pin(0, core, Turn::AtOnce);
+                let pinned = napi::pin(0, core, Turn::BeforeAll);
                 let stay = pinned.is_ok();
                 let _ = ready.send(pinned);
                 if stay {

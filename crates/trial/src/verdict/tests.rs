@@ -28,6 +28,7 @@ fn samples(points: &[(Phase, f64, u64, u64)]) -> Vec<Sample> {
             duration_s: 0.1,
             phase: *phase,
             dut_core_busy: None,
+            disturbed: None,
             directions: vec![direction],
         }
     };

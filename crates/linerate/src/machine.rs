@@ -1,0 +1,52 @@
+//! What the machine did beside a run: a monitor enters, its findings leave in words, for each
+//! stretch and for the whole run.
+
+use std::mem;
+
+use lab::Monitor;
+use lab::monitor::{Bounds, Disturbance, Mark};
+
+use crate::testbed::Testbed;
+
+/// Watches the cores of a run, stretch by stretch.
+pub struct Machine {
+    monitor: Monitor,
+    mark: Mark,
+    /// The worst of each kind on each core.
+    worst: Vec<Disturbance>,
+}
+
+impl Machine {
+    /// Watches from now on. The engine and the device must be running, since what is not known
+    /// by now counts as other work.
+    pub fn watch(testbed: &Testbed) -> lab::Result<Self> {
+        let monitor = testbed.monitor()?;
+        let mark = monitor.mark();
+        Ok(Self { monitor, mark, worst: Vec::new() })
+    }
+
+    /// What disturbed the stretch since the last call; `None` if nothing did.
+    pub fn disturbance(&mut self) -> Option<String> {
+        let found = self.monitor.renew(&mut self.mark).disturbances(&Bounds::default());
+        let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+        found.into_iter().for_each(|disturbance| self.keep(disturbance));
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    fn keep(&mut self, disturbance: Disturbance) {
+        let same = |known: &&mut Disturbance| {
+            mem::discriminant(*known) == mem::discriminant(&disturbance) && known.core() == disturbance.core()
+        };
+        match self.worst.iter_mut().find(same) {
+            Some(known) if known.severity() < disturbance.severity() => *known = disturbance,
+            Some(_) => {}
+            None => self.worst.push(disturbance),
+        }
+    }
+
+    /// What a reader of the record should know; `None` if nothing happened.
+    pub fn note(&self) -> Option<String> {
+        let worst: Vec<String> = self.worst.iter().map(ToString::to_string).collect();
+        (!worst.is_empty()).then(|| format!("the machine disturbed the run; at worst: {}", worst.join("; ")))
+    }
+}
