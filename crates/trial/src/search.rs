@@ -25,8 +25,6 @@ mod finding;
 mod goal;
 mod ladder;
 mod selector;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +42,10 @@ use controller::{Controller, Ended, Limits, Step, TrialEnd};
 use database::{Database, Observation};
 use finding::Finding;
 pub use goal::Goal;
+use ladder::Rung;
 
+/// The longest search.
+const MAX_SEARCH: Duration = Duration::from_secs(24 * 3600);
 /// The most that a trial may offer less than intended, as a share.
 const SHORTFALL: f64 = 0.01;
 /// The share of a search's time that disturbed trials may take.
@@ -124,7 +125,9 @@ impl Search {
                 self.min_pps
             )
         })?;
-        self.conditions.check_phase("search", self.max_duration)?;
+        refuse_unless(self.max_duration <= MAX_SEARCH, || {
+            format!("a search of {:?} is too long: give at most 24 hours", self.max_duration)
+        })?;
         let first = self.goals.iter().map(|goal| goal.initial_trial_duration).max().unwrap_or_default();
         let least = self.conditions.around(first);
         refuse_unless(self.max_duration >= least, || {
@@ -185,14 +188,14 @@ impl State {
     /// Tells the controller what one trial saw, and keeps it for the record.
     fn take_in(
         &mut self,
-        load: i64,
+        load: Rung,
         pps: f64,
         duration: Duration,
         sample: &Sample,
         disturbed: Option<String>,
     ) {
         let sum = sum(&sample.directions);
-        let all = observation(load, duration, sample.duration_s, &sum);
+        let all = observation(load, duration, sample.duration_s, &sum, sample.directions.len());
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
         let count = sample.directions.len().max(1) as f64;
         let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
@@ -202,7 +205,7 @@ impl State {
             TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps }
         } else {
             for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
-                database.add(observation(load, duration, sample.duration_s, direction));
+                database.add(observation(load, duration, sample.duration_s, direction, 1));
             }
             TrialEnd::Sound { observation: all, forwarded_pps }
         };
@@ -310,10 +313,18 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
     sum
 }
 
-/// What a trial at `load` saw; `measured_s` is how long it really took.
-fn observation(load: i64, duration: Duration, measured_s: f64, seen: &DirectionSample) -> Observation {
+/// What a trial at `load` saw in `lanes` directions; `measured_s` is how long it really took.
+fn observation(
+    load: Rung,
+    duration: Duration,
+    measured_s: f64,
+    seen: &DirectionSample,
+    lanes: usize,
+) -> Observation {
     let intended = seen.intended_pps * measured_s;
-    let offered_share = if intended > 0.0 { (seen.offered as f64 / intended).min(1.0) } else { 1.0 };
+    // Less than a frame in each direction is rounding.
+    let offered = seen.offered as f64 + lanes as f64;
+    let offered_share = if intended > 0.0 { (offered / intended).min(1.0) } else { 1.0 };
     Observation { load, duration, loss_ratio: seen.loss_ratio, offered_share }
 }
 

@@ -10,13 +10,14 @@
 //! lost: what left late leaves in bursts. It is repeated too; but if no load as high was ever
 //! offered in full, what the tester did offer becomes the maximum, and the results say so.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::database::{Database, Observation};
 use super::finding::{Circumstances, Finding, find};
 use super::goal::Goal;
 use super::ladder::{Ladder, Rung};
-use super::selector::{Hints, Range, Selector};
+use super::selector::{Candidate, Hints, Range, Selector};
 
 /// How often the tester must fall short at one load until that is its limit.
 const SHORTFALLS: u32 = 3;
@@ -109,10 +110,12 @@ impl Controller {
         }
         let left = self.limits.max_duration.saturating_sub(elapsed).saturating_sub(self.limits.overhead);
         let nominated = self.nominations();
-        let fitting = nominated.iter().filter(|(_, duration)| *duration <= left);
+        let fitting = nominated.iter().filter(|candidate| candidate.duration <= left);
         // The lowest load; of two trials at it, the longest.
-        match fitting.min_by_key(|(load, duration)| (*load, std::cmp::Reverse(*duration))) {
-            Some(&(load, duration)) => Step::Measure { load, pps: self.ladder.pps(load), duration },
+        match fitting.min_by_key(|candidate| (candidate.load, Reverse(candidate.duration))) {
+            Some(&Candidate { load, duration, .. }) => {
+                Step::Measure { load, pps: self.ladder.pps(load), duration }
+            }
             None => {
                 self.ended = (!nominated.is_empty()).then_some(Ended::Time);
                 Step::Done
@@ -168,13 +171,15 @@ impl Controller {
         self.ended
     }
 
-    fn nominations(&mut self) -> Vec<(Rung, Duration)> {
+    fn nominations(&mut self) -> Vec<Candidate> {
         let Self { selectors, database, range, .. } = self;
         match selectors {
             Some(selectors) => {
                 selectors.iter_mut().filter_map(|selector| selector.nominate(database, *range)).collect()
             }
-            None => vec![(self.range.ceiling, self.first_duration())],
+            None => {
+                vec![Candidate { load: self.range.ceiling, duration: self.first_duration() }]
+            }
         }
     }
 
@@ -186,18 +191,22 @@ impl Controller {
 
     /// Says each goal where to begin, by what the device forwarded in the first trial. If all more
     /// that is offered is lost, a device that forwards `f` loses the ratio `r` at a load of
-    /// `f / (1 − r)`.
+    /// `f / (1 − r)`. That is to be the middle of the final interval. All goals' hints are whole
+    /// widths apart, so that goals near each other share loads.
     fn begin(&mut self, forwarded_pps: f64) {
         if self.selectors.is_some() {
             return;
         }
+        let width = |goal: &Goal| self.ladder.width(goal.relative_width);
+        let narrowest = self.goals.iter().map(width).min().unwrap_or(1);
+        let anchor = self.ladder.at_or_below(forwarded_pps) - narrowest / 2;
         let selector = |goal: &Goal| {
-            let targets = goal.targets(&self.ladder);
-            let width = targets.first().map_or(1, |target| target.width);
+            let width = width(goal);
             let guess = self.ladder.at_or_below(forwarded_pps / (1.0 - goal.loss_ratio));
-            let guess = guess.clamp(self.range.floor, self.range.ceiling);
-            let upper = (guess + width).min(self.range.ceiling);
-            Selector::new(targets, Hints { lower: Some(guess), upper: Some(upper) })
+            let steps = ((guess - width / 2 - anchor) as f64 / narrowest as f64).round() as i64;
+            let lower = (anchor + steps * narrowest).clamp(self.range.floor, self.range.ceiling);
+            let upper = (lower + width).min(self.range.ceiling);
+            Selector::new(goal.targets(&self.ladder), Hints { lower: Some(lower), upper: Some(upper) })
         };
         self.selectors = Some(self.goals.iter().map(selector).collect());
     }

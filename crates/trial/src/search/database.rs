@@ -147,3 +147,94 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(trial_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Target {
+        Target {
+            loss_ratio,
+            exceed_ratio,
+            width: 1,
+            trial_duration: Duration::from_secs(trial_s),
+            duration_sum: Duration::from_secs(sum_s),
+        }
+    }
+
+    fn add(database: &mut Database, load: Rung, count: usize, seconds: u64, loss_ratio: f64) {
+        let duration = Duration::from_secs(seconds);
+        for _ in 0..count {
+            database.add(Observation { load, duration, loss_ratio, offered_share: 1.0 });
+        }
+    }
+
+    /// The example search in the draft's appendix: one load, four goals, six points in time.
+    ///
+    /// Its tables for the last goal at points 5 and 6 give exceed ratios of 42.857 % and 27.273 %,
+    /// which are above the goal's 20 %, and yet say lower bound. That contradicts the draft's own
+    /// rule and pseudocode, by which the load is an upper bound; we follow the rule.
+    #[test]
+    fn the_draft_s_example_search_is_classified_by_the_draft_s_rule() {
+        use Class::{Lower, Undecided, Upper};
+        let goals = [
+            target(60, 60, 0.0, 0.0),
+            target(60, 120, 0.0, 0.5),
+            target(1, 120, 0.005, 0.5),
+            target(60, 60, 0.005, 0.2),
+        ];
+        let points = [
+            (59, 1, 0.0, [Undecided, Undecided, Undecided, Undecided]),
+            (1, 1, 0.01, [Upper, Undecided, Undecided, Undecided]),
+            (59, 1, 0.01, [Upper, Undecided, Undecided, Upper]),
+            (1, 1, 0.0, [Upper, Undecided, Lower, Upper]),
+            (1, 60, 0.001, [Upper, Undecided, Lower, Upper]),
+            (1, 60, 0.0, [Upper, Lower, Lower, Upper]),
+        ];
+        let mut database = Database::default();
+        for (point, (count, seconds, loss_ratio, classes)) in points.into_iter().enumerate() {
+            add(&mut database, 0, count, seconds, loss_ratio);
+            assert_eq!(goals.map(|goal| database.class(0, &goal)), classes, "point {}", point + 1);
+        }
+        // Of a load of 1,000,000 frames a second the draft finds 1,000,000, 1,000,000 and 999,000.
+        let losses = [&goals[1], &goals[2], &goals[3]].map(|goal| database.quantile_loss_ratio(0, goal));
+        assert_eq!(losses, [0.0, 0.0, 0.001]);
+    }
+
+    #[test]
+    fn time_that_is_missing_counts_as_lost_in_the_conditional_throughput() {
+        let goal = target(1, 10, 0.01, 0.5);
+        let mut database = Database::default();
+        assert_eq!(database.quantile_loss_ratio(0, &goal), 1.0);
+        add(&mut database, 0, 4, 1, 0.0);
+        assert_eq!(database.quantile_loss_ratio(0, &goal), 1.0);
+        add(&mut database, 0, 1, 1, 0.002);
+        assert_eq!(database.quantile_loss_ratio(0, &goal), 0.002);
+        add(&mut database, 0, 5, 1, 0.5);
+        assert_eq!(database.quantile_loss_ratio(0, &goal), 0.002);
+    }
+
+    #[test]
+    fn a_relevant_lower_bound_is_below_every_upper_bound() {
+        let goal = target(1, 1, 0.0, 0.5);
+        let mut database = Database::default();
+        assert_eq!(database.bounds(&goal), Bounds::default());
+        for (load, loss_ratio) in [(10, 0.0), (20, 0.0), (30, 0.1), (40, 0.0), (50, 0.2)] {
+            add(&mut database, load, 1, 1, loss_ratio);
+        }
+        assert_eq!(database.bounds(&goal), Bounds { lower: Some(20), upper: Some(30) });
+        // A load that more trials lift becomes a lower bound after all.
+        add(&mut database, 30, 1, 1, 0.0);
+        assert_eq!(database.bounds(&goal), Bounds { lower: Some(40), upper: Some(50) });
+    }
+
+    #[test]
+    fn short_trials_can_make_an_upper_bound_but_no_lower_one() {
+        let goal = target(10, 10, 0.0, 0.5);
+        let mut database = Database::default();
+        add(&mut database, 1, 100, 1, 0.0);
+        assert_eq!(database.class(1, &goal), Class::Undecided);
+        add(&mut database, 2, 6, 1, 0.1);
+        assert_eq!(database.class(2, &goal), Class::Upper);
+    }
+}

@@ -28,6 +28,13 @@ pub(crate) struct Hints {
     pub(crate) upper: Option<Rung>,
 }
 
+/// A trial that a goal needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) load: Rung,
+    pub(crate) duration: Duration,
+}
+
 /// The state of the search for one goal.
 #[derive(Clone, Debug)]
 pub(crate) struct Selector {
@@ -42,12 +49,12 @@ impl Selector {
         Self { targets, current: 0, hints }
     }
 
-    /// The load to try next and for how long; `None` when the goal is reached.
-    pub(crate) fn nominate(&mut self, database: &Database, range: Range) -> Option<(Rung, Duration)> {
+    /// The trial that this goal needs next; `None` when the goal is reached.
+    pub(crate) fn nominate(&mut self, database: &Database, range: Range) -> Option<Candidate> {
         while let Some(target) = self.targets.get(self.current) {
             let bounds = database.bounds(target);
             if let Some(load) = next_load(target.width, bounds, self.hints, range) {
-                return Some((load, target.trial_duration));
+                return Some(Candidate { load, duration: target.trial_duration });
             }
             self.hints = Hints { lower: bounds.lower, upper: bounds.upper };
             self.current += 1;

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use engine::simulated::{Capacity, Device, SimulatedEngine, Tester};
+use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
+use proptest::prelude::*;
 use results::record::{Phase, Sample};
 use trial::{Conditions, Observer, ObserverError, Outcome, Ramp, Silent, WarmUp};
 
@@ -88,4 +89,65 @@ impl Observer for Witness {
         self.asked += 1;
         Some(self.asked as f64 / 1e6)
     }
+}
+
+pub fn milliseconds(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+fn any_disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
+    let disturbance = (milliseconds(0..8_000), milliseconds(0..3_000), 0.0..1.0f64)
+        .prop_map(|(from, length, factor)| Disturbance { from, length, factor });
+    proptest::collection::vec(disturbance, 0..3)
+}
+
+/// Any device, sensible or not.
+pub fn any_device() -> impl Strategy<Value = Device> {
+    let capacity = prop_oneof![
+        Just(Capacity::Unlimited),
+        (0.0..1e6f64).prop_map(Capacity::Each),
+        (0.0..1e6f64).prop_map(Capacity::Shared),
+    ];
+    let stall = prop_oneof![
+        (0..500_000u64).prop_map(Stall::AfterFrames),
+        (0.0..1e5f64, milliseconds(0..2_000)).prop_map(|(pps, length)| Stall::BelowRate { pps, length }),
+    ];
+    let random_loss = prop_oneof![Just(0.0), 0.0..0.01f64, 0.0..=1.0f64];
+    let drop_every = proptest::option::of(0..5_000u64);
+    (
+        (capacity, 0..5_000u64, random_loss, drop_every),
+        proptest::option::weighted(0.3, stall),
+        (milliseconds(0..800), any::<[bool; 2]>(), any::<bool>(), any_disturbances(), any::<u64>()),
+    )
+        .prop_map(|((capacity, queue, random_loss, drop_every), stall, rest)| {
+            let (base_latency, blocked, reflects, disturbances, seed) = rest;
+            Device {
+                capacity,
+                queue,
+                random_loss,
+                drop_every,
+                stall,
+                base_latency,
+                blocked: if seed.is_multiple_of(4) { blocked } else { [false; 2] },
+                reflects,
+                foreign_pps: 3.0,
+                disturbances,
+                seed,
+            }
+        })
+}
+
+pub fn any_tester() -> impl Strategy<Value = Tester> {
+    let end = || proptest::option::weighted(0.2, milliseconds(0..12_000));
+    (1..=2usize, 64..1514u64, 0.0..1e6f64, milliseconds(0..5), any_disturbances(), end(), end()).prop_map(
+        |(directions, frame_size, max_pps, lateness, disturbances, interrupt_after, fail_after)| Tester {
+            directions,
+            frame_size,
+            max_pps,
+            lateness,
+            disturbances,
+            interrupt_after,
+            fail_after,
+        },
+    )
 }
