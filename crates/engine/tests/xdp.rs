@@ -1,5 +1,7 @@
 //! The kernel engine over a cable: what leaves is what was asked for, and what returns is judged.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 mod common;
 
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_tester_at_its_limit_is_not_disturbed() {
-        assert!(disturbance(&late(150), 1010_000, 0).is_some());
+        assert!(disturbance(&late(150), 1_010_000, 0).is_some());
         assert_eq!(disturbance(&late(9_000), 10_000, 5_000), None);
     }
 }

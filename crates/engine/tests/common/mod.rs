@@ -1,5 +1,7 @@
 //! A cable between two ports, in a namespace of its own: what an engine sees without a device.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
