@@ -1,5 +1,7 @@
 //! The monitor on the machine as it is, which may have more to do meanwhile.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -107,7 +109,9 @@ fn our_own_work_is_no_disturbance() {
     let (conditions, ran) = thread::scope(|scope| {
         let worker = scope.spawn(|| {
             pin(0, core);
-            while !stop.load(Ordering::Relaxed) {}
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
             Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap())
         });
         let mark = monitor.mark();
