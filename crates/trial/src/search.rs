@@ -3,7 +3,7 @@
 //! The method is multiple loss ratio search, draft-ietf-bmwg-mlrsearch-15: several goals share
 //! all trials; short trials at wide steps find the way, and long ones decide near the result;
 //! a goal's exceed ratio lets a majority of trials at one load outvote passing disturbances. The
-//! draft's Controller is the [`controller`], its Measurer is [`Search`], its Manager the caller.
+//! draft's Controller is the `controller`, its Measurer is [`Search`], its Manager the caller.
 //!
 //! What we decided where the draft leaves it open:
 //! - The load of a trial is that of each direction; its loss is that of all directions together.
