@@ -15,10 +15,11 @@ pub struct Share {
 }
 
 impl Share {
-    /// As a ratio, 0 to 1. Of no time it is 0.
+    /// As a ratio, 0 to 1. Of no time it is 0. (The kernel counts a wait when it ends, so a stretch
+    /// can have more of it than it is long.)
     #[must_use]
     pub fn ratio(self) -> f64 {
-        if self.of.is_zero() { 0.0 } else { self.part.as_secs_f64() / self.of.as_secs_f64() }
+        if self.of.is_zero() { 0.0 } else { (self.part.as_secs_f64() / self.of.as_secs_f64()).min(1.0) }
     }
 }
 
@@ -333,6 +334,12 @@ mod tests {
             speed_index: Some(0.91),
             wake_delay: ms(10),
         }
+    }
+
+    #[test]
+    fn a_share_is_of_the_whole_at_most() {
+        let share = |part, of| Share { part: ms(part), of: ms(of) }.ratio();
+        assert_eq!((share(1, 4), share(5, 4), share(1, 0)), (0.25, 1.0, 0.0));
     }
 
     fn reasons(core: CoreConditions) -> Vec<String> {
