@@ -2,6 +2,7 @@
 
 mod columns;
 mod plot;
+mod search;
 
 use std::fmt::Write as _;
 
@@ -155,6 +156,22 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     let title = Look::Title.paint(&record.name, colour);
     let ended = format!("{} after {:.1} s", status(record.status), record.elapsed_s);
     let mut text = format!("{title}: {ended}\n");
+    if !record.results.is_empty() {
+        text.push_str(&search::table(record).render(colour));
+    } else if run.has_figures() {
+        text.push_str(&ramp_table(record, &run).render(colour));
+    }
+    for remark in remarks(record, &run) {
+        let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));
+    }
+    for note in &record.notes {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&format!("note: {note}"), colour));
+    }
+    text
+}
+
+/// The verdict on each direction of a ramp or a saturation.
+fn ramp_table(record: &Record, run: &Outcome) -> Columns {
     let mut columns = Columns::new([Align::Right; 5].into_iter().chain([Align::Left]));
     let head = ["lossless", "forwarded", "L1", "L2", "line rate", "limited by"];
     columns.row(Text::plain(""), head.map(|name| Text::new(name, Look::Faint)));
@@ -171,16 +188,7 @@ pub fn verdict(record: &Record, colour: bool) -> String {
         ];
         columns.row(Text::plain("  both"), figures.map(|figure| Text::new(&figure, Look::Title)));
     }
-    if run.has_figures() {
-        text.push_str(&columns.render(colour));
-    }
-    for remark in remarks(record, &run) {
-        let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));
-    }
-    for note in &record.notes {
-        let _ = writeln!(text, "  {}", Look::Faint.paint(&format!("note: {note}"), colour));
-    }
-    text
+    columns
 }
 
 fn direction_figures(direction: &Direction) -> [Text; 6] {
@@ -198,6 +206,7 @@ fn direction_figures(direction: &Direction) -> [Text; 6] {
 /// What a reader must know: the reason of the end, stalls, and the meaning of the other marks.
 fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     let mut remarks: Vec<String> = record.reason.iter().cloned().collect();
+    remarks.extend(search::remarks(record));
     for direction in &record.directions {
         if let Some(stall) = direction.stalled {
             let frames = count(stall.after_frames);

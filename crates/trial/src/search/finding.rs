@@ -4,7 +4,7 @@ use results::record::{Irregular, LimitedBy};
 
 use super::database::Database;
 use super::goal::Target;
-use super::ladder::Ladder;
+use super::ladder::{Ladder, Rung};
 use super::selector::Range;
 
 /// Under which circumstances a finding was made.
@@ -34,8 +34,9 @@ pub(crate) struct Finding {
 }
 
 /// What `database` says of the last of `targets`. Where it says nothing, the bounds of the
-/// targets before stand in, and the finding is marked as preliminary; but not on a machine that
-/// disturbed trials, where the few trials of those prove too little.
+/// targets before stand in, and the finding is marked as preliminary. But on a machine that
+/// disturbed trials only lower bounds do: a disturbance that went unnoticed makes frames get
+/// lost, not pass.
 pub(crate) fn find(
     targets: &[Target],
     ladder: &Ladder,
@@ -44,22 +45,21 @@ pub(crate) fn find(
 ) -> Finding {
     let Circumstances { range, tester_limits, disturbed } = circumstances;
     let (mut lower, mut upper, mut preliminary) = (None, None, false);
-    let consulted = if disturbed { 1 } else { targets.len() };
-    for (before, target) in targets.iter().rev().take(consulted).enumerate() {
+    for (before, target) in targets.iter().rev().enumerate() {
         let bounds = database.bounds(target);
-        let fits = |load: i64| lower.is_none_or(|(lower, _)| load > lower);
-        if let (None, Some(load)) = (upper, bounds.upper.filter(|load| fits(*load))) {
+        let above = |load: &Rung| lower.is_none_or(|(lower, _)| *load > lower);
+        if let (None, Some(load)) = (upper, bounds.upper.filter(above).filter(|_| before == 0 || !disturbed))
+        {
             upper = Some(load);
             preliminary |= before > 0;
         }
-        let fits = |load: i64| upper.is_none_or(|upper| load < upper);
-        if let (None, Some(load)) = (lower, bounds.lower.filter(|load| fits(*load))) {
+        let below = |load: &Rung| upper.is_none_or(|upper| *load < upper);
+        if let (None, Some(load)) = (lower, bounds.lower.filter(below)) {
             lower = Some((load, *target));
             preliminary |= before > 0;
         }
-        if lower.is_some_and(|(load, _)| load >= range.ceiling)
-            || upper.is_some_and(|load| load <= range.floor)
-        {
+        let at_top = lower.is_some_and(|(load, _)| load >= range.ceiling);
+        if at_top || upper.is_some_and(|load| load <= range.floor) {
             break;
         }
     }
