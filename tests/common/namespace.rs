@@ -10,8 +10,10 @@ use std::thread;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use super::tool;
+use super::{PROGRAM, tool};
 
 /// A network namespace with nothing but a loopback interface.
 pub struct Namespace {
@@ -80,6 +82,20 @@ impl Namespace {
     /// The inode by which `/proc` knows it.
     pub fn inode(&self) -> u64 {
         nix::sys::stat::fstat(self.net.as_fd()).unwrap().st_ino
+    }
+}
+
+impl Drop for Namespace {
+    /// A test that fails leaves no lab in the background.
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        let Ok(list) = self.command(PROGRAM).args(["lab", "list", "--json"]).output() else { return };
+        let labs: Vec<serde_json::Value> = serde_json::from_slice(&list.stdout).unwrap_or_default();
+        for pid in labs.iter().filter_map(|lab| lab["pid"].as_i64()) {
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        }
     }
 }
 
