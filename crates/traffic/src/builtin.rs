@@ -97,7 +97,7 @@ pub const TUNABLES: [Tunable; 4] = [
     Tunable {
         name: "size",
         values: "64…9216, imix",
-        description: "frame size with FCS, default 64; imix is 68, 590 and 1514 bytes 28:16:4",
+        description: "frame size with FCS, default 64 or the least that fits; imix is 68, 590 and 1514 bytes 28:16:4",
     },
     Tunable {
         name: "vm",
@@ -143,9 +143,13 @@ impl Profile {
                 name: name.to_owned(),
                 known: BUILTINS.map(|builtin| builtin.name).join(", "),
             })?;
-        let applied = apply(builtin, tunables)?;
+        let mut applied = apply(builtin, tunables)?;
         let mut notes = Vec::new();
         let streams = (builtin.make)(tunables, &mut notes)?;
+        // The default size depends on the headers, and two streams have the same ones.
+        if let (Some(size), None, [first, ..]) = (applied.get_mut("size"), tunables.size, &*streams[0]) {
+            *size = first.size.max().to_string();
+        }
         Ok(Self::new(name, streams)?
             .with_description(builtin.description)
             .with_tunables(applied)
@@ -270,7 +274,7 @@ fn bench(tunables: &Tunables, notes: &mut Vec<String>) -> Result<BothWays, Error
                 let smallest = template.smallest_size().min(largest);
                 vec![Stream { size: Field::random(smallest.into(), largest.into(), SEED, None)?, ..template }]
             }
-            (_, None) => vec![fixed(size::MIN)],
+            (_, None) => vec![fixed(template.smallest_size())],
             (_, Some(Size::Bytes(bytes))) => vec![fixed(bytes)],
             (_, Some(Size::Imix)) => mix(&template, MIX, notes),
         })

@@ -177,9 +177,11 @@ fn udp_1pkt_simple_is_one_flow_of_64_bytes() {
 fn ipv6_has_the_same_hosts_and_needs_84_bytes() {
     let v6 = |size| Tunables { size, ip: Some(IpVersion::V6), ..bench(Vm::Var2) };
     insta::assert_snapshot!(
-        Profile::builtin("bench", &v6(None)).unwrap_err(),
+        Profile::builtin("bench", &v6(Some(Size::Bytes(64)))).unwrap_err(),
         @"stream 'udp': frames of 64 bytes do not hold IPv6 and UDP and the signature: the smallest that fits is 84"
     );
+    let least = Profile::builtin("bench", &v6(None)).unwrap();
+    assert_eq!((least.largest_size(), least.tunables()["size"].as_str()), (84, "84"));
     let table = table("bench", &v6(Some(Size::Bytes(84))), Directions::Both);
     assert_eq!(texts(&flows(&table, 0)[..1]), ["[2001:2:0:16::4]:1025 > [2001:2:0:48::4]:12"]);
     assert_eq!(texts(&flows(&table, 1)[250..]), ["[2001:2:0:48::fe]:1025 > [2001:2:0:16::fe]:12"]);
@@ -194,7 +196,7 @@ fn ipv6_has_the_same_hosts_and_needs_84_bytes() {
 fn tags_stand_before_ip() {
     let tagged =
         |vlan: &str, size| Tunables { vlan: Some(vlan.parse().unwrap()), size, ..Tunables::default() };
-    let error = Profile::builtin("bench", &tagged("100", None)).unwrap_err();
+    let error = Profile::builtin("bench", &tagged("100", Some(Size::Bytes(64)))).unwrap_err();
     assert!(error.to_string().ends_with("the smallest that fits is 68"), "{error}");
     let one = table("bench", &tagged("100", Some(Size::Bytes(68))), Directions::Forward).frame(0);
     assert_eq!(one[12..18], [0x81, 0x00, 0, 100, 0x08, 0x00]);
