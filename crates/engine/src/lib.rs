@@ -24,6 +24,9 @@ pub enum Error {
     /// The engine cannot do what was asked; the text names cause and remedy.
     #[error("{0}")]
     Refused(String),
+    /// A port cannot be used; the text names cause and remedy.
+    #[error("{0}")]
+    Port(String),
     /// The kernel or a worker failed; the text names cause and remedy.
     #[error("{0}")]
     Failed(String),

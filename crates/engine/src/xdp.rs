@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
 use nix::sched::{CloneFlags, setns};
 use nix::time::{ClockId, clock_gettime};
 use traffic::FrameTable;
@@ -27,8 +28,9 @@ use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 const INTERVALS: usize = 4096;
 /// Directions, as in `shared.h`.
 const DIRECTIONS: usize = 2;
-/// The largest frame that a live frame's page holds beside its bookkeeping, FCS included.
-pub const MAX_FRAME: usize = 3450;
+/// The largest frame, FCS included, that a page holds beside the bookkeeping of a live frame: 4096
+/// bytes less 256 of headroom, 112 of `xdp_page_head` and 320 of `skb_shared_info`, and the FCS.
+pub const MAX_FRAME: usize = 3412;
 /// How often a waiting engine looks whether it should stop.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -234,6 +236,14 @@ impl Engine for XdpEngine {
 fn indexes(ports: &[PortRef]) -> [u32; DIRECTIONS] {
     let index = |port: usize| ports.get(port).map_or(0, |port| port.index);
     [index(0), index(1)]
+}
+
+/// What the kernel says of XDP on interface `index`, in the current namespace.
+fn xdp_state(index: u32) -> Option<bpf_xdp_query_opts> {
+    let mut state =
+        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
+    // SAFETY: `state` is valid for writes and says its own size.
+    (unsafe { bpf_xdp_query(index as i32, 0, &raw mut state) } == 0).then_some(state)
 }
 
 /// Nanoseconds of the monotonic clock, the one that XDP programs read.

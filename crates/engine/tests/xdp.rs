@@ -140,7 +140,7 @@ fn a_table_that_does_not_fit_is_refused() {
         let config = engine::xdp::Config { ports: ports.clone(), namespace: None, cores, table, stop };
         XdpEngine::start(&config).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    assert!(refused(&table(&[9216], 1, 1), &[0]).contains("at most 3450 bytes"));
+    assert!(refused(&table(&[9216], 1, 1), &[0]).contains("at most 3412 bytes"));
     assert!(refused(&table(&[64], 1, 1), &[0, 1]).contains("2 workers share a table of 1 frames"));
     assert!(refused(&table(&[64], 1, 1), &[4000]).contains("core 4000"));
 }

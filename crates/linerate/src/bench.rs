@@ -90,6 +90,8 @@ pub fn main(args: &Args) -> Result<Ending> {
     let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
     let plan: Vec<(&Test, &DutSpec)> =
         TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
+    // What is impossible for all is said once, not for each.
+    drop(lab::Namespace::create()?);
     let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
     eprintln!(
         "{} load tests on {} devices, about {:.0} s; line rate {}",

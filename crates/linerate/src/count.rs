@@ -32,12 +32,11 @@ const WORKERS: usize = 16;
 
 pub fn main(args: &Args) -> Result<Ending> {
     let index = nix::net::if_::if_nametoindex(args.interface.as_str())
-        .map_err(|error| misuse(format!("there is no interface '{}': {error}", args.interface)))?;
+        .map_err(|_| misuse(format!("there is no interface '{}'. There are: {}", args.interface, known())))?;
     let stop = stop::flag()?;
     let port = PortRef { name: args.interface.clone(), index };
     let receiver = Receiver::attach(std::slice::from_ref(&port), None, STREAMS, WORKERS)?;
-    // With a single port, frames of direction 1 arrive and those of direction 0 "return".
-    let totals = || receiver.totals(1);
+    let totals = || receiver.totals(0);
     let clock = Instant::now();
     let (mut last, mut at) = (totals()?, Duration::ZERO);
     while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
@@ -68,6 +67,13 @@ pub fn main(args: &Args) -> Result<Ending> {
         println!("{summary}");
     }
     Ok(Ending::Done)
+}
+
+/// The interfaces that there are.
+fn known() -> String {
+    let list = nix::net::if_::if_nameindex();
+    let names = list.iter().flatten().map(|interface| interface.name().to_string_lossy().into_owned());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Frames of Linerate, whichever port they left by.

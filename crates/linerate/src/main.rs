@@ -1,7 +1,7 @@
 //! `linerate`: finds out how fast a router really forwards.
 //!
 //! This file is the table of contents: one module for each subcommand, and those that they share
-//! ([`args`], [`port`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
+//! ([`args`], [`misuse`], [`port`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
 
 mod args;
 mod bench;
@@ -13,6 +13,7 @@ mod export;
 mod generate;
 mod lab_command;
 mod machine;
+mod misuse;
 mod port;
 mod profile;
 mod progress;
@@ -27,7 +28,7 @@ mod testbed;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Finds out how fast routers really forward packets.
 ///
@@ -76,7 +77,11 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misuse::explain(&error, &Cli::command()),
+    };
+    let result = match cli.command {
         Command::Ramp(args) => ramp::main(&args),
         Command::Saturate(args) => saturate::main(&args),
         Command::Search(args) => search::main(&args),
@@ -93,8 +98,8 @@ fn main() -> ExitCode {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("linerate: {error:#}");
-            ExitCode::from(if error.is::<args::Misuse>() { 2 } else { 1 })
+            eprintln!("linerate: {}", misuse::in_one_line(&error));
+            ExitCode::from(if misuse::is(&error) { 2 } else { 1 })
         }
     }
 }

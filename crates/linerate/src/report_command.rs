@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use results::{Record, store};
 
 use crate::Ending;
+use crate::misuse::in_one_line;
 use crate::progress::colour;
 
 #[derive(clap::Args)]
@@ -35,7 +36,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Record>> {
         if path.is_dir() {
             let loaded = store::load_all(path)?;
             for warning in loaded.warnings {
-                eprintln!("linerate: passed over: {warning}");
+                eprintln!("linerate: passed over: {}", in_one_line(&warning.into()));
             }
             records.extend(loaded.records);
         } else {

@@ -15,8 +15,9 @@ const volatile __u32 worker_count = 1;
 const volatile __u8 worker_of_cpu[MAX_CPUS];
 const volatile __u32 row_count = 1;
 const volatile __u32 header_words = 6;	/* header bytes / 8 */
-const volatile __u32 frame_length = 60; /* of the longest frame */
-const volatile bool one_length = true;
+const volatile __u32 frame_length = 60; /* of the page: the longest frame, or the header */
+const volatile __u32 shortest_length = 60;
+const volatile bool one_length = true; /* every frame fills its page */
 const volatile bool checksums;
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
@@ -49,6 +50,18 @@ struct {
 	__uint(value_size, sizeof(struct row)); /* set to what the table needs */
 	__uint(max_entries, 1);
 } rows SEC(".maps");
+
+/* A page full of the byte that fills payloads. */
+struct filling {
+	__u8 bytes[4096];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct filling);
+	__uint(max_entries, 1);
+} filling SEC(".maps");
 
 enum mode { MODE_IDLE, MODE_RATE, MODE_MAX };
 
@@ -184,6 +197,23 @@ static __always_inline void follow(struct worker *worker, __u32 id, __u64 interv
 	worker->readings_left = 0;
 }
 
+/*
+ * Writes the payload anew: a shorter frame may have left its signature there. What follows the header
+ * of the shortest frame is its own signature, so that one needs nothing.
+ */
+static __always_inline bool fill(struct xdp_md *ctx, __u32 length)
+{
+	__u32 header = header_words * 8, zero = 0;
+	struct filling *full = bpf_map_lookup_elem(&filling, &zero);
+	__u32 room = length - SIGNATURE_LENGTH - header;
+
+	if (length <= shortest_length || length < SIGNATURE_LENGTH + header + 1)
+		return true;
+	OPAQUE(room);
+	room &= 0xfff; /* for the verifier: within a page */
+	return full && room && !bpf_xdp_store_bytes(ctx, header, full, room);
+}
+
 /* Writes a row's header, the signature and what the checksum then must be. */
 static __always_inline bool write_frame(struct xdp_md *ctx, const struct row *row, struct worker *worker,
 					__u32 id, __u64 now)
@@ -296,11 +326,8 @@ int generate(struct xdp_md *ctx)
 	if (!count)
 		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;
-	if (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length)) {
-		worker->failed++;
-		return XDP_ABORTED;
-	}
-	if (!write_frame(ctx, row, worker, id, now)) {
+	if ((!one_length && !fill(ctx, length)) || !write_frame(ctx, row, worker, id, now) ||
+	    (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length))) {
 		worker->failed++;
 		return XDP_ABORTED;
 	}

@@ -20,7 +20,7 @@ use traffic::FrameTable;
 
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
-use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace};
+use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
 use crate::{Error, Load};
 
 /// Most workers, as in `shared.h`.
@@ -29,6 +29,8 @@ const MAX_WORKERS: usize = 16;
 const MAX_CPUS: usize = 512;
 /// Ends the kernel's long call; its handler does nothing.
 const WAKE: Signal = Signal::SIGUSR2;
+/// Bytes of a page, as in `generate.bpf.c`.
+const PAGE: usize = 4096;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
 const LIVE_FRAMES: u32 = 2;
 
@@ -70,15 +72,18 @@ impl Generator {
         cores: &[usize],
     ) -> Result<Self, Error> {
         check(table, ports, cores)?;
-        let longest = table.rows.iter().map(|row| row.length).max().unwrap_or(60);
+        in_namespace(namespace, || ports.iter().take(table.directions()).try_for_each(check_port))?;
+        let lengths = || table.rows.iter().map(|row| usize::from(row.length));
+        let page = lengths().max().unwrap_or(60).max(table.header_length);
         let skeleton = Loaded::load(generate::GenerateSkelBuilder::default(), |open| {
             if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
                 rodata.port_ifindex = super::indexes(ports);
                 rodata.worker_count = cores.len() as u32;
                 rodata.row_count = table.rows.len() as u32;
                 rodata.header_words = (table.header_length / 8) as u32;
-                rodata.frame_length = u32::from(longest);
-                rodata.one_length = table.rows.iter().all(|row| row.length == longest);
+                rodata.frame_length = page as u32;
+                rodata.shortest_length = lengths().min().unwrap_or(60) as u32;
+                rodata.one_length = lengths().all(|length| length == page);
                 rodata.checksums = table.rows.iter().any(|row| row.checksum.is_some());
                 for (worker, core) in cores.iter().enumerate() {
                     rodata.worker_of_cpu[*core] = worker as u8;
@@ -91,15 +96,16 @@ impl Generator {
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
         load_rows(&skeleton.maps.rows, table)?;
+        program::write(&skeleton.maps.filling, 0, &generate::types::filling { bytes: [table.fill; PAGE] })?;
         let mut generator = Self { workers: Vec::new(), skeleton, directions: table.directions() };
-        generator.start_workers(table, usize::from(longest), namespace, cores)?;
+        generator.start_workers(table, page, namespace, cores)?;
         Ok(generator)
     }
 
     fn start_workers(
         &mut self,
         table: &FrameTable,
-        longest: usize,
+        page: usize,
         namespace: Option<BorrowedFd>,
         cores: &[usize],
     ) -> Result<(), Error> {
@@ -107,7 +113,7 @@ impl Generator {
         for core in cores {
             let run = Run {
                 program: self.skeleton.progs.generate.as_fd().as_raw_fd(),
-                page: vec![table.fill; longest],
+                page: vec![table.fill; page],
                 core: *core,
                 others: thread::available_parallelism().is_ok_and(|online| online.get() > cores.len()),
                 namespace: namespace.map(|fd| fd.try_clone_to_owned()).transpose().map_err(|error| {
@@ -303,6 +309,23 @@ fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), E
         ));
     }
     Ok(())
+}
+
+/// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
+/// driver without the means. Kernels before 6.3 do not tell.
+fn check_port(port: &PortRef) -> Result<(), Error> {
+    /// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
+    const TRANSMITS: u64 = 4;
+    match super::xdp_state(port.index) {
+        Some(state) if state.feature_flags != 0 && state.feature_flags & TRANSMITS == 0 => {
+            Err(Error::Port(format!(
+                "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
+             (ethtool -K … gro on) or an XDP program, a network card a driver with XDP",
+                port.name
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The load of one worker as the kernel program wants it. `lanes` is how many directions one

@@ -126,7 +126,9 @@ unsafe impl Plain for generate::types::load {}
 unsafe impl Plain for generate::types::sent {}
 // SAFETY: as above.
 unsafe impl Plain for generate::types::histogram {}
-// SAFETY: as above.
+// SAFETY: bytes.
+unsafe impl Plain for generate::types::filling {}
+// SAFETY: structs of u64, without padding.
 unsafe impl Plain for receive::types::received {}
 // SAFETY: as above.
 unsafe impl Plain for receive::types::totals {}

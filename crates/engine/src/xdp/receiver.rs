@@ -46,7 +46,11 @@ impl Receiver {
         streams: usize,
         workers: usize,
     ) -> Result<Self, Error> {
-        let indexes = super::indexes(ports);
+        // A single port is one that frames of direction 0 arrive at.
+        let indexes = match ports {
+            [port] => [0, port.index],
+            ports => super::indexes(ports),
+        };
         let skeleton = Loaded::load(receive::ReceiveSkelBuilder::default(), |open| {
             if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
                 rodata.port_ifindex = indexes;
@@ -140,15 +144,11 @@ fn attach_error(port: &PortRef, error: &libbpf_rs::Error) -> Error {
 
 /// How the kernel runs the XDP program of interface `index`, in the current namespace.
 fn attach_mode(index: u32) -> &'static str {
-    use libbpf_rs::libbpf_sys::{XDP_ATTACHED_DRV, XDP_ATTACHED_HW, bpf_xdp_query, bpf_xdp_query_opts};
-    let mut options =
-        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
-    // SAFETY: `options` is valid for writes and says its own size.
-    let result = unsafe { bpf_xdp_query(index as i32, 0, &raw mut options) };
-    match u32::from(options.attach_mode) {
-        _ if result != 0 => "unknown",
-        XDP_ATTACHED_DRV => "native",
-        XDP_ATTACHED_HW => "offloaded",
-        _ => "generic",
+    use libbpf_rs::libbpf_sys::{XDP_ATTACHED_DRV, XDP_ATTACHED_HW};
+    match super::xdp_state(index).map(|state| u32::from(state.attach_mode)) {
+        None => "unknown",
+        Some(XDP_ATTACHED_DRV) => "native",
+        Some(XDP_ATTACHED_HW) => "offloaded",
+        Some(_) => "generic",
     }
 }
