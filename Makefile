@@ -6,7 +6,7 @@ LINERATE := target/release/linerate
 
 # What a bare Debian 12 lacks to build, and what the tests and benchmarks run beside it.
 BUILD_PACKAGES := clang-16 llvm-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
-TEST_PACKAGES := iproute2 ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
+TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev
 PAGE := crates/report/page
 
@@ -17,6 +17,8 @@ help: ## this list
 
 setup: ## installs what building and testing need, and says what
 	@tools/setup $(if $(SUDO),--sudo) $(BUILD_PACKAGES) -- $(TEST_PACKAGES)
+	@[ -x target/python/bin/python3 ] || { python3 -m venv target/python && \
+		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
 	@cd $(PAGE) && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund; }
 
 build: setup ## builds the release binary, target/release/linerate

@@ -253,3 +253,12 @@ fn a_refused_run_leaves_nothing_in_the_kernel() {
         assert_eq!((home.interfaces(), home.abstract_sockets()), before, "{line}");
     }
 }
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_before_anything_is_sent() {
+    if !has_namespaces() {
+        return;
+    }
+    refuses("ramp --dut sink --step 1ms", &["step", "10ms"]);
+    refuses("saturate --dut sink --duration 0", &["duration above 0"]);
+}

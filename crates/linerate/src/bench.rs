@@ -94,7 +94,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     drop(lab::Namespace::create()?);
     let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
     eprintln!(
-        "{} load tests on {} devices, about {:.0} s; line rate {}",
+        "{} load tests on {} device(s), about {:.0} s; line rate {}",
         TESTS.len(),
         duts.len(),
         (each * plan.len() as u32).as_secs_f64(),

@@ -77,6 +77,8 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
+    // Errors carry the cause; what libbpf prints beside them is for its own developers.
+    libbpf_rs::set_print(None);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misuse::explain(&error, &Cli::command()),

@@ -41,12 +41,14 @@ pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
         let target_pps = testbed.pps(args.target, mean_frame_size)?;
         let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
-        Ok(Box::new(Ramp {
+        let ramp = Ramp {
             conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
             target_pps,
             rise: args.ramp_duration,
             hold: args.hold_duration,
-        }))
+        };
+        ramp.check().map_err(|refused| args::misuse(refused.to_string()))?;
+        Ok(Box::new(ramp))
     })
 }
 

@@ -42,11 +42,13 @@ pub fn main(args: &Args) -> Result<Ending> {
             rate => Load::Rate(testbed.pps(rate, mean_frame_size)?),
         };
         let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
-        Ok(Box::new(Saturate {
+        let saturate = Saturate {
             conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
             load,
             duration: args.duration,
-        }))
+        };
+        saturate.check().map_err(|refused| args::misuse(refused.to_string()))?;
+        Ok(Box::new(saturate))
     })
 }
 

@@ -53,7 +53,11 @@ impl Ramp {
         session.drain(self.conditions.drain)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    /// Whether its parameters make sense.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`], with cause and remedy.
+    pub fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         check_rate("target load", "pps", self.target_pps)?;
         self.conditions.check_phase("rise", self.rise)?;

@@ -43,7 +43,11 @@ impl Saturate {
         session.drain(self.conditions.drain)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    /// Whether its parameters make sense.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`], with cause and remedy.
+    pub fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
         refuse_unless(!self.duration.is_zero(), || {
