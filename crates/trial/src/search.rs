@@ -200,7 +200,7 @@ impl State {
         let count = sample.directions.len().max(1) as f64;
         let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
         let became = if disturbed.is_some() {
-            TrialEnd::Disturbed { duration }
+            TrialEnd::Disturbed { duration, forwarded_pps }
         } else if fell_short {
             TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps }
         } else {

@@ -6,9 +6,10 @@
 //! two nominate the same): if it is lossy, loads above it need no trial at all.
 //!
 //! A disturbed trial proves nothing, so the same one comes next again, until the time to repeat
-//! trials is used up. A trial that the tester fell short in proves nothing either, whatever it
-//! lost: what left late leaves in bursts. It is repeated too; but if no load as high was ever
-//! offered in full, what the tester did offer becomes the maximum, and the results say so.
+//! trials is used up. (The first one is a hint all the same: hints prove nothing either.) A
+//! trial that the tester fell short in proves nothing, whatever it lost: what left late leaves
+//! in bursts. It is repeated too; but if no load as high was ever offered in full, what the
+//! tester did offer becomes the maximum, and the results say so.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(crate) enum TrialEnd {
     /// The tester offered less than it should have; rates are means of the directions.
     FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64 },
     /// Something disturbed it.
-    Disturbed { duration: Duration },
+    Disturbed { duration: Duration, forwarded_pps: f64 },
 }
 
 /// The state of a search.
@@ -139,7 +140,10 @@ impl Controller {
                     self.begin(forwarded_pps);
                 }
             }
-            TrialEnd::Disturbed { duration } => self.disturb(duration),
+            TrialEnd::Disturbed { duration, forwarded_pps } => {
+                self.disturb(duration);
+                self.begin(forwarded_pps);
+            }
         }
     }
 
