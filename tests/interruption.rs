@@ -228,6 +228,7 @@ fn a_full_disk_is_named_and_earlier_records_stay_as_they_are() {
     for (name, bytes) in &earlier {
         assert_eq!(now.remove(name).as_ref(), Some(bytes), "{name} has changed");
     }
+    now.retain(|name, _| !name.ends_with(".journal"));
     let [(name, _)] = now.into_iter().collect::<Vec<_>>().try_into().unwrap();
     let state = results::store::load(&runs.join(&name)).unwrap();
     assert!(state.status == Status::Running || state.status == Status::Failed, "{:?}", state.status);

@@ -1,5 +1,6 @@
 //! One run: a testbed, a profile and a strategy enter; a record, on disk as it grows, leaves.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Result;
 use engine::Engine;
 use results::record::{self, GoalResult, Phase, Record, Sample, Status, Trial};
-use results::store::{self, Store, Writer};
+use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
 use trial::{Observer, ObserverError, Outcome};
 
@@ -19,11 +20,6 @@ use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::testbed::{CoreMeter, Testbed};
 use crate::{Ending, environment, stop};
-
-/// How often the record on disk is brought up to date at most …
-const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// … and it takes at most one part in so many of the time, since it delays the generator.
-const WRITE_SHARE: u32 = 100;
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -147,7 +143,7 @@ pub fn run(
     };
     record.notes.extend(profile.notes().iter().cloned());
     record.notes.extend(table.note());
-    let writer = Store::open(directory)?.create(&mut record)?;
+    let mut writer = Store::open(directory)?.create(&mut record)?;
     let machine = Machine::watch(testbed);
     if let Err(error) = &machine {
         record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
@@ -156,11 +152,7 @@ pub fn run(
         machine: machine.ok(),
         progress: Progress::new(&record.name, strategy.planned()),
         meter: testbed.dut_core_meter(),
-        record: &mut record,
-        writer: &writer,
-        clock,
-        written: clock,
-        write_every: WRITE_EVERY,
+        writer: &mut writer,
     };
     let control = Control::beside(testbed.generating_cores());
     let outcome = strategy.run(&mut engine, &mut watcher);
@@ -197,16 +189,12 @@ fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directio
     }
 }
 
-/// Draws progress, samples the DUT's core, and keeps the record on disk up to date.
+/// Draws progress, samples the DUT's core, and keeps on disk what comes.
 struct Watcher<'a> {
     machine: Option<Machine>,
     progress: Progress,
     meter: Option<CoreMeter>,
-    record: &'a mut Record,
-    writer: &'a Writer,
-    clock: Instant,
-    written: Instant,
-    write_every: Duration,
+    writer: &'a mut Writer,
 }
 
 impl Observer for Watcher<'_> {
@@ -220,15 +208,14 @@ impl Observer for Watcher<'_> {
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.progress.sample(sample);
-        self.record.samples.push(sample.clone());
-        self.write()
+        self.writer.append(&Entry::Sample(Cow::Borrowed(sample)))?;
+        Ok(())
     }
 
     fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
         self.progress.results(results);
-        self.record.trials.push(trial.clone());
-        self.record.results.clone_from(results);
-        self.write()
+        self.writer.append(&Entry::Trial(Cow::Borrowed(trial), Cow::Borrowed(results)))?;
+        Ok(())
     }
 
     fn disturbance(&mut self) -> Option<String> {
@@ -237,20 +224,6 @@ impl Observer for Watcher<'_> {
 
     fn dut_core_busy(&mut self) -> Option<f64> {
         self.meter.as_mut()?.busy()
-    }
-}
-
-impl Watcher<'_> {
-    /// Brings the record on disk up to date, if that is due.
-    fn write(&mut self) -> Result<(), ObserverError> {
-        if self.written.elapsed() >= self.write_every {
-            self.record.elapsed_s = self.clock.elapsed().as_secs_f64();
-            let began = Instant::now();
-            self.writer.write(self.record)?;
-            self.written = Instant::now();
-            self.write_every = WRITE_EVERY.max(began.elapsed() * WRITE_SHARE);
-        }
-        Ok(())
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Records enter as they grow; files leave that are whole at every moment. A record is written
 //! to a temporary file beside it, synced and renamed, so a crash or a full disk leaves the state
-//! before it.
+//! before it. What comes while a run goes on is kept in a [`journal`] until its end.
+
+mod journal;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -10,9 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+pub use journal::Entry;
 use tempfile::NamedTempFile;
 
-use crate::record::{Record, SCHEMA};
+use crate::record::{Record, SCHEMA, Status};
 use crate::time::compact;
 
 /// What all versions of the schema begin with.
@@ -161,7 +164,8 @@ impl Store {
             match temporary_copy(record, &path)?.persist_noclobber(&path) {
                 Ok(_) => {
                     sync_directory(&path)?;
-                    return Ok(Writer { path });
+                    let journal_path = journal::path(&path);
+                    return Ok(Writer { path, journal_path, journal: None });
                 }
                 Err(failure) if failure.error.kind() == ErrorKind::AlreadyExists => {
                     number += 1;
@@ -185,6 +189,8 @@ impl Store {
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
+    journal_path: PathBuf,
+    journal: Option<File>,
 }
 
 impl Writer {
@@ -194,14 +200,27 @@ impl Writer {
         &self.path
     }
 
-    /// Replaces the file by `record` as it is now, in one step.
+    /// Adds to what readers find of a record that is [`Status::Running`]. Takes microseconds.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`] or [`Error::Unwritable`]; what was added before stands.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), Error> {
+        journal::append(&mut self.journal, &self.journal_path, entry)
+            .map_err(|error| Error::writing(&self.journal_path, error))
+    }
+
+    /// Replaces the file by `record` as it is now, in one step. What was appended before is gone:
+    /// it is to be in the record.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Unwritable`] or [`Error::NotRepresentable`]; the file then
     /// holds what it held before, and no temporary file remains.
-    pub fn write(&self, record: &Record) -> Result<(), Error> {
+    pub fn write(&mut self, record: &Record) -> Result<(), Error> {
         let copy = temporary_copy(record, &self.path)?;
         copy.persist(&self.path).map_err(|failure| Error::writing(&self.path, failure.error))?;
+        if self.journal.take().is_some() {
+            fs::remove_file(&self.journal_path).map_err(|error| Error::writing(&self.journal_path, error))?;
+        }
         sync_directory(&self.path)
     }
 }
@@ -270,7 +289,12 @@ pub fn load(file: &Path) -> Result<Record, Error> {
     })?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(SCHEMA) => {
-            serde_json::from_slice(&json).map_err(|source| Error::Malformed { path: path(), source })
+            let mut record: Record =
+                serde_json::from_slice(&json).map_err(|source| Error::Malformed { path: path(), source })?;
+            if record.status == Status::Running {
+                journal::complete(&mut record, &journal::path(file));
+            }
+            Ok(record)
         }
         Some(found) if found.starts_with(SCHEMA_FAMILY) => {
             Err(Error::OtherSchema { path: path(), found: found.to_owned() })

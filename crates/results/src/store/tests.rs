@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -33,10 +34,37 @@ fn a_record_comes_back_as_it_was_written() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().join("new/runs")).unwrap();
     let mut record = record();
-    let writer = store.create(&mut record).unwrap();
+    let mut writer = store.create(&mut record).unwrap();
     record.elapsed_s += 1.0;
     writer.write(&record).unwrap();
     assert!(load(writer.path()).unwrap() == record);
+    assert_eq!(names(store.directory()), [format!("{}.json", record.id)]);
+}
+
+#[test]
+fn a_killed_run_is_known_as_far_as_it_got() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let whole = record();
+    let mut record = Record { status: Status::Running, samples: Vec::new(), ..whole.clone() };
+    record.elapsed_s = 0.0;
+    let mut writer = store.create(&mut record).unwrap();
+    for sample in &whole.samples {
+        writer.append(&Entry::Sample(Cow::Borrowed(sample))).unwrap();
+    }
+    // Killed in the middle of a line.
+    let journal = directory.path().join(format!("{}.journal", record.id));
+    let mut torn = fs::OpenOptions::new().append(true).open(&journal).unwrap();
+    torn.write_all(br#"{"sample":{"at_s":1"#).unwrap();
+
+    let found = store.load_all().unwrap();
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+    assert_eq!(found.records[0].samples, whole.samples);
+    let last = whole.samples.last().unwrap();
+    assert_eq!(found.records[0].elapsed_s, last.at_s + last.duration_s);
+
+    writer.write(&whole).unwrap();
+    assert!(load(writer.path()).unwrap() == whole);
     assert_eq!(names(store.directory()), [format!("{}.json", record.id)]);
 }
 
@@ -59,7 +87,7 @@ fn a_record_that_json_cannot_express_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let mut record = record();
-    let writer = store.create(&mut record).unwrap();
+    let mut writer = store.create(&mut record).unwrap();
     let before = record.clone();
     record.samples[0].directions[0].loss_ratio = f64::NAN;
     assert!(matches!(writer.write(&record), Err(Error::NotRepresentable { .. })));
@@ -116,7 +144,7 @@ fn a_full_disk_keeps_the_record_as_it_was() {
 
         let store = Store::open(directory.path()).unwrap();
         let mut record = record();
-        let writer = store.create(&mut record).unwrap();
+        let mut writer = store.create(&mut record).unwrap();
         let before = record.clone();
         record.notes = vec!["x".repeat(100_000)];
         let error = writer.write(&record).unwrap_err();
@@ -139,7 +167,7 @@ const KILLED_WRITER: &str = "LINERATE_TEST_KILLED_WRITER";
 fn write_until_killed() {
     let Some(directory) = std::env::var_os(KILLED_WRITER) else { return };
     let mut record = record();
-    let writer = Store::open(directory).unwrap().create(&mut record).unwrap();
+    let mut writer = Store::open(directory).unwrap().create(&mut record).unwrap();
     loop {
         record.elapsed_s += 1.0;
         record.notes.push("x".repeat(1000));

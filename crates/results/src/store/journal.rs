@@ -1,0 +1,65 @@
+//! The journal of a run that goes on: samples and trials enter one by one, each a line of JSON in
+//! a file beside the record; leaves the record as far as it got, whoever killed its writer.
+//!
+//! A line costs microseconds and waits for no disk. The record itself is only replaced at the end:
+//! to write and sync all of it in the middle of a load held up a generator on the same core for
+//! milliseconds, and the device lost what then came at once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{GoalResult, Record, Sample, Trial};
+
+/// What a run adds while it goes on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Entry<'a> {
+    /// A sample, with preliminary counts.
+    Sample(Cow<'a, Sample>),
+    /// A trial of a search, and what is found so far.
+    Trial(Cow<'a, Trial>, Cow<'a, BTreeMap<String, GoalResult>>),
+}
+
+impl Entry<'_> {
+    fn add_to(self, record: &mut Record) {
+        match self {
+            Self::Sample(sample) => {
+                record.elapsed_s = record.elapsed_s.max(sample.at_s + sample.duration_s);
+                record.samples.push(sample.into_owned());
+            }
+            Self::Trial(trial, results) => {
+                record.trials.push(trial.into_owned());
+                record.results = results.into_owned();
+            }
+        }
+    }
+}
+
+/// Where the journal of the record in `path` is.
+pub(super) fn path(record: &Path) -> PathBuf {
+    record.with_extension("journal")
+}
+
+/// Adds a line to a journal, which is made if there is none.
+pub(super) fn append(journal: &mut Option<File>, path: &Path, entry: &Entry) -> io::Result<()> {
+    let file = match journal {
+        Some(file) => file,
+        None => journal.insert(OpenOptions::new().create(true).append(true).open(path)?),
+    };
+    let mut line = serde_json::to_vec(entry)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+/// Adds what the journal in `path` holds, if there is one, to its record. A line that was cut off
+/// ends it.
+pub(super) fn complete(record: &mut Record, path: &Path) {
+    let lines = fs::read_to_string(path).unwrap_or_default();
+    let entries = lines.lines().map_while(|line| serde_json::from_str::<Entry>(line).ok());
+    entries.for_each(|entry| entry.add_to(record));
+}
