@@ -139,6 +139,8 @@ pub fn run(
         disturbed: None,
         limited_by: None,
         trials: Vec::new(),
+        latency: None,
+        soak: None,
         notes: testbed.notes(),
     };
     record.notes.extend(profile.notes().iter().cloned());

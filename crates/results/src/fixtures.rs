@@ -137,6 +137,8 @@ impl Scenario {
             disturbed: None,
             limited_by: None,
             trials: Vec::new(),
+            latency: None,
+            soak: None,
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],
         }

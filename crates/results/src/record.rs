@@ -4,9 +4,18 @@
 //! Units stand in the names: `_s` seconds, `_ns` nanoseconds, `_pps` frames a second,
 //! `_bps` bits a second. Frame sizes include the FCS.
 
+mod latency;
+mod soak;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
+pub use soak::{
+    Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Soak,
+    SoakDirection, SoakStall,
+};
 
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "linerate/run/1";
@@ -62,6 +71,12 @@ pub struct Record {
     /// Every trial of a search, in order of time: its results can be recomputed from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// What a latency test found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyTest>,
+    /// What a soak found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Soak>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -84,7 +99,7 @@ pub enum Status {
 /// The strategy and its parameters, as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
-    /// `ramp`, `saturate` or `search`.
+    /// `ramp`, `saturate`, `search`, `latency` or `soak`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,
