@@ -39,6 +39,15 @@ pub enum Load {
     Idle,
     /// This many frames a second in each direction, evenly spaced.
     Rate(f64),
+    /// Exactly so many frames in each direction, evenly spaced, then nothing: the bursts of
+    /// RFC 2544 section 26.4. It begins within a millisecond, so the interval must be some
+    /// milliseconds longer than `frames / pps`: frames that have not left by its end are unsent.
+    Burst {
+        /// Frames a second in each direction while it lasts.
+        pps: f64,
+        /// Frames in each direction.
+        frames: u64,
+    },
     /// As fast as the tester can.
     Max,
 }
@@ -50,7 +59,7 @@ pub type Interval = u64;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Frames that should have left by the set rate and the interval's length so far.
-    /// With [`Load::Max`] the same as `offered`.
+    /// With [`Load::Max`] the same as `offered`; with [`Load::Burst`] its frames, from the start.
     pub intended: f64,
     /// Frames that left the tester.
     pub offered: u64,

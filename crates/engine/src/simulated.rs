@@ -155,6 +155,8 @@ pub struct SimulatedEngine {
     tester: Tester,
     now_ns: u64,
     load: Load,
+    /// When the last frame of a burst has left.
+    burst_end: u64,
     lanes: Vec<Lane>,
     /// Frames that the device may serve: by direction, or in the first place when shared.
     credit: [f64; 2],
@@ -175,6 +177,7 @@ impl SimulatedEngine {
             tester,
             now_ns: 0,
             load: Load::Idle,
+            burst_end: u64::MAX,
             lanes,
             credit: [0.0; 2],
             low_ns: 0,
@@ -193,9 +196,13 @@ impl SimulatedEngine {
     /// Lets virtual time pass until `end`.
     fn advance(&mut self, end: u64) {
         while self.now_ns < end {
+            if self.burst_end <= self.now_ns {
+                self.load = Load::Idle;
+                self.burst_end = u64::MAX;
+            }
             let quiet = self.load == Load::Idle && self.lanes.iter().all(Lane::is_empty);
-            let length = if quiet { end - self.now_ns } else { STEP_NS.min(end - self.now_ns) };
-            let span = Span { start: self.now_ns, length };
+            let most = end.min(self.burst_end) - self.now_ns;
+            let span = Span { start: self.now_ns, length: if quiet { most } else { STEP_NS.min(most) } };
             self.send(span);
             self.serve(span);
             for lane in &mut self.lanes {
@@ -210,7 +217,7 @@ impl SimulatedEngine {
         let max_pps = self.tester.max_pps.max(0.0) * factor(&self.tester.disturbances, span.start);
         let pps = match self.load {
             Load::Idle => Some(0.0),
-            Load::Rate(pps) => Some(pps),
+            Load::Rate(pps) | Load::Burst { pps, .. } => Some(pps),
             Load::Max => None,
         };
         for lane in &mut self.lanes {
@@ -300,7 +307,7 @@ impl Engine for SimulatedEngine {
         }
         let pps = match load {
             Load::Idle => 0.0,
-            Load::Rate(pps) => pps,
+            Load::Rate(pps) | Load::Burst { pps, .. } => pps,
             Load::Max => self.tester.max_pps,
         };
         if !(pps.is_finite() && pps >= 0.0) {
@@ -309,8 +316,14 @@ impl Engine for SimulatedEngine {
             )));
         }
         self.load = load;
+        self.burst_end = match load {
+            Load::Burst { pps, frames } => {
+                self.now_ns.saturating_add((frames as f64 / pps * 1e9).ceil() as u64)
+            }
+            _ => u64::MAX,
+        };
         for lane in &mut self.lanes {
-            lane.begin();
+            lane.begin(load);
         }
         self.lanes.first().and_then(Lane::interval).ok_or_else(|| Error::Failed("no direction".into()))
     }

@@ -199,6 +199,7 @@ impl Engine for XdpEngine {
                     intended: match load {
                         Load::Idle => 0.0,
                         Load::Rate(pps) => pps * duration,
+                        Load::Burst { frames, .. } => frames as f64,
                         Load::Max => sent.frames as f64,
                     },
                     offered: sent.frames,

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::{cable, receive_on, start, table};
+use common::{cable, receive_on, start, start_on, table};
 use engine::xdp::{PortRef, Receiver, XdpEngine, monotonic};
 use engine::{Counts, Engine, Load};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, sendto, socket};
@@ -98,6 +98,61 @@ fn departures_are_the_integral_of_a_changing_rate() {
     let departed: u64 = counts.iter().map(|counts| counts.offered + counts.unsent).sum();
     assert!(intended > 14.0);
     assert!((intended - departed as f64).abs() <= 1.5, "intended {intended}, departed {departed}");
+}
+
+#[test]
+fn a_burst_has_exactly_its_frames() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let cores: Vec<usize> = (0..std::thread::available_parallelism().unwrap().get().min(2)).collect();
+    for cores in [&cores[..1], &cores] {
+        let mut engine = start_on(cores, &ports, &table(&[64], 5, 2));
+        for frames in [1, 2, 501, 0, 1_000] {
+            let burst = Load::Burst { pps: 10_000.0, frames };
+            for counts in trial(&mut engine, burst, 150) {
+                assert_eq!(counts.intended, frames as f64);
+                assert_eq!(counts.forwarded, counts.offered);
+                if counts.unsent == 0 {
+                    assert_eq!(counts.offered, frames, "of {} workers", cores.len());
+                }
+                // Unsent frames are counted for both directions together and shared out.
+                assert!((counts.offered + counts.unsent).abs_diff(frames) <= 1, "{counts:?} of {frames}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_burst_cannot_send_in_time_is_unsent() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let mut engine = start(&ports, &table(&[64], 5, 1));
+    // It takes 100 ms, of which it gets 50; then another load at once.
+    let burst = engine.begin(Load::Burst { pps: 10_000.0, frames: 1_000 }).unwrap();
+    engine.wait(Duration::from_millis(50)).unwrap();
+    let counts = trial(&mut engine, Load::Rate(10_000.0), 50)[0];
+    assert!((counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 1.5, "{counts:?}");
+    let counts = engine.counts(burst).unwrap()[0];
+    assert_eq!(counts.offered + counts.unsent, 1_000);
+    assert!(counts.unsent > 400 && counts.forwarded == counts.offered, "{counts:?}");
+    assert!(engine.begin(Load::Burst { pps: 0.0, frames: 1 }).is_err());
+}
+
+#[test]
+fn several_workers_share_the_frames_of_both_directions() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let mut engine = start_on(&[0, 1], &ports, &table(&[64], 5, 2));
+    for counts in trial(&mut engine, Load::Rate(5_000.0), 200) {
+        assert_eq!(counts.forwarded, counts.offered);
+        assert!(
+            (counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 0.1 * counts.intended,
+            "{counts:?}"
+        );
+    }
 }
 
 #[test]

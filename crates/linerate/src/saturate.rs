@@ -57,6 +57,7 @@ impl Strategy for Saturate {
         let load = match self.load {
             Load::Idle => "none".to_owned(),
             Load::Rate(pps) => human::pps(pps),
+            Load::Burst { pps, frames } => format!("{frames} frames at {}", human::pps(pps)),
             Load::Max => "max".to_owned(),
         };
         record::Strategy {

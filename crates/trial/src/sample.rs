@@ -84,7 +84,7 @@ fn direction_sample(
         intended_pps: match load {
             Load::Idle => 0.0,
             Load::Rate(pps) => pps,
-            Load::Max => rate(counts.intended),
+            Load::Max | Load::Burst { .. } => rate(counts.intended),
         },
         offered_pps: rate(counts.offered as f64),
         forwarded_pps,

@@ -55,6 +55,9 @@ impl Saturate {
         })?;
         match self.load {
             Load::Idle => Err(Failure::Refused("no load saturates nothing: give a rate, or max".into())),
+            Load::Burst { .. } => {
+                Err(Failure::Refused("a burst ends before it saturates a device: give a rate, or max".into()))
+            }
             Load::Rate(pps) => check_rate("load", "pps", pps),
             Load::Max => Ok(()),
         }

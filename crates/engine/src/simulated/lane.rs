@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::random::RandomLoss;
 use super::{Capacity, Device, KEPT_INTERVALS, Tester, Truth, nanoseconds};
-use crate::{Counts, Interval, Totals};
+use crate::{Counts, Interval, Load, Totals};
 
 /// One step of virtual time, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub(super) struct Lane {
     due: f64,
     sendable: f64,
     foreign: f64,
+    /// Frames of a burst still to come.
+    burst: Option<u64>,
     queue: VecDeque<Batch>,
     waiting: u64,
     flights: VecDeque<Flight>,
@@ -73,6 +75,7 @@ impl Lane {
             due: 0.0,
             sendable: 0.0,
             foreign: 0.0,
+            burst: None,
             queue: VecDeque::new(),
             waiting: 0,
             flights: VecDeque::new(),
@@ -114,9 +117,23 @@ impl Lane {
         self.queue.is_empty() && self.flights.is_empty()
     }
 
-    /// Begins the next interval.
-    pub(super) fn begin(&mut self) {
-        self.counts.push_back(Counts::default());
+    /// Begins the next interval. What is left of a burst is unsent.
+    pub(super) fn begin(&mut self, load: Load) {
+        if let Some(left) = self.burst.take() {
+            self.due = 0.0;
+            self.totals.unsent += left;
+            if let Some(counts) = self.counts.back_mut() {
+                counts.unsent += left;
+            }
+        }
+        let mut counts = Counts::default();
+        if let Load::Burst { frames, .. } = load {
+            self.burst = Some(frames);
+            self.due = 1.0; // the first frame leaves at once
+            self.sendable = self.sendable.max(1.0);
+            counts.intended = frames as f64;
+        }
+        self.counts.push_back(counts);
         if self.counts.len() > KEPT_INTERVALS {
             self.counts.pop_front();
             self.forgotten += 1;
@@ -129,7 +146,7 @@ impl Lane {
         let intended = pps.unwrap_or(max_pps) * span.seconds();
         self.due += intended;
         self.sendable += max_pps * span.seconds();
-        let due = self.due as u64;
+        let due = (self.due as u64).min(self.burst.unwrap_or(u64::MAX));
         let sent = due.min(self.sendable as u64);
         self.due -= due as f64;
         self.sendable -= sent as f64;
@@ -137,7 +154,10 @@ impl Lane {
             self.sendable = self.sendable.min(1.0);
         }
         let (Some(interval), Some(counts)) = (self.interval(), self.counts.back_mut()) else { return };
-        counts.intended += if pps.is_some() { intended } else { sent as f64 };
+        match &mut self.burst {
+            Some(left) => *left -= due,
+            None => counts.intended += if pps.is_some() { intended } else { sent as f64 },
+        }
         counts.offered += sent;
         counts.offered_bytes += sent * self.frame_size;
         counts.unsent += due - sent;

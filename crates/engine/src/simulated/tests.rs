@@ -164,6 +164,25 @@ fn an_interrupt_comes_once_and_a_failure_stays() {
 }
 
 #[test]
+fn a_burst_fills_the_queue_by_what_the_capacity_leaves_of_it() {
+    const OFFERED: f64 = 1e6;
+    for (capacity, queue) in [(100e3, 100), (500e3, 100), (900e3, 1_000), (333_333.0, 5_000)] {
+        let device = Device { capacity: Capacity::Each(capacity), queue, ..Device::default() };
+        let lossless = |frames| {
+            let mut engine = SimulatedEngine::new(device.clone(), Tester::default());
+            let burst = run(&mut engine, Load::Burst { pps: OFFERED, frames }, 0.2);
+            drain(&mut engine);
+            let counts = engine.counts(burst).unwrap()[0];
+            assert_eq!((counts.offered, counts.unsent), (frames, 0));
+            counts.forwarded == frames
+        };
+        let most = queue as f64 * OFFERED / (OFFERED - capacity);
+        assert!(lossless((most * 0.98) as u64 - 2), "{most} through {capacity}");
+        assert!(!lossless((most * 1.02) as u64 + 12), "{most} through {capacity}");
+    }
+}
+
+#[test]
 fn only_the_last_thousand_intervals_can_be_read() {
     let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
     assert!(engine.counts(0).is_err());
@@ -247,6 +266,34 @@ proptest! {
                 prop_assert_eq!((totals.offered, totals.forwarded, totals.unsent), sum);
                 prop_assert_eq!(totals.latency.total(), totals.forwarded);
             }
+        }
+    }
+
+    #[test]
+    fn a_burst_is_sent_to_the_frame_or_unsent(
+        pps in 1.0..2e6f64,
+        frames in 0..100_000u64,
+        share in 0.0..3.0f64,
+        max_pps in 1e4..4e6,
+        directions in 1..=2usize,
+    ) {
+        let tester = Tester { directions, max_pps, ..Tester::default() };
+        let mut engine = SimulatedEngine::new(Device::default(), tester);
+        let burst = run(&mut engine, Load::Burst { pps, frames }, frames as f64 / pps * share + 1e-6);
+        let after = run(&mut engine, Load::Rate(100.0), 1.0);
+        drain(&mut engine);
+        for (counts, after) in engine.counts(burst).unwrap().iter().zip(engine.counts(after).unwrap()) {
+            prop_assert_eq!(counts.intended, frames as f64);
+            prop_assert_eq!(counts.offered + counts.unsent, frames);
+            prop_assert_eq!(counts.forwarded, counts.offered);
+            let due = (frames as f64 * share + 1.0).min(frames as f64);
+            if max_pps > pps {
+                prop_assert!((counts.offered as f64 - due).abs() <= 3.0, "{:?}, {} due", counts, due);
+            }
+            prop_assert!((after.intended - (after.offered + after.unsent) as f64).abs() < 1.01);
+        }
+        for (totals, truth) in engine.totals().unwrap().iter().zip(engine.truth()) {
+            prop_assert_eq!(totals.offered, totals.forwarded + truth.dropped + truth.inside);
         }
     }
 

@@ -22,8 +22,10 @@ const volatile bool checksums;
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
-/* A late worker catches up at most 1/15 faster than asked, but for bursts of this length. */
-#define BURST_NS (20 * 1000)
+/* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time. */
+#define CATCH_UP_NS (20 * 1000)
+/* A burst begins this long after its interval: until then all workers follow, so none begins late. */
+#define BURST_LEAD_NS (100 * 1000)
 
 /*
  * A reading of the clock serves for this many frames, if they were due by it: a worker at its limit
@@ -63,13 +65,15 @@ struct {
 	__uint(max_entries, 1);
 } filling SEC(".maps");
 
-enum mode { MODE_IDLE, MODE_RATE, MODE_MAX };
+/* From MODE_RATE on, departures are paced; a burst is a rate that ends. */
+enum mode { MODE_IDLE, MODE_MAX, MODE_RATE, MODE_BURST };
 
 /* The load of one interval, written before the interval is announced. */
 struct load {
 	__u64 start;	    /* nanoseconds of the monotonic clock */
 	__u64 gap;	    /* nanoseconds between departures of one worker … */
 	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
+	__u64 frames;	    /* of a burst, all workers and directions together */
 	__u64 mode;
 };
 
@@ -117,6 +121,7 @@ struct worker {
 	__u64 next; /* when the next frame is due */
 	__u64 next_fraction;
 	__u64 earliest;	     /* when it may leave at the soonest, however late the worker is */
+	__u64 left;	     /* frames of a burst still to come */
 	__u64 now;	     /* the last reading of the clock */
 	__u32 readings_left; /* frames that it may still serve for */
 	__u32 row;
@@ -129,8 +134,8 @@ __u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
 {
-	if ((__s64)(now - BURST_NS - worker->earliest) > 0)
-		worker->earliest = now - BURST_NS;
+	if ((__s64)(now - CATCH_UP_NS - worker->earliest) > 0)
+		worker->earliest = now - CATCH_UP_NS;
 	worker->earliest += worker->gap - (worker->gap >> 4);
 	worker->next_fraction += worker->gap_fraction;
 	worker->next += worker->gap + (worker->next_fraction >> 32);
@@ -144,17 +149,36 @@ static __always_inline struct sent *sent_of(__u32 id, __u64 interval, __u32 dire
 	return bpf_map_lookup_elem(&sent, &key);
 }
 
+static __always_inline void count_unsent(struct worker *worker, __u32 id, __u64 frames)
+{
+	struct sent *count = sent_of(id, worker->interval - 1, 0);
+
+	if (count)
+		count->unsent += frames;
+}
+
+/* So many frames of a burst have left, or will not: the last one ends it. */
+static __always_inline void end_burst_after(struct worker *worker, __u64 frames)
+{
+	worker->left -= frames;
+	if (!worker->left)
+		worker->mode = MODE_IDLE;
+}
+
 /* Gives up the frames that were due for `late` nanoseconds: they count as unsent. */
 static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
 {
-	struct sent *count = sent_of(id, worker->interval - 1, 0);
 	__u64 missed;
 
-	if (!count || !worker->gap)
+	if (!worker->gap)
 		return;
 	missed = late / worker->gap + 1;
-	count->unsent += missed;
+	if (worker->mode == MODE_BURST && missed > worker->left)
+		missed = worker->left;
+	count_unsent(worker, id, missed);
 	worker->next += missed * worker->gap + (missed * worker->gap_fraction >> 32);
+	if (worker->mode == MODE_BURST)
+		end_burst_after(worker, missed);
 }
 
 /* What is left of `rest`, a part of the gap `from`, when the gap becomes `to`. */
@@ -168,33 +192,44 @@ static __always_inline __u64 rescale(__u64 rest, __u64 from, __u64 to)
 /*
  * Takes over the load of a new interval. From one rate to the next, the part of a gap (or the
  * frames) still owed is kept, so that the number of departures is the integral of the rate.
+ * A burst begins with the first row, of which each worker has its own, so that all bursts of a size
+ * are alike and have as many frames in each direction.
  */
 static __always_inline void follow(struct worker *worker, __u32 id, __u64 interval)
 {
 	__u32 slot = interval & (INTERVALS - 1);
 	struct load *load = bpf_map_lookup_elem(&loads, &slot);
-	bool was_paced = worker->mode == MODE_RATE;
+	bool had_rate = worker->mode == MODE_RATE;
 
 	if (!load)
 		return;
-	if (load->mode == MODE_RATE && was_paced) {
+	if (load->mode == MODE_RATE && had_rate) {
 		if (worker->next >= load->start)
 			worker->next =
 				load->start + rescale(worker->next - load->start, worker->gap, load->gap);
 		else
 			worker->next =
 				load->start - rescale(load->start - worker->next, worker->gap, load->gap);
-	} else if (load->mode == MODE_RATE) {
+	} else {
+		if (worker->mode == MODE_BURST)
+			count_unsent(worker, id, worker->left);
+		else if (had_rate && worker->next < load->start)
+			give_up(worker, id, load->start - worker->next);
 		worker->next = load->start + id * load->gap / worker_count;
 		worker->next_fraction = 0;
-	} else if (was_paced && worker->next < load->start) {
-		give_up(worker, id, load->start - worker->next);
 	}
+	if (!worker->interval || load->mode == MODE_BURST)
+		worker->row = id;
 	worker->mode = load->mode;
 	worker->gap = load->gap;
 	worker->gap_fraction = load->gap_fraction;
 	worker->interval = interval + 1;
 	worker->readings_left = 0;
+	if (load->mode == MODE_BURST) {
+		worker->next += BURST_LEAD_NS;
+		worker->left = (load->frames + worker_count - 1 - id) / worker_count;
+		end_burst_after(worker, 0);
+	}
 }
 
 /*
@@ -308,7 +343,7 @@ int generate(struct xdp_md *ctx)
 	if (worker->mode == MODE_IDLE)
 		return XDP_DROP;
 	now = read_clock(worker);
-	if (worker->mode == MODE_RATE) {
+	if (worker->mode >= MODE_RATE) {
 		if (!is_due(worker, now))
 			return XDP_DROP;
 		late = now - worker->next;
@@ -334,12 +369,14 @@ int generate(struct xdp_md *ctx)
 
 	count->frames++;
 	count->bytes += length;
-	if (worker->mode == MODE_RATE) {
+	if (worker->mode >= MODE_RATE) {
 		key = id * DIRECTIONS + (row->direction & 1);
 		late_counts = bpf_map_lookup_elem(&lateness, &key);
 		if (late_counts)
 			late_counts->counts[histogram_bucket(late)]++;
 		advance(worker, now);
+		if (worker->mode == MODE_BURST)
+			end_burst_after(worker, 1);
 	}
 	worker->row += worker_count;
 	if (worker->row >= row_count)

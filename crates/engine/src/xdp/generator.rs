@@ -168,8 +168,7 @@ impl Generator {
                 program::write(&self.skeleton.maps.sent, place, &generate::types::sent::default())?;
             }
         }
-        let lanes = self.directions as f64 / self.workers.len() as f64;
-        let load = kernel_load(load, lanes, start)?;
+        let load = kernel_load(load, self.directions, self.workers.len(), start)?;
         program::write(&self.skeleton.maps.loads, interval as usize % INTERVALS, &load)?;
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
             let place = &raw mut bss.current_interval;
@@ -328,21 +327,27 @@ fn check_port(port: &PortRef) -> Result<(), Error> {
     }
 }
 
-/// The load of one worker as the kernel program wants it. `lanes` is how many directions one
-/// worker serves: a gap between its departures is that much shorter.
-fn kernel_load(load: Load, lanes: f64, start: u64) -> Result<generate::types::load, Error> {
-    let (mode, gap) = match load {
-        Load::Idle => (0, 0.0),
-        Load::Max => (2, 0.0),
-        Load::Rate(pps) if (1.0..=1e9).contains(&pps) => (1, 1e9 / (pps * lanes)),
-        Load::Rate(pps) => {
-            return Err(Error::Refused(format!(
-                "a rate of {pps} packets/s is outside of 1 to 1,000,000,000"
-            )));
-        }
+/// A load as the kernel program wants it: the gap between the departures of one worker, and the
+/// frames of a burst, all workers and directions together.
+fn kernel_load(
+    load: Load,
+    directions: usize,
+    workers: usize,
+    start: u64,
+) -> Result<generate::types::load, Error> {
+    // The modes are those of `generate.bpf.c`.
+    let (mode, pps, frames) = match load {
+        Load::Idle => return Ok(generate::types::load { start, ..Default::default() }),
+        Load::Max => (1, f64::INFINITY, 0),
+        Load::Rate(pps) => (2, pps, 0),
+        Load::Burst { pps, frames } => (3, pps, frames.saturating_mul(directions as u64)),
     };
-    let fraction = (gap.fract() * 2f64.powi(32)) as u64;
-    Ok(generate::types::load { start, gap: gap as u64, gap_fraction: fraction, mode })
+    if load != Load::Max && !(1.0..=1e9).contains(&pps) {
+        return Err(Error::Refused(format!("a rate of {pps} packets/s is outside of 1 to 1,000,000,000")));
+    }
+    let gap = 1e9 * workers as f64 / (pps * directions as f64);
+    let gap_fraction = (gap.fract() * 2f64.powi(32)) as u64;
+    Ok(generate::types::load { start, gap: gap as u64, gap_fraction, frames, mode })
 }
 
 fn sent_place(worker: usize, interval: u64, direction: usize) -> usize {

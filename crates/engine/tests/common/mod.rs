@@ -72,10 +72,15 @@ pub fn table(sizes: &[u16], flows: u8, directions: u8) -> FrameTable {
 }
 
 pub fn start(ports: &[PortRef; 2], table: &FrameTable) -> XdpEngine {
+    start_on(&[0], ports, table)
+}
+
+/// The engine with a worker on each of `cores`.
+pub fn start_on(cores: &[usize], ports: &[PortRef; 2], table: &FrameTable) -> XdpEngine {
     let config = Config {
         ports: ports.clone(),
         namespace: None,
-        cores: &[0],
+        cores,
         table,
         stop: Arc::new(AtomicBool::new(false)),
     };
