@@ -10,7 +10,9 @@ pub mod builtin;
 pub mod error;
 pub mod field;
 pub mod frame;
+pub mod genome;
 pub mod profile;
+pub mod rfc2544;
 pub mod show;
 pub mod stream;
 pub mod table;
@@ -23,6 +25,7 @@ mod schedule;
 
 pub use error::Error;
 pub use frame::Endpoint;
+pub use genome::Genome;
 pub use profile::{Directions, Endpoints, Profile};
 pub use stream::{IpVersion, Stream};
 pub use table::{FrameTable, Row, finish};
