@@ -5,6 +5,7 @@ use std::mem;
 
 use lab::Monitor;
 use lab::monitor::{Bounds, Disturbance, Mark};
+use trial::Noise;
 
 use crate::testbed::Testbed;
 
@@ -25,12 +26,15 @@ impl Machine {
         Ok(Self { monitor, mark, worst: Vec::new() })
     }
 
-    /// What disturbed the stretch since the last call; `None` if nothing did.
-    pub fn disturbance(&mut self) -> Option<String> {
-        let found = self.monitor.renew(&mut self.mark).disturbances(&Bounds::default());
+    /// The noise of the stretch since the last call.
+    pub fn noise(&mut self) -> Noise {
+        let bounds = Bounds::default();
+        let conditions = self.monitor.renew(&mut self.mark);
+        let found = conditions.disturbances(&bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
         found.into_iter().for_each(|disturbance| self.keep(disturbance));
-        (!words.is_empty()).then(|| words.join("; "))
+        let disturbed = (!words.is_empty()).then(|| words.join("; "));
+        Noise { cost: conditions.cost(&bounds), disturbed }
     }
 
     fn keep(&mut self, disturbance: Disturbance) {

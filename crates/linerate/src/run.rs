@@ -12,7 +12,7 @@ use engine::Engine;
 use results::record::{self, GoalResult, Phase, Record, Sample, Status, Trial};
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
-use trial::{Observer, ObserverError, Outcome};
+use trial::{Noise, Observer, ObserverError, Outcome};
 
 use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
@@ -220,8 +220,8 @@ impl Observer for Watcher<'_> {
         Ok(())
     }
 
-    fn disturbance(&mut self) -> Option<String> {
-        self.machine.as_mut()?.disturbance()
+    fn noise(&mut self) -> Noise {
+        self.machine.as_mut().map(Machine::noise).unwrap_or_default()
     }
 
     fn dut_core_busy(&mut self) -> Option<f64> {

@@ -388,7 +388,11 @@ pub struct Trial {
     pub loss_ratio: f64,
     /// What it is by each goal.
     pub verdicts: BTreeMap<String, TrialVerdict>,
-    /// What disturbed it: it was repeated, and counts for nothing.
+    /// The share of its frames whose loss the machine may account for, an upper estimate: a loss
+    /// proves something only if it exceeds that and what the goal forgives.
+    #[serde(default)]
+    pub noise: f64,
+    /// What the machine did meanwhile, in words, if it was more than usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
     /// One for each direction.
@@ -418,7 +422,7 @@ pub enum TrialVerdict {
     HighLoss,
     /// The tester offered less than it should have: it proves nothing.
     TesterFellShort,
-    /// It was disturbed: it proves nothing.
+    /// It lost more, but the machine may account for it: it proves nothing, and was repeated.
     Disturbed,
 }
 

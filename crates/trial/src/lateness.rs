@@ -1,6 +1,8 @@
-//! Whether the tester kept to its schedule: how late departures were enters, a disturbance leaves.
+//! Whether the tester kept to its schedule: how late departures were enters, noise leaves.
 
 use stats::Histogram;
+
+use crate::Noise;
 
 /// Departures later than this make the load burstier than it was asked for.
 const LATE_NS: u64 = 1_000_000;
@@ -9,15 +11,24 @@ const FORGIVEN: f64 = 0.001;
 /// A tester that gives up a larger share of the frames is not held up but at its limit, which
 /// is another finding.
 const AT_ITS_LIMIT: f64 = 0.01;
+/// A tester that is this late, which pacing alone never is, was held up.
+const HELD_UP_NS: u64 = 100_000;
+/// A tester that was held up catches up faster than its rate by one part in so many, so it was held
+/// up for that part of the time that it is late.
+const CATCH_UP: f64 = 15.0;
 
-/// What disturbed a trial in which `sent` frames left, as late as `lateness` says in ns, and `unsent`
-/// were given up; `None` if that is in order.
-pub(crate) fn disturbance(lateness: &Histogram, sent: u64, unsent: u64) -> Option<String> {
-    let late: u64 =
-        lateness.buckets().filter(|(at_least, _)| *at_least >= LATE_NS).map(|(_, count)| count).sum();
-    let share = late as f64 / lateness.total().max(1) as f64;
+/// The noise in a trial in which `sent` frames left, as late as `lateness` says in ns, and `unsent`
+/// were given up. What is sent late comes on top of what is sent in time, so as much may be lost
+/// at a device's limit.
+pub(crate) fn noise(lateness: &Histogram, sent: u64, unsent: u64) -> Noise {
+    let later = |than: u64| {
+        let late = lateness.buckets().filter(|(at_least, _)| *at_least >= than);
+        late.map(|(_, count)| count).sum::<u64>() as f64 / lateness.total().max(1) as f64
+    };
+    let share = later(LATE_NS);
     let held_up = share > FORGIVEN && unsent as f64 <= (sent + unsent) as f64 * AT_ITS_LIMIT;
-    held_up.then(|| format!("{:.1} % of the departures were more than 1 ms late", share * 100.0))
+    let words = || format!("{:.1} % of the departures were more than 1 ms late", share * 100.0);
+    Noise { cost: later(HELD_UP_NS) / CATCH_UP, disturbed: held_up.then(words) }
 }
 
 #[cfg(test)]
@@ -33,15 +44,16 @@ mod tests {
 
     #[test]
     fn one_late_departure_in_a_thousand_is_forgiven() {
-        assert_eq!(disturbance(&Histogram::default(), 0, 0), None);
-        assert_eq!(disturbance(&late(10), 10_000, 0), None);
-        let told = disturbance(&late(150), 10_000, 0);
-        assert_eq!(told.as_deref(), Some("1.5 % of the departures were more than 1 ms late"));
+        assert_eq!(noise(&Histogram::default(), 0, 0), Noise::default());
+        assert_eq!(noise(&late(10), 10_000, 0).disturbed, None);
+        let told = noise(&late(150), 10_000, 0);
+        assert_eq!(told.disturbed.as_deref(), Some("1.5 % of the departures were more than 1 ms late"));
+        assert!((told.cost - 0.001).abs() < 1e-12);
     }
 
     #[test]
     fn a_tester_at_its_limit_is_not_disturbed() {
-        assert!(disturbance(&late(150), 1_010_000, 0).is_some());
-        assert_eq!(disturbance(&late(9_000), 10_000, 5_000), None);
+        assert!(noise(&late(150), 1_010_000, 0).disturbed.is_some());
+        assert_eq!(noise(&late(9_000), 10_000, 5_000).disturbed, None);
     }
 }

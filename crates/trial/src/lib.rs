@@ -29,6 +29,7 @@
 
 mod conditions;
 mod lateness;
+mod noise;
 mod observer;
 mod outcome;
 mod ramp;
@@ -39,6 +40,7 @@ mod session;
 pub mod verdict;
 
 pub use conditions::{Conditions, WarmUp};
+pub use noise::Noise;
 pub use observer::{Observer, ObserverError, Silent};
 pub use outcome::{Failure, Outcome, SearchOutcome};
 pub use ramp::Ramp;

@@ -1,10 +1,12 @@
 //! Who watches a strategy: progress and samples enter as they come; the use of the DUT's core,
-//! and what disturbed a trial, leave.
+//! and what the machine did beside it, leave.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use results::record::{GoalResult, Phase, Sample, Trial};
+
+use crate::Noise;
 
 /// Why an observer cannot go on, like a full disk.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
@@ -38,12 +40,11 @@ pub trait Observer {
         Ok(())
     }
 
-    /// What disturbed the machine since the last call, in words, if anything did. Asked at the
-    /// beginning of each phase and of each trial of a search, where the answer is not used, and at
-    /// the end of each interval; but of intervals that are shorter than 90 ms, only at the end of
-    /// some.
-    fn disturbance(&mut self) -> Option<String> {
-        None
+    /// What the machine did since the last call beside the measurement. Asked at the beginning of
+    /// each phase and of each trial of a search, where the answer is not used, and at the end of
+    /// each interval; but of intervals that are shorter than 90 ms, only at the end of some.
+    fn noise(&mut self) -> Noise {
+        Noise::default()
     }
 
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at

@@ -15,8 +15,10 @@
 //!   whatever it lost. It is repeated; if the tester never offered as much in full, what it can
 //!   offer becomes the maximum, and a device that bears that is [`LimitedBy::Tester`]. Less
 //!   than 1 % unsent lowers the result by as much.
-//! - A disturbed trial proves nothing and is repeated, as long as all of them take no more than
-//!   half of the time.
+//! - Every trial comes with an upper estimate of the noise: of the share of its frames that the
+//!   machine may have cost. A loss beyond the goal's proves something only if it is more than
+//!   that, too; else the trial is repeated, as long as all that were take no more than half of the
+//!   time. What passed in spite of noise has passed.
 //! - The search ends when its time is over, with the interval that it has by then.
 
 mod controller;
@@ -37,9 +39,9 @@ use results::record::{
 use crate::conditions::{check_rate, refuse_unless};
 use crate::outcome::{SearchOutcome, passes};
 use crate::session::{Session, Stop};
-use crate::{Conditions, Failure, Observer, Outcome};
+use crate::{Conditions, Failure, Noise, Observer, Outcome};
 use controller::{Controller, Ended, Limits, Step, TrialEnd};
-use database::{Database, Observation};
+use database::{Database, Observation, Verdict};
 use finding::Finding;
 pub use goal::Goal;
 use ladder::Rung;
@@ -170,11 +172,11 @@ impl State {
         let drain = search.conditions.drain;
         session.warm_up(&search.conditions)?;
         while let Step::Measure { load, pps, duration } = self.controller.next(session.elapsed()) {
-            let (sample, disturbance) = session.trial(Phase::Trial, pps, duration, drain)?;
-            if forwarded(&sample) == 0 && disturbance.is_none() {
+            let (sample, noise) = session.trial(Phase::Trial, pps, duration, drain)?;
+            if forwarded(&sample) == 0 && noise.cost < 1.0 {
                 search.probe(session)?;
             }
-            self.take_in(load, pps, duration, &sample, disturbance);
+            self.take_in(load, pps, duration, &sample, noise);
             if let Some(trial) = self.trials.last() {
                 session.show_trial(trial, &self.results())?;
             }
@@ -186,35 +188,26 @@ impl State {
     }
 
     /// Tells the controller what one trial saw, and keeps it for the record.
-    fn take_in(
-        &mut self,
-        load: Rung,
-        pps: f64,
-        duration: Duration,
-        sample: &Sample,
-        disturbed: Option<String>,
-    ) {
+    fn take_in(&mut self, load: Rung, pps: f64, duration: Duration, sample: &Sample, noise: Noise) {
+        let trial = TrialAt { load, duration, measured_s: sample.duration_s, noise: noise.cost };
         let sum = sum(&sample.directions);
-        let all = observation(load, duration, sample.duration_s, &sum, sample.directions.len());
+        let all = observation(&trial, &sum, sample.directions.len());
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
         let count = sample.directions.len().max(1) as f64;
         let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
-        let became = if disturbed.is_some() {
-            TrialEnd::Disturbed { duration, forwarded_pps }
-        } else if fell_short {
+        self.controller.observe(if fell_short {
             TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps }
         } else {
             for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
-                database.add(observation(load, duration, sample.duration_s, direction, 1));
+                database.add(observation(&trial, direction, 1));
             }
             TrialEnd::Sound { observation: all, forwarded_pps }
-        };
-        self.controller.observe(became);
-        let verdict = |goal: &Goal| match became {
-            TrialEnd::Disturbed { .. } => TrialVerdict::Disturbed,
-            TrialEnd::FellShort { .. } => TrialVerdict::TesterFellShort,
-            TrialEnd::Sound { .. } if all.loss_ratio > goal.loss_ratio => TrialVerdict::HighLoss,
-            TrialEnd::Sound { .. } => TrialVerdict::LowLoss,
+        });
+        let verdict = |goal: &Goal| match all.verdict(goal.loss_ratio) {
+            _ if fell_short => TrialVerdict::TesterFellShort,
+            Verdict::Low => TrialVerdict::LowLoss,
+            Verdict::High => TrialVerdict::HighLoss,
+            Verdict::Unclear => TrialVerdict::Disturbed,
         };
         let direction = |direction: &DirectionSample| TrialDirection {
             intended: direction.intended_pps * sample.duration_s,
@@ -228,7 +221,8 @@ impl State {
             load_pps: pps,
             loss_ratio: all.loss_ratio,
             verdicts: self.goals.iter().map(|goal| (goal.name.clone(), verdict(goal))).collect(),
-            disturbed,
+            noise: noise.cost,
+            disturbed: noise.disturbed,
             directions: sample.directions.iter().map(direction).collect(),
         });
     }
@@ -313,19 +307,24 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
     sum
 }
 
-/// What a trial at `load` saw in `lanes` directions; `measured_s` is how long it really took.
-fn observation(
+/// A trial, whichever directions it is looked at in.
+struct TrialAt {
     load: Rung,
     duration: Duration,
+    /// How long it really took.
     measured_s: f64,
-    seen: &DirectionSample,
-    lanes: usize,
-) -> Observation {
-    let intended = seen.intended_pps * measured_s;
+    /// The share of the frames whose loss noise may account for.
+    noise: f64,
+}
+
+/// What `trial` saw in `lanes` directions.
+fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observation {
+    let intended = seen.intended_pps * trial.measured_s;
     // Less than a frame in each direction is rounding.
     let offered = seen.offered as f64 + lanes as f64;
     let offered_share = if intended > 0.0 { (offered / intended).min(1.0) } else { 1.0 };
-    Observation { load, duration, loss_ratio: seen.loss_ratio, offered_share }
+    let TrialAt { load, duration, noise, .. } = *trial;
+    Observation { load, duration, loss_ratio: seen.loss_ratio, offered_share, noise }
 }
 
 /// Whether the tester offered too little, by more than a frame.

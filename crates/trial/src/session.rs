@@ -11,12 +11,12 @@ use std::time::Duration;
 use engine::{Engine, Interval, Load, Totals};
 use results::record::{GoalResult, Phase, Sample, Status, Trial};
 
-use crate::Observer;
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
 use crate::sample::{Measured, Percentiles};
 use crate::verdict::{Judge, direction_name};
+use crate::{Noise, Observer};
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
@@ -66,7 +66,7 @@ struct Open {
     began: Duration,
     planned: Duration,
     dut_core_busy: Option<f64>,
-    disturbed: Option<String>,
+    noise: Noise,
 }
 
 /// The state of one run over one engine.
@@ -75,6 +75,8 @@ pub(crate) struct Session<'a> {
     observer: &'a mut dyn Observer,
     started: Duration,
     open: Option<Open>,
+    /// What the machine did in the interval that ended last.
+    noise: Noise,
     /// What is final, as samples.
     samples: Vec<Sample>,
     /// What is not: with the number of the reading of the totals that its percentiles come from.
@@ -100,6 +102,7 @@ impl<'a> Session<'a> {
             observer,
             started,
             open: None,
+            noise: Noise::default(),
             samples: Vec::new(),
             unsettled: VecDeque::new(),
             readings: Vec::new(),
@@ -128,7 +131,7 @@ impl<'a> Session<'a> {
         let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
         let step = duration / intervals;
         self.observer.phase(phase, duration);
-        let _ = (self.observer.dut_core_busy(), self.observer.disturbance());
+        let _ = (self.observer.dut_core_busy(), self.observer.noise());
         let start = self.engine.now();
         let mut asked = start;
         (self.returned, self.offered_then) = (start, self.offered());
@@ -141,7 +144,7 @@ impl<'a> Session<'a> {
             open.dut_core_busy = self.observer.dut_core_busy();
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
-                open.disturbed = self.observer.disturbance();
+                open.noise = self.observer.noise();
                 asked = now;
             }
         }
@@ -168,31 +171,28 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Offers one load for `duration`, drains, and returns the final counts, with what disturbed
-    /// them if anything did: the machine, or departures that it delayed.
+    /// Offers one load for `duration`, drains, and returns the final counts, with the noise that may
+    /// have spoiled them: the machine's, and departures that it delayed.
     pub(crate) fn trial(
         &mut self,
         phase: Phase,
         pps: f64,
         duration: Duration,
         drain: Duration,
-    ) -> Result<(Sample, Option<String>), Stop> {
+    ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
         self.run(phase, &[Load::Rate(pps)], duration)?;
         self.drain(drain)?;
         let sample = self.samples.last().cloned();
         let sample =
             sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;
-        let late = || {
-            let mut totals = self.totals.iter().zip(&before);
-            totals.find_map(|(now, then)| {
-                let sent = now.offered.saturating_sub(then.offered);
-                let unsent = now.unsent.saturating_sub(then.unsent);
-                lateness::disturbance(&now.lateness.since(&then.lateness), sent, unsent)
-            })
-        };
-        let disturbance = sample.disturbed.clone().or_else(late);
-        Ok((sample, disturbance))
+        let late = self.totals.iter().zip(&before).map(|(now, then)| {
+            let sent = now.offered.saturating_sub(then.offered);
+            let unsent = now.unsent.saturating_sub(then.unsent);
+            lateness::noise(&now.lateness.since(&then.lateness), sent, unsent)
+        });
+        let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
+        Ok((sample, std::mem::take(&mut self.noise).and(late)))
     }
 
     /// Shows the observer a finished trial, and what is found so far.
@@ -277,7 +277,8 @@ impl<'a> Session<'a> {
     fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
         let interval = self.engine.begin(load)?;
         let began = self.engine.now();
-        let next = Open { interval, phase, load, began, planned, dut_core_busy: None, disturbed: None };
+        let next =
+            Open { interval, phase, load, began, planned, dut_core_busy: None, noise: Noise::default() };
         let ended = self.open.replace(next);
         ended.map_or(Ok(()), |ended| self.close(ended, began))
     }
@@ -294,7 +295,9 @@ impl<'a> Session<'a> {
         if ended.saturating_sub(open.began) < open.planned / 10 {
             return Ok(());
         }
-        let Open { interval, phase, load, began, planned, dut_core_busy, disturbed } = open;
+        let Open { interval, phase, load, began, planned, dut_core_busy, noise } = open;
+        self.noise = noise;
+        let disturbed = self.noise.disturbed.clone();
         let counts = self.engine.counts(interval)?;
         let measured = Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, counts };
         let reading = self.readings.len();

@@ -10,7 +10,7 @@ use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{GoalResult, Irregular, LimitedBy, Phase, Sample, Status, Trial, TrialVerdict};
-use trial::{Conditions, Failure, Goal, Observer, ObserverError, Outcome, Search, Silent, WarmUp};
+use trial::{Conditions, Failure, Goal, Noise, Observer, ObserverError, Outcome, Search, Silent, WarmUp};
 
 /// 10 Gb/s in frames of 64 bytes.
 const LINE_RATE_PPS: f64 = 14_880_952.38;
@@ -264,19 +264,19 @@ fn impossible_goals_and_limits_are_refused_each_with_its_own_message() {
     }
 }
 
-/// Says of some trials that they were disturbed: by their number, the first is 0.
-struct Noise<F> {
-    disturbs: F,
+/// Says what noise there was in each trial: by its number, the first is 0.
+struct Noisy<F> {
+    cost: F,
     shown: Vec<Trial>,
 }
 
-impl<F: FnMut(usize) -> bool> Noise<F> {
-    fn new(disturbs: F) -> Self {
-        Self { disturbs, shown: Vec::new() }
+impl<F: FnMut(usize) -> f64> Noisy<F> {
+    fn new(cost: F) -> Self {
+        Self { cost, shown: Vec::new() }
     }
 }
 
-impl<F: FnMut(usize) -> bool> Observer for Noise<F> {
+impl<F: FnMut(usize) -> f64> Observer for Noisy<F> {
     fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
         Ok(())
     }
@@ -287,30 +287,33 @@ impl<F: FnMut(usize) -> bool> Observer for Noise<F> {
     }
 
     /// Asked before a trial, where the answer is not used, and at its end.
-    fn disturbance(&mut self) -> Option<String> {
-        (self.disturbs)(self.shown.len()).then(|| "stolen time".to_owned())
+    fn noise(&mut self) -> Noise {
+        let cost = (self.cost)(self.shown.len());
+        Noise { cost, disturbed: (cost > 0.0).then(|| "stolen time".to_owned()) }
     }
 }
 
 #[test]
-fn disturbed_trials_are_repeated_and_never_used() {
-    // The device loses in every disturbed trial; the result is as if there had been none.
+fn a_loss_that_noise_may_account_for_is_measured_again() {
     let quiet = run(&search(), device(333_333.0));
-    let mut noise = Noise::new(|trial| trial % 3 == 1);
+    let mut noise = Noisy::new(|trial| if trial % 3 == 1 { 1.0 } else { 0.0 });
     let outcome = run_with(&search(), device(333_333.0), Tester::default(), &mut noise);
     assert_eq!(results(&outcome), results(&quiet));
     assert!(!outcome.search.as_ref().unwrap().disturbed);
     assert_eq!(noise.shown, trials(&outcome));
-    for pair in trials(&outcome).windows(2).filter(|pair| pair[0].disturbed.is_some()) {
+    let said_nothing =
+        |trial: &Trial| trial.verdicts.values().all(|verdict| *verdict == TrialVerdict::Disturbed);
+    let repeated: Vec<_> = trials(&outcome).windows(2).filter(|pair| said_nothing(&pair[0])).collect();
+    assert!(!repeated.is_empty());
+    for pair in repeated {
         assert_eq!((pair[0].load_pps, pair[0].duration_s), (pair[1].load_pps, pair[1].duration_s));
-        assert!(pair[0].verdicts.values().all(|verdict| *verdict == TrialVerdict::Disturbed));
     }
 }
 
 #[test]
 fn a_machine_too_noisy_ends_with_an_honest_interval() {
     for quiet_trials in [0, 3, 8] {
-        let mut noise = Noise::new(|trial| trial >= quiet_trials);
+        let mut noise = Noisy::new(|trial| if trial >= quiet_trials { 1.0 } else { 0.0 });
         let outcome = run_with(&search(), device(333_333.0), Tester::default(), &mut noise);
         assert!(outcome.search.as_ref().unwrap().disturbed);
         for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
@@ -320,6 +323,26 @@ fn a_machine_too_noisy_ends_with_an_honest_interval() {
             assert!(found.upper_pps.is_none_or(|upper| upper >= truth), "{found:?}");
         }
         assert!(outcome.notes.iter().any(|note| note.contains("too many trials were disturbed")));
+    }
+}
+
+#[test]
+fn steady_noise_widens_the_interval_by_as_much() {
+    // Every 250 ms the device stands still for 5 ms, and loses 2 %.
+    let stalls = (0..1_000).map(|stall| Disturbance {
+        from: Duration::from_millis(250 * stall),
+        length: Duration::from_millis(5),
+        factor: 0.0,
+    });
+    let device = Device { disturbances: stalls.collect(), ..device(333_333.0) };
+    let mut noise = Noisy::new(|_| 0.04);
+    let outcome = run_with(&search(), device, Tester::default(), &mut noise);
+    for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
+        let found = results(&outcome)[name];
+        let upper = found.upper_pps.unwrap();
+        assert!(found.lower_pps <= truth && truth <= upper, "{found:?}");
+        assert!(upper < truth * 1.06, "the noise is known, so the upper bound is, too: {found:?}");
+        assert!(found.disturbed, "{found:?}");
     }
 }
 
@@ -396,9 +419,9 @@ proptest! {
         search in any_search(),
         device in any_device(),
         tester in any_tester(),
-        noise in proptest::collection::vec(any::<bool>(), 1..30),
+        noise in proptest::collection::vec(0.0..1.0f64, 1..30),
     ) {
-        let mut noise = Noise::new(|trial| noise[trial % noise.len()] && trial % 2 == 1);
+        let mut noise = Noisy::new(|trial| noise[trial % noise.len()] * (trial % 2) as f64);
         let outcome = run_with(&search, device, tester, &mut noise);
         let found = outcome.search.is_some();
         prop_assert_eq!(found, !matches!(outcome.failure, Some(Failure::Refused(_))), "{:?}", outcome.failure);

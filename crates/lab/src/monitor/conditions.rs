@@ -140,16 +140,42 @@ pub enum Disturbance {
 }
 
 impl Conditions {
+    /// The share of the frames whose loss all this may account for, 0 to 1: an upper estimate. A
+    /// core that stands still for a moment loses what comes meanwhile, and when it is overloaded
+    /// by what waited, as much once more.
+    #[must_use]
+    pub fn cost(&self, bounds: &Bounds) -> f64 {
+        if self.clock_jump > self.clock_bound(bounds) {
+            return 1.0;
+        }
+        (2.0 * self.cores.iter().map(|core| core.cost(self.duration, bounds)).sum::<f64>()).min(1.0)
+    }
+
+    fn clock_bound(&self, bounds: &Bounds) -> Duration {
+        self.duration.mul_f64(bounds.clock.clamp(0.0, 1.0)) + CLOCK_READING
+    }
+
     /// What exceeds the bounds, core by core.
     #[must_use]
     pub fn disturbances(&self, bounds: &Bounds) -> Vec<Disturbance> {
-        let clock_bound = self.duration.mul_f64(bounds.clock.clamp(0.0, 1.0)) + CLOCK_READING;
-        let clock = (self.clock_jump > clock_bound).then_some(Disturbance::Clock { jump: self.clock_jump });
+        let clock = (self.clock_jump > self.clock_bound(bounds))
+            .then_some(Disturbance::Clock { jump: self.clock_jump });
         self.cores.iter().flat_map(|core| core.disturbances(bounds)).chain(clock).collect()
     }
 }
 
 impl CoreConditions {
+    /// The share of the time in which work of ours may have stood still here, or the share of the
+    /// work that a slow core did not do.
+    fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
+        let steal = self.steal.map_or(0.0, Share::ratio);
+        let delay = self.wake_delay.saturating_sub(TURN).as_secs_f64() / duration.as_secs_f64().max(1e-3);
+        let slow =
+            self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index);
+        // What delayed the probe may be seen in the other two as well.
+        (steal + self.waited.ratio()).max(delay) + slow
+    }
+
     fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
         let core = self.core;
         let above = |share: Share, bound: f64| Some(share.ratio()).filter(|ratio| *ratio > bound);

@@ -5,16 +5,15 @@
 //! goal. After that each goal nominates a load, and the lowest is tried (the longest trial, where
 //! two nominate the same): if it is lossy, loads above it need no trial at all.
 //!
-//! A disturbed trial proves nothing, so the same one comes next again, until the time to repeat
-//! trials is used up. (The first one is a hint all the same: hints prove nothing either.) A
-//! trial that the tester fell short in proves nothing, whatever it lost: what left late leaves
+//! A trial whose loss noise may account for is repeated, until the time for that is used up; when
+//! that happens too often at one load, a higher one is tried. A trial that the tester fell short in proves nothing, whatever it lost: what left late leaves
 //! in bursts. It is repeated too; but if no load as high was ever offered in full, what the
 //! tester did offer becomes the maximum, and the results say so.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::database::{Database, Observation};
+use super::database::{Database, Observation, Verdict};
 use super::finding::{Circumstances, Finding, find};
 use super::goal::Goal;
 use super::ladder::{Ladder, Rung};
@@ -52,8 +51,6 @@ pub(crate) enum TrialEnd {
     Sound { observation: Observation, forwarded_pps: f64 },
     /// The tester offered less than it should have; rates are means of the directions.
     FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64 },
-    /// Something disturbed it.
-    Disturbed { duration: Duration, forwarded_pps: f64 },
 }
 
 /// The state of a search.
@@ -68,6 +65,9 @@ pub(crate) struct Controller {
     selectors: Option<Vec<Selector>>,
     /// How often the tester fell short at the load tried last, and the most it offered there.
     shortfall: (Rung, u32, f64),
+    /// The loss ratios of the goals that asked for the trial that comes next.
+    asked: Vec<f64>,
+    /// The time that trials took which said nothing.
     disturbed: Duration,
     tester_limits: bool,
     /// Why it ends before its goals are reached.
@@ -98,6 +98,7 @@ impl Controller {
             database: Database::default(),
             selectors: None,
             shortfall: (0, 0, 0.0),
+            asked: Vec::new(),
             disturbed: Duration::ZERO,
             tester_limits: false,
             ended: None,
@@ -111,10 +112,12 @@ impl Controller {
         }
         let left = self.limits.max_duration.saturating_sub(elapsed).saturating_sub(self.limits.overhead);
         let nominated = self.nominations();
-        let fitting = nominated.iter().filter(|candidate| candidate.duration <= left);
+        let fitting = nominated.iter().filter(|(_, candidate)| candidate.duration <= left);
         // The lowest load; of two trials at it, the longest.
-        match fitting.min_by_key(|candidate| (candidate.load, Reverse(candidate.duration))) {
-            Some(&Candidate { load, duration, .. }) => {
+        match fitting.min_by_key(|(_, candidate)| (candidate.load, Reverse(candidate.duration))) {
+            Some(&(_, Candidate { load, duration, .. })) => {
+                let asking = nominated.iter().filter(|(_, candidate)| candidate.load == load);
+                self.asked = asking.map(|(loss_ratio, _)| *loss_ratio).collect();
                 Step::Measure { load, pps: self.ladder.pps(load), duration }
             }
             None => {
@@ -128,6 +131,10 @@ impl Controller {
     pub(crate) fn observe(&mut self, trial: TrialEnd) {
         match trial {
             TrialEnd::Sound { observation, forwarded_pps } => {
+                let says_nothing = |loss_ratio: &f64| observation.verdict(*loss_ratio) == Verdict::Unclear;
+                if self.asked.iter().all(says_nothing) {
+                    self.disturb(observation.duration);
+                }
                 self.database.add(observation);
                 self.begin(forwarded_pps);
             }
@@ -139,10 +146,6 @@ impl Controller {
                     self.fall_short(load, offered_pps);
                     self.begin(forwarded_pps);
                 }
-            }
-            TrialEnd::Disturbed { duration, forwarded_pps } => {
-                self.disturb(duration);
-                self.begin(forwarded_pps);
             }
         }
     }
@@ -175,16 +178,17 @@ impl Controller {
         self.ended
     }
 
-    fn nominations(&mut self) -> Vec<Candidate> {
-        let Self { selectors, database, range, .. } = self;
-        match selectors {
-            Some(selectors) => {
-                selectors.iter_mut().filter_map(|selector| selector.nominate(database, *range)).collect()
-            }
-            None => {
-                vec![Candidate { load: self.range.ceiling, duration: self.first_duration() }]
-            }
-        }
+    /// The trials that goals need next, each with the loss ratio of its goal.
+    fn nominations(&mut self) -> Vec<(f64, Candidate)> {
+        let first = Candidate { load: self.range.ceiling, duration: self.first_duration() };
+        let Self { selectors, database, range, goals, .. } = self;
+        let Some(selectors) = selectors else {
+            return goals.iter().map(|goal| (goal.loss_ratio, first)).collect();
+        };
+        let nominate = |(goal, selector): (&Goal, &mut Selector)| {
+            Some((goal.loss_ratio, selector.nominate(database, *range)?))
+        };
+        goals.iter().zip(selectors).filter_map(nominate).collect()
     }
 
     /// Long enough to count in full for the first target of every goal.

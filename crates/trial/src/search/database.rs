@@ -8,8 +8,10 @@ use std::time::Duration;
 use super::goal::Target;
 use super::ladder::Rung;
 
-/// What one trial saw that nothing disturbed and that the tester offered in full: all directions
-/// together or one of them.
+/// By how many trials those that say nothing of a load must outnumber the others, until it is left.
+const PATIENCE: usize = 3;
+
+/// What one trial saw that the tester offered in full: all directions together or one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Observation {
     /// The load.
@@ -20,6 +22,31 @@ pub(crate) struct Observation {
     pub(crate) loss_ratio: f64,
     /// Frames offered as a share of those intended, at most 1.
     pub(crate) offered_share: f64,
+    /// The share of the frames whose loss the machine may account for.
+    pub(crate) noise: f64,
+}
+
+/// What a trial is by a loss ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It lost no larger share. Noise makes frames get lost, not pass, so that is certain.
+    Low,
+    /// It lost more, and noise cannot be why.
+    High,
+    /// It lost more, and noise may be why.
+    Unclear,
+}
+
+impl Observation {
+    pub(crate) fn verdict(&self, loss_ratio: f64) -> Verdict {
+        if self.loss_ratio <= loss_ratio {
+            Verdict::Low
+        } else if self.loss_ratio - self.noise > loss_ratio {
+            Verdict::High
+        } else {
+            Verdict::Unclear
+        }
+    }
 }
 
 /// What a load is, by all its trials.
@@ -67,6 +94,24 @@ impl Database {
         self.loads.keys().next_back().copied()
     }
 
+    /// The lowest and the highest load between `bounds` that trials mostly leave open what they are by
+    /// `target`.
+    pub(crate) fn unclear_between(&self, bounds: Bounds, target: &Target) -> Option<(Rung, Rung)> {
+        let between = |load: &Rung| {
+            bounds.lower.is_none_or(|lower| *load > lower) && bounds.upper.is_none_or(|upper| *load < upper)
+        };
+        let mut unclear =
+            self.loads.keys().copied().filter(|load| between(load) && self.is_unclear(*load, target));
+        let lowest = unclear.next()?;
+        Some((lowest, unclear.next_back().unwrap_or(lowest)))
+    }
+
+    fn is_unclear(&self, load: Rung, target: &Target) -> bool {
+        let unclear = |trial: &&Observation| trial.verdict(target.loss_ratio) == Verdict::Unclear;
+        let (unclear, all) = (self.at(load).filter(unclear).count(), self.at(load).count());
+        unclear >= all - unclear + PATIENCE
+    }
+
     /// What `load` is by `target`.
     pub(crate) fn class(&self, load: Rung, target: &Target) -> Class {
         Sums::new(self.at(load), target).class(target)
@@ -76,8 +121,10 @@ impl Database {
     /// time that may exceed it is the goal's exceed ratio, trial time still missing counted as
     /// lost. 1 without full-length trials.
     pub(crate) fn quantile_loss_ratio(&self, load: Rung, target: &Target) -> f64 {
-        let mut full: Vec<_> =
-            self.at(load).filter(|trial| trial.duration >= target.trial_duration).collect();
+        let counts = |trial: &&Observation| {
+            trial.duration >= target.trial_duration && trial.verdict(target.loss_ratio) != Verdict::Unclear
+        };
+        let mut full: Vec<_> = self.at(load).filter(counts).collect();
         full.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
         let measured: f64 = full.iter().map(|trial| trial.duration.as_secs_f64()).sum();
         let mut remaining = measured.max(target.duration_sum.as_secs_f64()) * (1.0 - target.exceed_ratio);
@@ -118,12 +165,12 @@ impl Sums {
         let mut sums = Self::default();
         for trial in trials {
             let full = trial.duration >= target.trial_duration;
-            let high = trial.loss_ratio > target.loss_ratio;
-            let sum = match (full, high) {
-                (true, false) => &mut sums.full_low,
-                (true, true) => &mut sums.full_high,
-                (false, false) => &mut sums.short_low,
-                (false, true) => &mut sums.short_high,
+            let sum = match (full, trial.verdict(target.loss_ratio)) {
+                (true, Verdict::Low) => &mut sums.full_low,
+                (true, Verdict::High) => &mut sums.full_high,
+                (false, Verdict::Low) => &mut sums.short_low,
+                (false, Verdict::High) => &mut sums.short_high,
+                (_, Verdict::Unclear) => continue,
             };
             *sum += trial.duration.as_nanos();
         }
@@ -165,7 +212,7 @@ mod tests {
     fn add(database: &mut Database, load: Rung, count: usize, seconds: u64, loss_ratio: f64) {
         let duration = Duration::from_secs(seconds);
         for _ in 0..count {
-            database.add(Observation { load, duration, loss_ratio, offered_share: 1.0 });
+            database.add(Observation { load, duration, loss_ratio, offered_share: 1.0, noise: 0.0 });
         }
     }
 
@@ -226,6 +273,30 @@ mod tests {
         // A load that more trials lift becomes a lower bound after all.
         add(&mut database, 30, 1, 1, 0.0);
         assert_eq!(database.bounds(&goal), Bounds { lower: Some(40), upper: Some(50) });
+    }
+
+    #[test]
+    fn a_loss_that_noise_may_account_for_says_nothing() {
+        let goal = target(1, 1, 0.005, 0.0);
+        let trial = |loss_ratio, noise| Observation {
+            load: 0,
+            duration: Duration::from_secs(1),
+            loss_ratio,
+            offered_share: 1.0,
+            noise,
+        };
+        let mut database = Database::default();
+        for _ in 0..PATIENCE {
+            assert!(!database.is_unclear(0, &goal));
+            database.add(trial(0.02, 0.02));
+        }
+        assert_eq!(database.class(0, &goal), Class::Undecided);
+        assert!(database.is_unclear(0, &goal));
+        let mut proved_bad = database.clone();
+        proved_bad.add(trial(0.02, 0.01));
+        assert_eq!(proved_bad.class(0, &goal), Class::Upper);
+        database.add(trial(0.004, 1.0));
+        assert_eq!(database.class(0, &goal), Class::Lower);
     }
 
     #[test]

@@ -54,13 +54,36 @@ impl Selector {
         while let Some(target) = self.targets.get(self.current) {
             let bounds = database.bounds(target);
             if let Some(load) = next_load(target.width, bounds, self.hints, range) {
-                return Some(Candidate { load, duration: target.trial_duration });
+                let is_last = self.current + 1 == self.targets.len();
+                let load = match database.unclear_between(bounds, target) {
+                    Some(unclear) => around(target.width, bounds, unclear, range).or(is_last.then_some(load)),
+                    None => Some(load),
+                };
+                if let Some(load) = load {
+                    return Some(Candidate { load, duration: target.trial_duration });
+                }
             }
             self.hints = Hints { lower: bounds.lower, upper: bounds.upper };
             self.current += 1;
         }
         None
     }
+}
+
+/// The load to try where noise keeps the loads from `low` to `high`, between `bounds`, from being
+/// judged: further up, since the more a load exceeds what the device bears, the less can noise
+/// account for the loss; then further down. In steps that double. `None` when these loads are all
+/// that is left.
+fn around(width: i64, bounds: Bounds, (low, high): (Rung, Rung), range: Range) -> Option<Rung> {
+    let step = width.max(2 * (high - low));
+    let up = match bounds.upper {
+        Some(upper) => (upper - high > width).then(|| (high + step).min(middle(width, high, upper))),
+        None => (high < range.ceiling).then(|| (high + step).min(range.ceiling)),
+    };
+    up.or_else(|| match bounds.lower {
+        Some(lower) => (low - lower > width).then(|| (low - step).max(middle(width, lower, low))),
+        None => (low > range.floor).then(|| (low - step).max(range.floor)),
+    })
 }
 
 /// The load to try next between `bounds`; `None` when they are no further apart than `width`, or
@@ -145,6 +168,18 @@ mod tests {
         assert_eq!(next((Some(510), None), (Some(500), Some(520))), Some(520), "refine the upper bound");
         assert_eq!(next((None, None), (Some(500), Some(540))), Some(500), "too far apart to halve");
         assert_eq!(next((Some(510), Some(520)), (Some(500), Some(520))), None, "narrow enough");
+    }
+
+    #[test]
+    fn loads_that_noise_hides_are_fenced_in() {
+        let next = |lower, upper, unclear| around(10, Bounds { lower, upper }, unclear, RANGE);
+        assert_eq!(next(None, None, (500, 500)), Some(510));
+        assert_eq!(next(None, None, (500, 510)), Some(530), "steps double");
+        assert_eq!(next(None, None, (500, 990)), Some(1_000), "the end of the range");
+        assert_eq!(next(None, Some(560), (500, 530)), Some(540), "halving is nearer");
+        assert_eq!(next(None, Some(540), (500, 530)), Some(440), "now down");
+        assert_eq!(next(Some(440), Some(540), (500, 530)), Some(460));
+        assert_eq!(next(Some(490), Some(540), (500, 530)), None, "nothing is left to try");
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! What the machine did beside a measurement: by how much it may have spoiled it.
+
+/// Noise during one stretch of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// The share of the frames whose loss it may account for, 0 to 1: an upper estimate. A loss
+    /// beyond that is the device's.
+    pub cost: f64,
+    /// In words, where it is more than usual: whatever was measured then is marked as disturbed.
+    pub disturbed: Option<String>,
+}
+
+impl Noise {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let disturbed = match (self.disturbed, other.disturbed) {
+            (Some(one), Some(two)) => Some(format!("{one}; {two}")),
+            (one, two) => one.or(two),
+        };
+        Self { cost: (self.cost + other.cost).min(1.0), disturbed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noises_add_up() {
+        let noise = |cost, text: &str| Noise { cost, disturbed: Some(text.to_owned()) };
+        assert_eq!(Noise::default().and(noise(0.1, "a")), noise(0.1, "a"));
+        assert_eq!(noise(0.7, "a").and(noise(0.7, "b")), noise(1.0, "a; b"));
+    }
+}
