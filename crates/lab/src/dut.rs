@@ -88,6 +88,11 @@ pub(crate) trait Device: Debug + Send + Sync {
 
     /// Makes the interfaces at `site`, which are up and bare, into this device.
     fn start(&self, site: &Site) -> Result<Running>;
+
+    /// Gives the interfaces at `site` what they lost while they were down.
+    fn restore(&self, _site: &Site) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Where a device is built.

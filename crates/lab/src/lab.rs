@@ -169,6 +169,22 @@ impl Lab {
         pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, place)
     }
 
+    /// Resets the device as far as a lab can: takes its interfaces down and up again, and restores
+    /// what the kernel forgot meanwhile.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel refuses a step; the device may not forward any more then.
+    pub fn reset(&self) -> Result<()> {
+        let names = SIDES.map(|side| side.interface);
+        self.device.netlink(|netlink| {
+            names.iter().try_for_each(|name| netlink.set_down(netlink.expect_link(name)?.index))
+        })?;
+        let interfaces = bring_up(&self.device, names)?;
+        let site = Site { namespace: &self.device, interfaces: &interfaces };
+        self.spec.device.restore(&site)?;
+        self.pin().map(|_| ())
+    }
+
     /// The threads that receive for the device, which do its work.
     ///
     /// # Errors

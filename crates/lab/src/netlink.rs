@@ -159,6 +159,16 @@ impl Netlink {
         )
     }
 
+    /// Sets an interface down. The kernel forgets its routes, neighbours and IPv6 addresses.
+    pub fn set_down(&self, index: u32) -> Result<()> {
+        let message = LinkUnspec::new_with_index(index).down().build();
+        self.change(
+            &format!("cannot set interface {index} down"),
+            RouteNetlinkMessage::SetLink(message),
+            NLM_F_ACK,
+        )
+    }
+
     /// Gives an interface an address and the prefix it is reached by.
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
         let message = match address {

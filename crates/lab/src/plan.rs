@@ -1,7 +1,8 @@
 //! Who has which address: nothing enters, the two links of every lab leave.
 //!
 //! The IPv4 side is the one of the Netgate 6100 review that Linerate reproduces; the IPv6 side
-//! uses the benchmarking prefix 2001:2::/48 (RFC 5180, errata 1752).
+//! uses the benchmarking prefix 2001:2::/48 (RFC 5180, errata 1752). RFC 2544's own networks are
+//! routed too.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,13 +26,14 @@ pub(crate) struct Side {
     pub port_addresses: [IpAddr; 2],
     pub interface_addresses: [IpAddr; 2],
     pub prefixes: [u8; 2],
-    /// What a router reaches through the tester's end, IPv4 and IPv6.
-    pub networks: [(IpAddr, u8); 2],
+    /// What a router reaches through the tester's end: the review's network, that of RFC 2544
+    /// (appendix C: half of 198.18.0.0/15), that of IPv6.
+    pub networks: [(IpAddr, u8); 3],
 }
 
 /// The links of port 0 and port 1.
 pub(crate) const SIDES: [Side; 2] =
-    [side("port0", "dut0", 1, (16, 8), 0x16), side("port1", "dut1", 2, (48, 8), 0x48)];
+    [side("port0", "dut0", 1, (16, 18), 0x16), side("port1", "dut1", 2, (48, 19), 0x48)];
 
 const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8), v6: u16) -> Side {
     Side {
@@ -44,7 +46,11 @@ const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8
         port_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 2)), benchmark(link as u16, 2)],
         interface_addresses: [IpAddr::V4(Ipv4Addr::new(100, 65, link, 1)), benchmark(link as u16, 1)],
         prefixes: [24, 64],
-        networks: [(IpAddr::V4(Ipv4Addr::new(v4.0, 0, 0, 0)), v4.1), (benchmark(v6, 0), 64)],
+        networks: [
+            (IpAddr::V4(Ipv4Addr::new(v4.0, 0, 0, 0)), 8),
+            (IpAddr::V4(Ipv4Addr::new(198, v4.1, 0, 0)), 16),
+            (benchmark(v6, 0), 64),
+        ],
     }
 }
 
@@ -67,8 +73,9 @@ mod tests {
         assert_eq!(zero.port_addresses.map(|a| a.to_string()), ["100.65.1.2", "2001:2:0:1::2"]);
         assert_eq!(zero.interface_addresses.map(|a| a.to_string()), ["100.65.1.1", "2001:2:0:1::1"]);
         assert_eq!(one.port_addresses.map(|a| a.to_string()), ["100.65.2.2", "2001:2:0:2::2"]);
-        assert_eq!(zero.networks.map(|(a, p)| format!("{a}/{p}")), ["16.0.0.0/8", "2001:2:0:16::/64"]);
-        assert_eq!(one.networks.map(|(a, p)| format!("{a}/{p}")), ["48.0.0.0/8", "2001:2:0:48::/64"]);
+        let networks = |side: Side| side.networks.map(|(a, p)| format!("{a}/{p}"));
+        assert_eq!(networks(zero), ["16.0.0.0/8", "198.18.0.0/16", "2001:2:0:16::/64"]);
+        assert_eq!(networks(one), ["48.0.0.0/8", "198.19.0.0/16", "2001:2:0:48::/64"]);
         assert_eq!(one.interface_mac.to_string(), "02:4c:6e:72:02:01");
     }
 }

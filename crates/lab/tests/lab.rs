@@ -32,12 +32,27 @@ fn the_configuration_is_what_was_asked_for() {
     ipv6-forwarding: on
     mtu: 1500
     napi-nice: -20
-    routes: 4 IPv4, 4 IPv6
+    routes: 6 IPv4, 4 IPv6
     static-neighbours: 4
     threaded-napi: true
     tx-checksum-offload: off
     xdp: native
     ");
+}
+
+#[test]
+fn a_device_is_the_same_after_a_reset() {
+    if !can_build_labs() {
+        return;
+    }
+    for dut in ["linux-router", "linux-router:gro=off", "xdp-router", "linux-bridge", "xdp-xconnect"] {
+        let lab = start(dut);
+        let before = lab.dut_configuration().unwrap();
+        lab.reset().unwrap();
+        assert_eq!(lab.dut_configuration().unwrap(), before, "{dut}");
+        let core = Some(lab.placement().dut);
+        assert!(lab.dut_threads().unwrap().iter().all(|thread| thread.core == core), "{dut}");
+    }
 }
 
 #[test]

@@ -38,6 +38,10 @@ impl Device for LinuxRouter {
         self.gro
     }
 
+    fn restore(&self, site: &Site) -> Result<()> {
+        routing::restore(site)
+    }
+
     fn start(&self, site: &Site) -> Result<Running> {
         routing::configure(site)?;
         if self.gro { Ok(Running::default()) } else { pass::start(site) }

@@ -3,7 +3,8 @@
 
 use super::Site;
 use crate::error::Result;
-use crate::plan::SIDES;
+use crate::netlink::Netlink;
+use crate::plan::{SIDES, Side};
 use crate::settings;
 
 pub(super) fn configure(site: &Site) -> Result<()> {
@@ -15,11 +16,34 @@ pub(super) fn configure(site: &Site) -> Result<()> {
             for (address, prefix) in side.interface_addresses.into_iter().zip(side.prefixes) {
                 netlink.add_address(interface.index, address, prefix)?;
             }
-            for (address, (network, prefix)) in side.port_addresses.into_iter().zip(side.networks) {
-                netlink.add_neighbour(interface.index, address, side.port_mac)?;
-                netlink.add_route(network, prefix, address)?;
-            }
+            reach(netlink, interface.index, side)?;
         }
         Ok(())
     })
+}
+
+/// Gives interfaces that were down what the kernel took from them: all but IPv4 addresses.
+pub(super) fn restore(site: &Site) -> Result<()> {
+    site.namespace.netlink(|netlink| {
+        for (interface, side) in site.interfaces.iter().zip(SIDES) {
+            let addresses = side.interface_addresses.into_iter().zip(side.prefixes);
+            for (address, prefix) in addresses.filter(|(address, _)| address.is_ipv6()) {
+                netlink.add_address(interface.index, address, prefix)?;
+            }
+            reach(netlink, interface.index, side)?;
+        }
+        Ok(())
+    })
+}
+
+/// The way to the tester's port, and to the networks beyond it.
+fn reach(netlink: &Netlink, interface: u32, side: Side) -> Result<()> {
+    for address in side.port_addresses {
+        netlink.add_neighbour(interface, address, side.port_mac)?;
+        let beyond = side.networks.into_iter().filter(|(to, _)| to.is_ipv4() == address.is_ipv4());
+        for (network, prefix) in beyond {
+            netlink.add_route(network, prefix, address)?;
+        }
+    }
+    Ok(())
 }

@@ -34,6 +34,10 @@ impl Device for XdpRouter {
         Addressing::Device
     }
 
+    fn restore(&self, site: &Site) -> Result<()> {
+        routing::restore(site)
+    }
+
     fn start(&self, site: &Site) -> Result<Running> {
         routing::configure(site)?;
         site.namespace.run(|| {
