@@ -140,6 +140,7 @@ pub fn run(
         limited_by: None,
         trials: Vec::new(),
         latency: None,
+        rfc2544: None,
         soak: None,
         notes: testbed.notes(),
     };
@@ -172,6 +173,7 @@ pub fn run(
         record.limited_by = search.limited_by;
         record.trials = search.trials;
     }
+    record.rfc2544 = outcome.rfc2544;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
     writer.write(&record)?;

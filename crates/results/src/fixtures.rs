@@ -138,6 +138,7 @@ impl Scenario {
             limited_by: None,
             trials: Vec::new(),
             latency: None,
+            rfc2544: None,
             soak: None,
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],

@@ -5,6 +5,7 @@
 //! `_bps` bits a second. Frame sizes include the FCS.
 
 mod latency;
+mod rfc2544;
 mod soak;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
+pub use rfc2544::{
+    BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
+    Rfc2544, Throughput,
+};
 pub use soak::{
     Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Soak,
     SoakDirection, SoakStall,
@@ -74,6 +79,9 @@ pub struct Record {
     /// What a latency test found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyTest>,
+    /// What the tests of RFC 2544 found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfc2544: Option<Rfc2544>,
     /// What a soak found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Soak>,
@@ -99,7 +107,7 @@ pub enum Status {
 /// The strategy and its parameters, as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
-    /// `ramp`, `saturate`, `search`, `latency` or `soak`.
+    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544` or `soak`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,

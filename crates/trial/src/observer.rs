@@ -47,6 +47,14 @@ pub trait Observer {
         Noise::default()
     }
 
+    /// Resets the device, as RFC 2544 section 26.6 asks for. Returns once that is under way.
+    ///
+    /// # Errors
+    /// Why it cannot be reset, with the remedy.
+    fn reset(&mut self) -> Result<(), String> {
+        Err("nothing is known that resets this device".into())
+    }
+
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
     /// the beginning of each phase, where the answer is not used, and at the end of each
     /// interval.

@@ -143,7 +143,7 @@ impl Search {
 
 /// What a search knows while it goes on.
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     controller: Controller,
     goals: Vec<Goal>,
     /// What was seen in each direction alone.
@@ -152,7 +152,7 @@ struct State {
 }
 
 impl State {
-    fn new(search: &Search, directions: usize) -> Self {
+    pub(crate) fn new(search: &Search, directions: usize) -> Self {
         let limits = Limits {
             min_pps: search.min_pps,
             max_pps: search.max_pps,
@@ -168,7 +168,7 @@ impl State {
         }
     }
 
-    fn drive(&mut self, search: &Search, session: &mut Session) -> Result<(), Stop> {
+    pub(crate) fn drive(&mut self, search: &Search, session: &mut Session) -> Result<(), Stop> {
         let drain = search.conditions.drain;
         session.warm_up(&search.conditions)?;
         while let Step::Measure { load, pps, duration } = self.controller.next(session.elapsed()) {
@@ -228,7 +228,7 @@ impl State {
     }
 
     /// What is found so far, all directions added up.
-    fn results(&self) -> BTreeMap<String, GoalResult> {
+    pub(crate) fn results(&self) -> BTreeMap<String, GoalResult> {
         self.named(self.controller.findings(), self.directions.len().max(1) as f64)
     }
 
@@ -239,7 +239,7 @@ impl State {
     }
 
     /// Adds what was found to the outcome.
-    fn conclude(self, outcome: &mut Outcome) {
+    pub(crate) fn conclude(self, outcome: &mut Outcome) {
         let results = self.results();
         for (direction, database) in outcome.directions.iter_mut().zip(&self.directions) {
             direction.results = self.named(self.controller.findings_in(database), 1.0);

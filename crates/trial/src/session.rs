@@ -180,8 +180,19 @@ impl<'a> Session<'a> {
         duration: Duration,
         drain: Duration,
     ) -> Result<(Sample, Noise), Stop> {
+        self.trial_of(phase, Load::Rate(pps), duration, drain)
+    }
+
+    /// The same of any load.
+    pub(crate) fn trial_of(
+        &mut self,
+        phase: Phase,
+        load: Load,
+        duration: Duration,
+        drain: Duration,
+    ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
-        self.run(phase, &[Load::Rate(pps)], duration)?;
+        self.run(phase, &[load], duration)?;
         self.drain(drain)?;
         let sample = self.samples.last().cloned();
         let sample =
@@ -207,6 +218,24 @@ impl<'a> Session<'a> {
         let shown = self.observer.trial(trial, results);
         self.forsaken = shown.is_err();
         shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
+    }
+
+    /// All samples whose counts are final, as those of ended intervals are after a drain.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Resets the device while the load goes on.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn reset(&mut self) -> Result<(), String> {
+        self.observer.reset()
+    }
+
+    /// Directions that are loaded.
+    pub(crate) fn directions(&self) -> usize {
+        self.totals.len()
     }
 
     /// Time since the session began, on the engine's clock.
@@ -247,7 +276,15 @@ impl<'a> Session<'a> {
         };
         self.note_lateness();
         let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
-        Outcome { samples: self.samples, directions, search: None, status, failure, notes: self.notes }
+        Outcome {
+            samples: self.samples,
+            directions,
+            search: None,
+            rfc2544: None,
+            status,
+            failure,
+            notes: self.notes,
+        }
     }
 
     /// Stops sending and lets what is on its way return. Whatever fails here, what was measured

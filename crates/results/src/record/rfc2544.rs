@@ -1,0 +1,188 @@
+//! What the tests of RFC 2544 found at one frame size, with what they deviate from it in.
+//!
+//! Rates are those of each direction; where two directions are loaded at once, both have this rate.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Irregular, Latency, LimitedBy};
+
+/// The tests of RFC 2544 section 26 at one frame size, or one sequence of sizes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rfc2544 {
+    /// Whether durations and repeats were short ones: the result does not conform to RFC 2544 then.
+    pub quick: bool,
+    /// All in which the tests deviate from the RFCs, by name.
+    pub deviations: Vec<Deviation>,
+    /// The maximum theoretical frame rate: what the line carries of these frames.
+    pub theoretical_pps: f64,
+    /// Section 26.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
+    /// Section 26.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyAtThroughput>,
+    /// Section 26.3, from the highest load down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<LossPoint>,
+    /// Section 26.4, as RFC 9004 updates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_to_back: Option<BackToBack>,
+    /// Section 26.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Section 26.6, as RFC 6201 updates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<Reset>,
+    /// Tests that were asked for but not run, by name, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_run: BTreeMap<String, String>,
+}
+
+/// Something that the RFCs ask for and that was done otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deviation {
+    /// Its name, like `latency-of-every-frame`.
+    pub name: String,
+    /// What was done instead, and where it is asked for.
+    pub text: String,
+}
+
+/// The highest rate without loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// The rate that was proved; 0 if no load passed without loss.
+    pub pps: f64,
+    /// The lowest rate at which frames were lost; absent if there was none.
+    pub upper_pps: Option<f64>,
+    /// What limited it.
+    pub limited_by: LimitedBy,
+    /// Why it is no regular result, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irregular: Option<Irregular>,
+}
+
+/// Latency at the throughput.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyAtThroughput {
+    /// The load.
+    pub load_pps: f64,
+    /// How long each stream was.
+    pub stream_s: f64,
+    /// The mean over all streams of each stream's mean, one for each direction.
+    pub mean_ns: Vec<f64>,
+    /// The streams, in order of time.
+    pub streams: Vec<LatencyStream>,
+}
+
+/// One stream of frames whose latency was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyStream {
+    /// One for each direction; absent where nothing came back.
+    pub directions: Vec<Option<Latency>>,
+    /// Frames that were lost in all directions.
+    pub lost: u64,
+    /// What disturbed it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+}
+
+/// Loss at one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossPoint {
+    /// The load, in percent of the maximum theoretical rate.
+    pub load_percent: f64,
+    /// The same in frames a second.
+    pub intended_pps: f64,
+    /// What the tester really sent, the mean of the directions.
+    pub offered_pps: f64,
+    /// Lost of offered, all directions together.
+    pub loss_ratio: f64,
+    /// Whether the tester could not send this load: the loss is that of what it did send.
+    pub tester_limited: bool,
+    /// What disturbed it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+}
+
+/// The longest bursts at the maximum theoretical rate that the device forwards without loss.
+/// Times are those of RFC 9004 section 5.4 (as they are reported: in seconds).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BackToBack {
+    /// Whether the tester could not send at the maximum theoretical rate: nothing was measured.
+    pub tester_limited: bool,
+    /// The longest burst without loss of each repeat, in frames of one direction.
+    pub bursts: Vec<u64>,
+    /// The longest burst that was tried.
+    pub longest_tried: u64,
+    /// Whether it passed in some repeat: the device may bear more.
+    pub longest_passed: bool,
+    /// Mean of `bursts`.
+    pub average: f64,
+    /// The shortest of them.
+    pub min: u64,
+    /// The longest of them.
+    pub max: u64,
+    /// Their standard deviation; 0 for a single one.
+    pub standard_deviation: f64,
+    /// `average` over the maximum theoretical rate.
+    pub implied_buffer_s: f64,
+    /// The same without the share of frames that the device forwarded meanwhile.
+    pub corrected_buffer_s: f64,
+    /// Bursts whose loss the machine may account for: they were taken as lost.
+    pub disturbed: usize,
+}
+
+/// How long losses go on after an overload has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The overload: 110 % of the throughput, or what the line carries.
+    pub overload_pps: f64,
+    /// How long it was offered.
+    pub overload_s: f64,
+    /// The load after it: half of the overload.
+    pub reduced_pps: f64,
+    /// How long that was watched.
+    pub watched_s: f64,
+    /// Whether the tester could not send the overload.
+    pub tester_limited: bool,
+    /// In order of time.
+    pub repeats: Vec<RecoveryRepeat>,
+    /// The mean of the repeats that recovered; absent if none did.
+    pub average_s: Option<f64>,
+}
+
+/// One repeat of the recovery test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryRepeat {
+    /// From the end of the overload to the last frame lost; absent if losses went on to the end.
+    pub recovery_s: Option<f64>,
+    /// By how much the time may be too long.
+    pub resolution_s: f64,
+    /// The share of the frames that was lost in the overload.
+    pub overload_loss_ratio: f64,
+    /// Frames lost after it.
+    pub lost_after: u64,
+    /// What disturbed it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+}
+
+/// How long the device forwarded nothing when it was reset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reset {
+    /// The load.
+    pub load_pps: f64,
+    /// Frames lost in all directions.
+    pub lost: u64,
+    /// Lost frames over offered rate (RFC 6201).
+    pub outage_s: f64,
+    /// How long was watched after the reset.
+    pub watched_s: f64,
+    /// Whether frames passed without loss in the end; else the outage was longer.
+    pub came_back: bool,
+    /// What disturbed it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+}
