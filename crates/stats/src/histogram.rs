@@ -103,6 +103,22 @@ impl Histogram {
         None
     }
 
+    /// The value that the share `quantile` of all values, 0 to 1, is at or below, interpolated as
+    /// if the values of a bucket lay at equal distances in it. `None` when nothing was counted.
+    #[must_use]
+    pub fn quantile(&self, quantile: f64) -> Option<f64> {
+        let rank = quantile.clamp(0.0, 1.0) * self.total() as f64;
+        let mut before = 0;
+        for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            if (before + count) as f64 >= rank {
+                let (low, next) = (lower_bound(index) as f64, lower_bound(index + 1) as f64);
+                return Some(low + (next - low) * (rank - before as f64) / *count as f64);
+            }
+            before += count;
+        }
+        None
+    }
+
     /// What was counted since `earlier`, an earlier state of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -151,6 +167,20 @@ mod tests {
             assert!((seen - truth).abs() / truth < 0.032, "{percent}: {seen} for {truth}");
         }
         assert_eq!(Histogram::default().percentile(50.0), None);
+    }
+
+    #[test]
+    fn quantiles_lie_between_the_values_of_a_bucket() {
+        let mut histogram = Histogram::default();
+        // One bucket: all from 65,536 to 67,583.
+        (0..2048).for_each(|value| histogram.record(65_536 + value, 1));
+        for quantile in [0.0, 0.25, 0.5, 0.999, 1.0] {
+            assert_eq!(histogram.quantile(quantile), Some(65_536.0 + 2048.0 * quantile));
+        }
+        histogram.record(1_000_000, 2048);
+        assert_eq!(histogram.quantile(0.5), Some(67_584.0));
+        assert!(histogram.quantile(0.501).unwrap() >= lower_bound(bucket(1_000_000)) as f64);
+        assert_eq!(Histogram::default().quantile(0.5), None);
     }
 
     #[test]

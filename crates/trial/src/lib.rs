@@ -28,6 +28,7 @@
 //! ```
 
 mod conditions;
+mod latency;
 mod lateness;
 mod noise;
 mod observer;
@@ -40,6 +41,7 @@ mod session;
 pub mod verdict;
 
 pub use conditions::{Conditions, WarmUp};
+pub use latency::{ChosenLoad, Latency, Reference};
 pub use noise::Noise;
 pub use observer::{Observer, ObserverError, Silent};
 pub use outcome::{Failure, Outcome, SearchOutcome};

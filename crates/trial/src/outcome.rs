@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::Totals;
-use results::record::{Direction, GoalResult, LimitedBy, Rfc2544, Sample, Status, Trial};
+use results::record::{Direction, GoalResult, LatencyTest, LimitedBy, Rfc2544, Sample, Status, Trial};
 
 use crate::ObserverError;
 use crate::verdict::direction_name;
@@ -17,6 +17,8 @@ pub struct Outcome {
     pub directions: Vec<Direction>,
     /// What a search found; `None` of other strategies.
     pub search: Option<SearchOutcome>,
+    /// What a latency test found; `None` of other strategies.
+    pub latency: Option<LatencyTest>,
     /// What the tests of RFC 2544 found; `None` of other strategies.
     pub rfc2544: Option<Rfc2544>,
     /// Complete (also when it ended early because the device stalled), interrupted or failed.

@@ -280,6 +280,7 @@ impl<'a> Session<'a> {
             samples: self.samples,
             directions,
             search: None,
+            latency: None,
             rfc2544: None,
             status,
             failure,

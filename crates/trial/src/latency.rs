@@ -1,0 +1,284 @@
+//! Latency at chosen loads: the whole distribution of the time between departure and return, for
+//! each direction.
+//!
+//! Loads are shares of a reference, by default of the PDR, which a search finds first in the same
+//! run; or rates. Each is offered in a trial of its own, the lowest first. A distribution is the
+//! difference of two readings of the engine's histogram, both after a drain: it holds every frame
+//! of the trial that came back, and no other. A disturbed trial is repeated twice at most; the
+//! last one stays, marked.
+
+use std::time::Duration;
+
+use engine::{Engine, Totals};
+use results::record::{DirectionSample, Distribution, LatencyTest, LoadLatency, Percentiles, Phase, Sample};
+use stats::Histogram;
+use wire::human;
+
+use crate::conditions::{check_rate, refuse_unless};
+use crate::search::{Search, State};
+use crate::session::{Session, Stop};
+use crate::verdict::direction_name;
+use crate::{Conditions, Failure, Observer, Outcome};
+
+/// How often a load is tried until nothing disturbs it.
+const ATTEMPTS: usize = 3;
+/// The most loads.
+const MAX_LOADS: usize = 100;
+/// The load of an unloaded device: so low that hardly a frame meets another.
+const UNLOADED_PPS: f64 = 1_000.0;
+/// The same as a share of what the device bears, where that is less.
+const UNLOADED_SHARE: f64 = 0.01;
+
+/// What the time stamps cannot see.
+const UNSEEN: [&str; 4] = [
+    "the clock is read when a kernel program writes the frame and when one sees it at the other port: what the tester's queues, cards, interrupt moderation and line add in between is part of every figure, and cannot be told from what the device adds",
+    "frames that are due together share a reading of the clock, up to eight of them, and leave in batches: up to about 5 us of a figure are the tester's",
+    "percentiles are from buckets 3 % wide; minimum, mean and maximum are exact",
+    "the difference between consecutive frames (IPDV, RFC 5481 section 4.1) is not known: the engine keeps a distribution, not pairs",
+];
+
+/// Distributions at chosen loads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// How it measures.
+    pub conditions: Conditions,
+    /// What shares refer to.
+    pub reference: Reference,
+    /// The loads, in any order.
+    pub loads: Vec<ChosenLoad>,
+    /// How long each is offered.
+    pub duration: Duration,
+    /// What the line carries, in frames a second of each direction: no load above is offered.
+    pub max_pps: f64,
+}
+
+/// The load that shares refer to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reference {
+    /// Frames a second in each direction.
+    Given(f64),
+    /// What this search finds for its first goal. It is left out where no load is a share.
+    Searched(Search),
+}
+
+/// A load to measure at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChosenLoad {
+    /// 1,000 frames a second, or 1 % of the reference if that is known and less.
+    Unloaded,
+    /// A share of the reference; above 1 it is an overload.
+    Share(f64),
+    /// Frames a second in each direction.
+    Rate(f64),
+}
+
+impl ChosenLoad {
+    /// The default: unloaded, 10 %, 50 % and 90 % of the reference, and an overload.
+    pub const DEFAULT: [Self; 5] =
+        [Self::Unloaded, Self::Share(0.1), Self::Share(0.5), Self::Share(0.9), Self::Share(1.1)];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Unloaded => "unloaded".to_owned(),
+            // Without the digits that binary fractions add.
+            Self::Share(share) => format!("{}%", (share * 1e8).round() / 1e6),
+            Self::Rate(pps) => human::pps(pps),
+        }
+    }
+
+    fn pps(self, reference: Option<f64>) -> f64 {
+        match self {
+            Self::Unloaded => {
+                reference.map_or(UNLOADED_PPS, |reference| UNLOADED_PPS.min(reference * UNLOADED_SHARE))
+            }
+            Self::Share(share) => reference.unwrap_or_default() * share,
+            Self::Rate(pps) => pps,
+        }
+    }
+
+    fn share(self) -> Option<f64> {
+        if let Self::Share(share) = self { Some(share) } else { None }
+    }
+
+    fn check(self) -> Result<(), Failure> {
+        match self {
+            Self::Unloaded => Ok(()),
+            Self::Share(share) => refuse_unless(share.is_finite() && share > 0.0, || {
+                format!("a load of {} is no load: give a share above 0", self.name())
+            }),
+            Self::Rate(pps) => check_rate("load", "pps", pps),
+        }
+    }
+}
+
+impl Latency {
+    /// Runs the test. Never fails: the outcome says how it ended.
+    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let directions = engine.directions();
+        let mut session = Session::new(engine, observer);
+        let checked = self.check();
+        let searched = checked.is_ok().then(|| self.search()).flatten();
+        let mut searched = searched.map(|search| (search, State::new(search, directions)));
+        let mut found = LatencyTest { unseen: UNSEEN.map(str::to_owned).into(), ..LatencyTest::default() };
+        let end = checked.map_err(Stop::from).and_then(|()| {
+            found.reference_pps = self.find_reference(&mut session, searched.as_mut())?;
+            found.searched = searched.is_some();
+            self.measure_all(&mut session, &mut found)
+        });
+        let mut outcome = session.finish(end, &self.conditions.judge(None), self.conditions.drain);
+        if let Some((_, state)) = searched {
+            state.conclude(&mut outcome);
+        }
+        outcome.latency = Some(found);
+        outcome
+    }
+
+    /// How long it takes at most when nothing is disturbed.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        let before = self.search().map_or(self.conditions.warm_up.duration, Search::planned);
+        let loads = u32::try_from(self.loads.len()).unwrap_or(u32::MAX);
+        let each = self.duration.saturating_add(self.conditions.drain);
+        before.saturating_add(each.saturating_mul(loads))
+    }
+
+    /// Whether its parameters make sense.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`], with cause and remedy.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        self.conditions.check_phase("duration", self.duration)?;
+        refuse_unless(!self.duration.is_zero(), || {
+            "in no time no latency is seen: give a duration above 0".into()
+        })?;
+        refuse_unless((1..=MAX_LOADS).contains(&self.loads.len()), || {
+            format!("{} loads: give at least one and at most {MAX_LOADS}", self.loads.len())
+        })?;
+        check_rate("maximum load", "pps", self.max_pps)?;
+        self.loads.iter().try_for_each(|load| load.check())?;
+        match &self.reference {
+            Reference::Given(pps) => check_rate("reference", "pps", *pps),
+            Reference::Searched(_) => self.search().map_or(Ok(()), Search::check),
+        }
+    }
+
+    /// The search for the reference, if one is needed.
+    fn search(&self) -> Option<&Search> {
+        match &self.reference {
+            Reference::Searched(search) if self.loads.iter().any(|load| load.share().is_some()) => {
+                Some(search)
+            }
+            _ => None,
+        }
+    }
+
+    /// The reference in frames a second of each direction, if any load needs it. Traffic passes
+    /// after that.
+    fn find_reference(
+        &self,
+        session: &mut Session,
+        search: Option<&mut (&Search, State)>,
+    ) -> Result<Option<f64>, Stop> {
+        let Some((search, state)) = search else {
+            session.warm_up(&self.conditions)?;
+            return Ok(match self.reference {
+                Reference::Given(pps) => Some(pps),
+                Reference::Searched(_) => None,
+            });
+        };
+        state.drive(search, session)?;
+        let found = search.goals.first().and_then(|goal| state.results().get(&goal.name).copied());
+        let found = found.map(|sum| sum.lower_pps / session.directions().max(1) as f64);
+        let found = found.filter(|pps| *pps > 0.0);
+        let found = found.ok_or_else(|| {
+            Failure::Refused(
+                "the search found no load that passes, so there is nothing to take shares of: give the reference, or the loads in frames a second".into(),
+            )
+        })?;
+        Ok(Some(found))
+    }
+
+    fn measure_all(&self, session: &mut Session, found: &mut LatencyTest) -> Result<(), Stop> {
+        let mut loads: Vec<_> =
+            self.loads.iter().map(|load| (load.pps(found.reference_pps), *load)).collect();
+        loads.sort_by(|one, other| one.0.total_cmp(&other.0));
+        for (pps, load) in loads {
+            if pps > self.max_pps {
+                session.note(format!(
+                    "the load {} would be {}, more than the line carries: it was left out",
+                    load.name(),
+                    human::pps(pps)
+                ));
+                continue;
+            }
+            found.loads.push(self.measure(session, load, pps)?);
+        }
+        Ok(())
+    }
+
+    /// One load, repeated while it is disturbed.
+    fn measure(&self, session: &mut Session, load: ChosenLoad, pps: f64) -> Result<LoadLatency, Stop> {
+        let mut attempt = 1;
+        loop {
+            let before = session.totals().to_vec();
+            let (sample, noise) = session.trial(Phase::Trial, pps, self.duration, self.conditions.drain)?;
+            if noise.disturbed.is_some() && attempt < ATTEMPTS {
+                attempt += 1;
+                continue;
+            }
+            return Ok(LoadLatency {
+                name: load.name(),
+                share: load.share(),
+                load_pps: pps,
+                at_s: sample.at_s,
+                duration_s: sample.duration_s,
+                disturbed: noise.disturbed,
+                directions: distributions(&sample, &before, session.totals()),
+            });
+        }
+    }
+}
+
+/// What came back in a trial, from the totals before and after it.
+fn distributions(sample: &Sample, before: &[Totals], after: &[Totals]) -> Vec<Distribution> {
+    let totals = before.iter().zip(after).zip(&sample.directions).enumerate();
+    let each = totals.map(|(direction, ((before, after), counted))| {
+        distribution(direction_name(direction), counted, &after.latency.since(&before.latency))
+    });
+    each.collect()
+}
+
+fn distribution(name: String, counted: &DirectionSample, delays: &Histogram) -> Distribution {
+    // The exact ones are missing when the first frame came back only after the trial.
+    let bucket = |quantile| delays.quantile(quantile).unwrap_or_default();
+    let (min_ns, mean_ns, max_ns) = counted.latency.map_or_else(
+        || (bucket(0.0) as u64, mean(delays), bucket(1.0) as u64),
+        |exact| (exact.min_ns, exact.mean_ns, exact.max_ns),
+    );
+    let within = |delay: f64| delay.clamp(min_ns as f64, max_ns.max(min_ns) as f64);
+    let percentile = |share| delays.quantile(share).map(within);
+    let frames = delays.total();
+    Distribution {
+        name,
+        offered_pps: counted.offered_pps,
+        offered: counted.offered,
+        forwarded: frames,
+        unsent: counted.unsent,
+        loss_ratio: counted.loss_ratio,
+        min_ns,
+        mean_ns,
+        max_ns,
+        percentiles: Percentiles::of(frames, percentile),
+        pdv: Percentiles::of(frames, |share| Some(percentile(share)? - min_ns as f64)),
+        histogram_ns: delays.buckets().collect(),
+    }
+}
+
+/// The mean of what a histogram holds, to the width of its buckets.
+fn mean(delays: &Histogram) -> f64 {
+    let sum: f64 = delays.buckets().map(|(delay, count)| delay as f64 * count as f64).sum();
+    sum / delays.total().max(1) as f64
+}
