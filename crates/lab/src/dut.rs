@@ -4,6 +4,7 @@
 //! A new device is one file here and one line in `DEVICES`.
 
 mod calibrated;
+mod delayed;
 mod linux_bridge;
 mod linux_router;
 mod pass;
@@ -52,13 +53,14 @@ struct Kind {
     parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
 }
 
-const DEVICES: [Kind; 6] = [
+const DEVICES: [Kind; 7] = [
     linux_router::KIND,
     linux_bridge::KIND,
     xdp_router::KIND,
     xdp_xconnect::KIND,
     sink::KIND,
     calibrated::KIND,
+    delayed::KIND,
 ];
 
 /// Every device that `--dut` knows.
@@ -100,6 +102,8 @@ pub(crate) struct Site<'a> {
     pub namespace: &'a Namespace,
     /// `dut0` and `dut1`.
     pub interfaces: &'a [Link; 2],
+    /// The core that its work is done on.
+    pub core: usize,
 }
 
 impl Site<'_> {
@@ -122,6 +126,8 @@ impl Site<'_> {
 /// A device that runs until it is dropped.
 #[derive(Default)]
 pub(crate) struct Running {
+    /// Forwards in user space, and ends when it is dropped.
+    thread: Option<Box<dyn Send + Sync>>,
     /// Holds the XDP programs in place.
     links: Vec<XdpLink>,
     counters: Option<ReadCounters>,
@@ -138,10 +144,14 @@ pub struct Counters {
     pub bytes: u64,
     /// Those of them that it sent on.
     pub forwarded: u64,
+    /// Those of them that it sent on after the next one.
+    pub reordered: u64,
+    /// Those of them that it sent on twice.
+    pub duplicated: u64,
 }
 
 impl Counters {
-    /// Frames that came and were not sent on.
+    /// Frames that came and were not sent on, or not yet.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.frames.saturating_sub(self.forwarded)
@@ -157,7 +167,9 @@ impl Running {
 
 impl Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("xdp_links", &self.links.len()).finish_non_exhaustive()
+        let running = &mut f.debug_struct("Running");
+        running.field("xdp_links", &self.links.len()).field("in_user_space", &self.thread.is_some());
+        running.finish_non_exhaustive()
     }
 }
 

@@ -84,7 +84,8 @@ impl Lab {
         set_offloads(&device, SIDES.map(|side| side.interface), config.dut.device.gro())?;
         let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
         let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
-        let running = config.dut.device.start(&Site { namespace: &device, interfaces: &interfaces })?;
+        let site = Site { namespace: &device, interfaces: &interfaces, core: config.placement.dut };
+        let running = config.dut.device.start(&site)?;
         address_ports(&tester, &port_links)?;
 
         let addressing = config.dut.device.addressing();
@@ -180,7 +181,7 @@ impl Lab {
             names.iter().try_for_each(|name| netlink.set_down(netlink.expect_link(name)?.index))
         })?;
         let interfaces = bring_up(&self.device, names)?;
-        let site = Site { namespace: &self.device, interfaces: &interfaces };
+        let site = Site { namespace: &self.device, interfaces: &interfaces, core: self.placement.dut };
         self.spec.device.restore(&site)?;
         self.pin().map(|_| ())
     }

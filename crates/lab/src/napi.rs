@@ -90,6 +90,8 @@ pub(crate) enum Turn {
     /// When the thread that runs has had its slice: work gathers meanwhile and is done in full
     /// batches, as in a soft interrupt after another.
     AfterOthers,
+    /// Whenever nobody else wants the core: for a thread that never sleeps.
+    Meanwhile,
 }
 
 /// Gives a thread a core, and its turn there; 0 is the calling thread.
@@ -101,7 +103,7 @@ pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
         .and_then(|()| match turn {
             // Where control groups share out real time, there may be none for this one.
             Turn::BeforeAll => take_precedence(pid, turn).or_else(|_| take_precedence(pid, Turn::AtOnce)),
-            Turn::AtOnce | Turn::AfterOthers => take_precedence(pid, turn),
+            Turn::AtOnce | Turn::AfterOthers | Turn::Meanwhile => take_precedence(pid, turn),
         })
         .map_err(|errno| {
             Error::kernel(
@@ -127,15 +129,16 @@ fn take_precedence(pid: i32, turn: Turn) -> nix::Result<()> {
     // SAFETY: sched_attr holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
-    let (policy, level) = match turn {
-        Turn::BeforeAll => (libc::SCHED_FIFO, REAL_TIME_LEVEL),
-        Turn::AtOnce => (libc::SCHED_OTHER, 0),
-        Turn::AfterOthers => (libc::SCHED_BATCH, 0), // never replaces a running thread when it wakes
+    let (policy, level, slice) = match turn {
+        Turn::BeforeAll => (libc::SCHED_FIFO, REAL_TIME_LEVEL, SLICE_NS),
+        Turn::AtOnce => (libc::SCHED_OTHER, 0, SLICE_NS),
+        Turn::AfterOthers => (libc::SCHED_BATCH, 0, SLICE_NS), // never replaces a running thread when it wakes
+        Turn::Meanwhile => (libc::SCHED_BATCH, 0, 0),          // the usual slice, which is longer
     };
     attributes.sched_policy = policy.cast_unsigned();
     attributes.sched_priority = level;
     attributes.sched_nice = MOST_URGENT;
-    attributes.sched_runtime = SLICE_NS;
+    attributes.sched_runtime = slice;
     // SAFETY: the attributes say their own size and outlive the call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0) };
     Errno::result(answer).map(drop)

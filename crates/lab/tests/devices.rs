@@ -82,7 +82,7 @@ fn transparent_devices_change_nothing() {
     if !can_build_labs() {
         return;
     }
-    for dut in ["linux-bridge", "linux-bridge:gro=off", "xdp-xconnect", "calibrated"] {
+    for dut in ["linux-bridge", "linux-bridge:gro=off", "xdp-xconnect", "calibrated", "delayed"] {
         let lab = start(dut);
         let raw = raw_ports(&lab);
         for (from, ipv6) in [(0, false), (1, true)] {
@@ -102,7 +102,7 @@ fn the_largest_frame_that_was_asked_for_passes_every_device() {
     // 9216 bytes with the FCS: 14 of Ethernet, 20 of IPv4, 8 of UDP.
     let mut payload = vec![b'x'; 9216 - 4 - 14 - 20 - 8 - PAYLOAD.len()];
     payload.extend(PAYLOAD);
-    for dut in ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated"] {
+    for dut in ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated", "delayed"] {
         let lab = start_with_frames_of(9216, dut);
         let raw = raw_ports(&lab);
         raw[0].send(&datagram(&lab, 0, false, &payload));
@@ -116,7 +116,7 @@ fn a_lab_is_silent_until_something_is_sent() {
     if !can_build_labs() {
         return;
     }
-    for dut in ["linux-router", "linux-bridge", "sink"] {
+    for dut in ["linux-router", "linux-bridge", "sink", "delayed"] {
         let lab = start(dut);
         let raw = raw_ports(&lab);
         std::thread::sleep(Duration::from_millis(1200));
@@ -142,6 +142,57 @@ fn a_sink_counts_and_forwards_nothing() {
     assert_eq!((forth.frames, forth.bytes, forth.dropped()), (100, 100 * sent, 100));
     assert_eq!(back.frames, 0);
     assert_eq!(raw[1].receive_one(|frame| frame.ends_with(PAYLOAD)), None);
+}
+
+#[test]
+fn delayed_puts_tags_back_that_the_kernel_takes_out() {
+    if !can_build_labs() {
+        return;
+    }
+    let lab = start("delayed:delay=1ms");
+    let raw = raw_ports(&lab);
+    let plain = datagram(&lab, 0, false, PAYLOAD);
+    // A service tag with a customer tag in it (802.1ad). The port's socket is not told the outer
+    // one; had the device lost that, it would not be told the inner one.
+    let (service, customer) = ([0x88, 0xa8, 0, 7], [0x81, 0, 0x20, 5]);
+    let tagged = |tags: &[u8]| [&plain[..12], tags, &plain[12..]].concat();
+    let sent = tagged(&[service, customer].concat());
+    raw[0].send(&sent);
+    let received = raw[1].receive_one(|frame| frame.ends_with(PAYLOAD));
+    assert_eq!(received, Some(tagged(&customer)));
+    wait_for(|| lab.dut_counters().unwrap().unwrap()[0].forwarded > 0);
+    let [forth, _] = lab.dut_counters().unwrap().unwrap();
+    assert_eq!((forth.frames, forth.bytes, forth.dropped()), (1, sent.len() as u64 + 4, 0));
+}
+
+#[test]
+fn delayed_reorders_and_duplicates_exactly_what_it_says() {
+    if !can_build_labs() {
+        return;
+    }
+    let lab = start("delayed:reorder=10%,duplicate=4%");
+    let raw = raw_ports(&lab);
+    let frame = |number: u8| datagram(&lab, 1, true, &[PAYLOAD, &[number]].concat());
+    let mut received: Vec<u8> = Vec::new();
+    for number in 1..=100 {
+        raw[1].send(&frame(number));
+        while let Some(frame) = raw[0].receive(Duration::from_millis(2)) {
+            received.extend(frame.last());
+        }
+    }
+    // The hundredth waits for another, in vain.
+    while let Some(frame) = raw[0].receive(Duration::from_millis(300)) {
+        received.extend(frame.last());
+    }
+    let (mut expected, mut twice): (Vec<u8>, Vec<u8>) = ((1..=100).collect(), vec![25, 50, 75, 100]);
+    (10..100).step_by(10).for_each(|number| expected.swap(number - 1, number));
+    while let Some(number) = twice.pop() {
+        let place = expected.iter().position(|other| *other == number).unwrap();
+        expected.insert(place, number);
+    }
+    assert_eq!(received, expected);
+    let [_, back] = lab.dut_counters().unwrap().unwrap();
+    assert_eq!((back.frames, back.forwarded, back.reordered, back.duplicated), (100, 100, 9, 4));
 }
 
 #[test]

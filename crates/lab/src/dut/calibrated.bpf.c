@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * calibrated: a cross connect whose capacity is known, so that what a tester finds can be
- * compared with the truth. Three rules, each off while its parameter is 0, in this order:
+ * compared with the truth. Four rules, each off while its parameter is 0, in this order:
  *
  *   drop_every   every Nth frame of a direction is lost;
+ *   loss         each frame is lost with this chance, whatever becomes of the others;
  *   interval     a direction forwards one frame per interval, and a burst after a pause;
  *   stall_after  after N frames, both directions together, nothing is forwarded any more.
  *
@@ -15,6 +16,7 @@
 /* The two interfaces, by index, and the rules. Set before loading. */
 const volatile __u32 interfaces[2];
 const volatile __u64 drop_every;
+const volatile __u64 loss; /* in 2^-32 */
 const volatile __u64 interval_ns;	/* between two frames, */
 const volatile __u32 interval_fraction; /* and so many 2^-32 ns more */
 const volatile __u64 tolerance_ns;
@@ -83,6 +85,8 @@ int calibrated(struct xdp_md *ctx)
 	direction->frames++;
 	direction->bytes += bpf_xdp_get_buff_len(ctx);
 	if (drop_every && direction->frames % drop_every == 0)
+		return XDP_DROP;
+	if (loss && bpf_get_prandom_u32() < loss)
 		return XDP_DROP;
 	if (interval_ns && !conforms(direction))
 		return XDP_DROP;

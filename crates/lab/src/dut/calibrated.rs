@@ -6,7 +6,7 @@ use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use wire::rate::Rate;
 
-use super::spec::Parameters;
+use super::spec::{Parameters, share};
 use super::{
     Addressing, Counters, Description, Device, FCS, Kind, Parameter, Running, Site, SpecError, constants,
     words,
@@ -31,12 +31,17 @@ pub(super) const KIND: Kind = Kind {
             Parameter {
                 key: "burst",
                 values: "a number from 1 to 1000000",
-                meaning: "frames that pass at once after a pause, whatever the rate; 256 unless given",
+                meaning: "frames that pass at once after a pause, like a queue of so many; 256 unless given",
             },
             Parameter {
                 key: "drop-every",
                 values: "a number from 1",
                 meaning: "of every so many frames in a direction the last is lost; none unless given",
+            },
+            Parameter {
+                key: "loss",
+                values: "a share up to 100%, like 0.1%",
+                meaning: "the chance of each frame to be lost; none unless given",
             },
             Parameter {
                 key: "stall-after",
@@ -51,6 +56,10 @@ pub(super) const KIND: Kind = Kind {
 /// Frames that a veth's receive ring holds (`VETH_RING_SIZE`). When the device's core is late,
 /// that many frames wait and then come at once: a smaller tolerance would lose frames that came
 /// at a lower rate than the device's, and a larger one would hide how much the ring delays.
+///
+/// After a pause, frames that come at the rate L pass a device of the rate C as they would pass a
+/// queue of `burst` frames: the first 1 + (burst - 1) * L / (L - C) of them without loss. That is
+/// the truth of a back-to-back test.
 const DEFAULT_BURST: u64 = 256;
 
 /// Nanoseconds in a second, times 2^32: intervals are kept in fractions of a nanosecond, so
@@ -65,6 +74,8 @@ struct Calibrated {
     burst: u64,
     /// 0 for none.
     drop_every: u64,
+    /// In 2^-32; 0 for none.
+    loss: u64,
     /// 0 for never.
     stall_after: u64,
 }
@@ -76,6 +87,7 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
         interval: parameters.get("rate", interval)?.unwrap_or(0),
         burst: parameters.get("burst", burst)?.unwrap_or(DEFAULT_BURST),
         drop_every: parameters.get("drop-every", count)?.unwrap_or(0),
+        loss: parameters.get("loss", loss)?.unwrap_or(0),
         stall_after: parameters.get("stall-after", count)?.unwrap_or(0),
     }))
 }
@@ -86,6 +98,11 @@ fn interval(text: &str) -> Option<u64> {
         Ok(Rate::Pps(pps)) if (1.0..=1e9).contains(&pps) => Some((FIXED_SECOND / pps).round() as u64),
         _ => None,
     }
+}
+
+/// A chance above 0 and at most 1, in 2^-32.
+fn loss(text: &str) -> Option<u64> {
+    share(text).map(|share| (share * 2f64.powi(32)).round() as u64).filter(|loss| *loss > 0)
 }
 
 impl Calibrated {
@@ -108,6 +125,7 @@ impl Device for Calibrated {
             let constants = constants(open.maps.rodata_data.as_deref_mut())?;
             constants.interfaces = site.indexes();
             constants.drop_every = self.drop_every;
+            constants.loss = self.loss;
             constants.interval_ns = self.interval >> 32;
             constants.interval_fraction = self.interval as u32;
             constants.tolerance_ns = self.tolerance_ns();
@@ -117,6 +135,7 @@ impl Device for Calibrated {
             Ok(Running {
                 links: site.attach(&loaded.progs.calibrated)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+                ..Running::default()
             })
         })
     }
@@ -124,7 +143,7 @@ impl Device for Calibrated {
 
 fn count(directions: &MapHandle, direction: u32) -> Result<Counters> {
     let [frames, bytes, forwarded] = words::<3>(directions, direction)?.first().copied().unwrap_or_default();
-    Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded })
+    Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded, ..Counters::default() })
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ impl Device for Sink {
             Ok(Running {
                 links: site.attach(&loaded.progs.sink)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+                ..Running::default()
             })
         })
     }
@@ -58,5 +59,5 @@ fn count(directions: &MapHandle, direction: u32) -> Result<Counters> {
     let cores = words::<2>(directions, direction)?;
     let [frames, bytes] =
         cores.iter().fold([0; 2], |[frames, bytes], core| [frames + core[0], bytes + core[1]]);
-    Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded: 0 })
+    Ok(Counters { frames, bytes: bytes + FCS * frames, ..Counters::default() })
 }

@@ -114,6 +114,13 @@ impl Parameters<'_> {
     }
 }
 
+/// Reads a share of the whole such as `0.5%` or `0.005`.
+pub(super) fn share(text: &str) -> Option<f64> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.parse::<f64>().ok()? / scale;
+    (0.0..=1.0).contains(&share).then_some(share)
+}
+
 impl FromStr for DutSpec {
     type Err = SpecError;
 
@@ -180,7 +187,10 @@ mod tests {
             "calibrated",
             "calibrated:burst=64,rate=300kpps",
             "calibrated:drop-every=1000",
+            "calibrated:loss=0.1%",
             "calibrated:stall-after=1000000",
+            "delayed",
+            "delayed:delay=200us,duplicate=0.5%,reorder=1%",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -206,6 +216,11 @@ mod tests {
                 refused("calibrated:burst=0"),
                 refused("calibrated:drop-every=0"),
                 refused("calibrated:drop-every=-1"),
+                refused("calibrated:loss=101%"),
+                refused("delayed:delay=2s"),
+                refused("delayed:delay=200"),
+                refused("delayed:reorder=51%"),
+                refused("delayed:duplicate=0%"),
             ]
             .join("\n")
         );

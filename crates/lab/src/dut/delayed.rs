@@ -1,0 +1,166 @@
+//! A cross connect in user space that holds every frame for a known time, and reorders and
+//! duplicates known shares of them: the truth about latency and order.
+//!
+//! One thread on the device's core reads both interfaces by packet sockets and never sleeps, so a
+//! frame leaves within about a microsecond of its time, at loads up to some 50,000 frames a second.
+
+mod line;
+mod socket;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::spec::Parameters;
+use super::{Addressing, Counters, Description, Device, Kind, Parameter, Running, Site, SpecError, pass};
+use crate::error::{Error, Needs, Result};
+use crate::napi::{self, Turn};
+use line::{Line, Rules, Share};
+use socket::FrameSocket;
+
+pub(super) const KIND: Kind = Kind {
+    description: Description {
+        name: "delayed",
+        summary: "a cross connect in user space that holds frames for exactly so long, or changes their order",
+        parameters: &[
+            Parameter {
+                key: "delay",
+                values: "a time up to 1s, like 200us",
+                meaning: "how long each frame is held, 16384 in each direction at most; not at all unless given",
+            },
+            Parameter {
+                key: "reorder",
+                values: "a share up to 50%, in steps of 0.0001%",
+                meaning: "frames that leave after the next one, if that comes within 100 ms; none unless given",
+            },
+            Parameter {
+                key: "duplicate",
+                values: "a share up to 100%, in steps of 0.0001%",
+                meaning: "frames that leave twice; none unless given",
+            },
+        ],
+    },
+    parse,
+};
+
+/// The longest delay.
+const LONGEST: Duration = Duration::from_secs(1);
+/// Frames that are read before it is looked whether others are due.
+const BATCH: usize = 16;
+
+#[derive(Debug)]
+struct Delayed(Rules);
+
+fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
+    let delay = |text: &str| humantime::parse_duration(text).ok().filter(|delay| *delay <= LONGEST);
+    let share = |most: f64| move |text: &str| Share::parse(text, most);
+    Ok(Box::new(Delayed(Rules {
+        delay: parameters.get("delay", delay)?.unwrap_or_default(),
+        reorder: parameters.get("reorder", share(0.5))?.unwrap_or_default(),
+        duplicate: parameters.get("duplicate", share(1.0))?.unwrap_or_default(),
+    })))
+}
+
+impl Device for Delayed {
+    fn addressing(&self) -> Addressing {
+        Addressing::OtherPort
+    }
+
+    fn start(&self, site: &Site) -> Result<Running> {
+        // For NAPI without GRO, which would merge frames.
+        let running = pass::start(site)?;
+        let sockets = site.namespace.run(|| {
+            let [zero, one] = site.indexes();
+            Ok([FrameSocket::open(zero)?, FrameSocket::open(one)?])
+        })?;
+        let counted = Arc::new(Mutex::new([Counters::default(); 2]));
+        let forwarder = Forwarder { sockets, rules: self.0, counted: Arc::clone(&counted) };
+        Ok(Running {
+            thread: Some(Box::new(ForwarderThread::start(forwarder, site.core)?)),
+            counters: Some(Box::new(move || Ok(*counted.lock().unwrap_or_else(PoisonError::into_inner)))),
+            ..running
+        })
+    }
+}
+
+/// A thread that forwards until it is dropped.
+struct ForwarderThread {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ForwarderThread {
+    fn start(forwarder: Forwarder, core: usize) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (tell, told) = sync_channel(1);
+        let run = move || {
+            let pinned = napi::pin(0, core, Turn::Meanwhile);
+            let may_run = pinned.is_ok();
+            let _ = tell.send(pinned);
+            if may_run {
+                forwarder.run(&stopped);
+            }
+        };
+        let thread = thread::Builder::new().name(KIND.description.name.to_owned()).spawn(run);
+        let thread = thread.map_err(|cause| {
+            Error::kernel("cannot start a thread", cause, Needs::SysAdmin, "Raise 'ulimit -u'")
+        })?;
+        let started = Self { stop, thread: Some(thread) };
+        match told.recv() {
+            Ok(pinned) => pinned.map(|()| started),
+            Err(_) => Err(Error::Unexpected("the device's thread ended as it began".to_owned())),
+        }
+    }
+}
+
+impl Drop for ForwarderThread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Carries frames between two sockets.
+struct Forwarder {
+    sockets: [FrameSocket; 2],
+    rules: Rules,
+    counted: Arc<Mutex<[Counters; 2]>>,
+}
+
+impl Forwarder {
+    fn run(self, stop: &AtomicBool) {
+        let [mut zero, mut one] = self.sockets;
+        let mut lines = [Line::new(self.rules), Line::new(self.rules)];
+        let mut told = [Counters::default(); 2];
+        while !stop.load(Ordering::Relaxed) {
+            carry(&mut zero, &one, &mut lines[0]);
+            carry(&mut one, &zero, &mut lines[1]);
+            let counted = [lines[0].counted(), lines[1].counted()];
+            if counted != told {
+                *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+                told = counted;
+            }
+        }
+    }
+}
+
+/// Reads what has come in and sends what is due.
+fn carry(from: &mut FrameSocket, to: &FrameSocket, line: &mut Line) {
+    for _ in 0..BATCH {
+        let Some(frame) = from.receive() else { break };
+        // Broadcast and multicast is not load, and waits for nobody.
+        if frame.first().is_some_and(|byte| byte & 1 == 1) {
+            to.send(frame);
+        } else {
+            line.enter(frame, Instant::now());
+        }
+    }
+    if !line.is_empty() {
+        line.leave(Instant::now(), |frame| to.send(frame));
+    }
+}
