@@ -9,6 +9,7 @@ mod conditions;
 mod counters;
 mod probe;
 mod speed;
+mod steal;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -21,8 +22,8 @@ use crate::napi::NapiThread;
 use counters::{Clocks, Counters, Reader};
 use probe::Probe;
 
-/// The kernel counts idle and stolen time in ticks of 10 ms: they are judged over this long at
-/// least, reaching back before shorter stretches.
+/// The kernel counts idle time in ticks of 10 ms, and stolen time too where it cannot be asked more
+/// exactly: they are judged over this long at least, reaching back before shorter stretches.
 const TICK_WINDOW: Duration = Duration::from_secs(1);
 /// Moments that are kept to reach back to.
 const KEPT: usize = 64;
@@ -92,9 +93,13 @@ impl Monitor {
         let cores = self.probes.iter().zip(times.cores.iter().zip(&pooled_times.cores)).zip(other_work);
         let cores = cores.map(|((probe, (core, pooled_core)), other_work)| {
             let seen = probe.between(from.at, to.at);
+            let steal = match self.reader.steal_is_exact() {
+                true => core.steal.map(|part| Share { part, of: times.wall }),
+                false => pooled_core.steal.map(|part| Share { part, of: pooled_times.wall }),
+            };
             CoreConditions {
                 core: probe.core(),
-                steal: pooled_core.steal.map(|part| Share { part, of: pooled_times.wall }),
+                steal,
                 other_work: other_work.map(|part| Share { part, of: pooled_times.wall }),
                 waited: Share { part: conditions::waited(core, times.at_large), of: times.wall },
                 speed_index: seen.speed_index,

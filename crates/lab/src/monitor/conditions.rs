@@ -41,10 +41,11 @@ pub struct Conditions {
 pub struct CoreConditions {
     /// The core.
     pub core: usize,
-    /// What the hypervisor took. Of the stretch, or of the last second if that is longer, since
-    /// the kernel counts in ticks of 10 ms. `None` where the kernel does not tell.
+    /// What the hypervisor took. Where the kernel tells it in ticks of 10 ms only, of the last
+    /// second if that is longer than the stretch. `None` where the kernel does not tell.
     pub steal: Option<Share>,
-    /// How long the core was busy with work that is not ours. As `steal`.
+    /// How long the core was busy with work that is not ours. Of the stretch, or of the last second
+    /// if that is longer, since the kernel counts in ticks of 10 ms.
     pub other_work: Option<Share>,
     /// How long a thread of ours waited for the core while another's work was done there.
     pub waited: Share,

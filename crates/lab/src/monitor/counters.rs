@@ -9,6 +9,8 @@ use nix::time::{ClockId, clock_gettime};
 use crate::napi::{self, NapiThread};
 use crate::usage::{self, Ticks};
 
+use super::steal::StealClocks;
+
 /// The unit of `/proc/stat`: 1 / `USER_HZ` (proc(5)).
 const TICK: Duration = Duration::from_millis(10);
 
@@ -17,6 +19,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) struct Reader {
     cores: Vec<Core>,
     interrupts_are_apart: bool,
+    steal: Option<StealClocks>,
 }
 
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub(super) struct Counters {
 #[derive(Clone, Debug)]
 struct CoreCounters {
     ticks: Option<Ticks>,
+    /// Taken by the hypervisor.
+    steal: Option<Duration>,
     threads: Vec<ThreadTimes>,
     own: Duration,
 }
@@ -100,7 +105,13 @@ impl Reader {
         Self {
             cores: cores.iter().copied().map(core).collect(),
             interrupts_are_apart: interrupts_are_apart(),
+            steal: StealClocks::open(cores),
         }
+    }
+
+    /// Whether stolen time is told to the nanosecond, not in ticks.
+    pub(super) fn steal_is_exact(&self) -> bool {
+        self.steal.is_some()
     }
 
     /// Whether the kernel counts interrupts apart from the threads that they interrupt
@@ -112,16 +123,20 @@ impl Reader {
 
     pub(super) fn read(&self) -> Counters {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let core = |core: &Core| {
+        let clocks = self.steal.as_ref().and_then(StealClocks::read);
+        let core = |(at, core): (usize, &Core)| {
             let threads: Vec<_> = core.threads.iter().map(Thread::read).collect();
             let own = core.threads.iter().zip(&threads).filter(|(thread, _)| thread.own);
             let own = own.map(|(_, times)| times.ran).sum();
-            CoreCounters { ticks: usage::parse_stat(&stat, core.number), threads, own }
+            let ticks = usage::parse_stat(&stat, core.number);
+            let exact = clocks.as_ref().and_then(|clocks| clocks.get(at).copied());
+            let steal = exact.or_else(|| ticks.map(|ticks| in_time(ticks.steal)));
+            CoreCounters { ticks, steal, threads, own }
         };
         Counters {
             wall: now(ClockId::CLOCK_MONOTONIC),
             process: now(ClockId::CLOCK_PROCESS_CPUTIME_ID),
-            cores: self.cores.iter().map(core).collect(),
+            cores: self.cores.iter().enumerate().map(core).collect(),
         }
     }
 }
@@ -168,10 +183,9 @@ impl CoreCounters {
         let ticks = self.ticks.zip(earlier.ticks);
         let passed = |count: fn(&Ticks) -> u64| {
             let (now, then) = ticks?;
-            let passed = count(&now).saturating_sub(count(&then));
-            Some(TICK * u32::try_from(passed).unwrap_or(u32::MAX))
+            Some(in_time(count(&now).saturating_sub(count(&then))))
         };
-        let steal = passed(|ticks| ticks.steal);
+        let steal = self.steal.zip(earlier.steal).map(|(now, then)| now.saturating_sub(then));
         // Not the busy ticks: those go to whoever is there when the timer strikes. Idle time the
         // kernel takes by the clock.
         let idle = passed(|ticks| ticks.idle);
@@ -193,6 +207,10 @@ impl ThreadTimes {
             turns: self.turns.saturating_sub(earlier.turns),
         }
     }
+}
+
+fn in_time(ticks: u64) -> Duration {
+    Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
 /// The threads of this process that may run on one core only, and that core.
@@ -278,6 +296,7 @@ mod tests {
     fn busy_is_what_is_neither_idle_nor_stolen() {
         let at = |idle, steal, interrupts| CoreCounters {
             ticks: Some(Ticks { idle, steal, interrupts, ..Ticks::default() }),
+            steal: Some(in_time(steal)),
             threads: Vec::new(),
             own: Duration::ZERO,
         };
