@@ -1,4 +1,5 @@
-//! Strategies that load a device and judge it: [`Ramp`], [`Saturate`] and [`Search`].
+//! Strategies that load a device and judge it: [`Ramp`], [`Saturate`], [`Search`] and
+//! [`Rfc2544`].
 //!
 //! An [`engine::Engine`] and a strategy's parameters enter; an [`Outcome`] leaves: every sample
 //! with final counts, and a verdict on each direction. Meanwhile an [`Observer`] sees each
@@ -34,6 +35,7 @@ mod noise;
 mod observer;
 mod outcome;
 mod ramp;
+pub mod rfc2544;
 mod sample;
 mod saturate;
 pub mod search;
@@ -46,5 +48,6 @@ pub use noise::Noise;
 pub use observer::{Observer, ObserverError, Silent};
 pub use outcome::{Failure, Outcome, SearchOutcome};
 pub use ramp::Ramp;
+pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
 pub use search::{Goal, Search};

@@ -328,7 +328,7 @@ fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observa
 }
 
 /// Whether the tester offered too little, by more than a frame.
-fn fell_short(measured_s: f64, seen: &DirectionSample) -> bool {
+pub(crate) fn fell_short(measured_s: f64, seen: &DirectionSample) -> bool {
     (seen.offered as f64) < seen.intended_pps * measured_s * (1.0 - SHORTFALL) - 1.0
 }
 

@@ -107,7 +107,7 @@ pub struct LossPoint {
 }
 
 /// The longest bursts at the maximum theoretical rate that the device forwards without loss.
-/// Times are those of RFC 9004 section 5.4 (as they are reported: in seconds).
+/// The buffer times are those of RFC 9004.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackToBack {
     /// Whether the tester could not send at the maximum theoretical rate: nothing was measured.

@@ -1,0 +1,382 @@
+//! The benchmarking tests of RFC 2544 (section 26) at one frame size, with their later updates.
+//!
+//! Which tests and how long enter; what each found, and where it deviates from the RFCs, leaves.
+//! One file for each test; they share a session, and the throughput comes first because the others
+//! depend on it.
+//!
+//! What we decided where the RFCs leave it open, or where we deviate:
+//! - The throughput is found by our search with the goal that draft-ietf-bmwg-mlrsearch-15 calls
+//!   equivalent to RFC 2544: full trials, not one lost frame forgiven.
+//! - A load or burst that the tester could not send says nothing of the device and is marked.
+//! - What the machine disturbed is repeated while there is time for it, then marked.
+//! - All else that differs is a [`Deviation`] of the result.
+
+mod back_to_back;
+mod deviations;
+mod latency;
+mod loss;
+mod recovery;
+mod reset;
+mod throughput;
+mod timing;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use engine::{Engine, Load};
+use results::record::{self, Deviation, Phase, Sample};
+use wire::size;
+
+use crate::conditions::{check_rate, refuse_unless};
+use crate::search::{State, fell_short};
+use crate::session::{Session, Stop};
+use crate::{Conditions, Failure, Noise, Observer, Outcome, WarmUp};
+pub use timing::Timing;
+
+/// How long one sample of the warm-up is.
+const STEP: Duration = Duration::from_millis(100);
+/// How often one trial is repeated at most because the machine disturbed it.
+const RETRIES: usize = 3;
+/// The share of the planned time, as a divisor, that such repeats may take on top.
+const RETRY_SHARE: u32 = 4;
+/// What ending takes beyond the last drain.
+const SLACK: Duration = Duration::from_secs(2);
+/// The longest run.
+const MAX_RUN: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// One of the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Test {
+    /// 26.1: the highest rate without loss.
+    Throughput,
+    /// 26.2: latency at that rate.
+    Latency,
+    /// 26.3: the share of frames lost, from line rate down.
+    Loss,
+    /// 26.4 and RFC 9004: the longest burst without loss.
+    BackToBack,
+    /// 26.5: how long losses outlast an overload.
+    Recovery,
+    /// 26.6 and RFC 6201: how long a reset interrupts forwarding.
+    Reset,
+}
+
+impl Test {
+    /// All of them, in the order they are run in.
+    pub const ALL: [Self; 6] =
+        [Self::Throughput, Self::Latency, Self::Loss, Self::BackToBack, Self::Recovery, Self::Reset];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Loss => "loss",
+            Self::BackToBack => "back-to-back",
+            Self::Recovery => "recovery",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Test {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|test| test.name() == text)
+            .ok_or_else(|| format!("'{text}' is no test: they are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// The tests of RFC 2544 at one frame size, or one sequence of sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rfc2544 {
+    /// Which tests; the throughput is found too where another needs it.
+    pub tests: BTreeSet<Test>,
+    /// How long and how often.
+    pub timing: Timing,
+    /// The mean frame size in bytes, FCS included.
+    pub frame_size: f64,
+    /// The line rate (L1) of each direction, in bits a second.
+    pub line_rate_bps: f64,
+    /// The lowest load that is tried, in frames a second of each direction.
+    pub min_pps: f64,
+    /// In what the traffic and the testbed deviate from the RFCs.
+    pub deviations: Vec<Deviation>,
+}
+
+impl Rfc2544 {
+    /// Runs the tests. Never fails: the outcome says how they ended.
+    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let mut session = Session::new(engine, observer);
+        let mut found = record::Rfc2544 {
+            quick: self.timing.quick,
+            deviations: self.all_deviations(),
+            theoretical_pps: self.theoretical_pps(),
+            ..record::Rfc2544::default()
+        };
+        let mut search = None;
+        let end = self.check().map_err(Stop::from);
+        let end = end.and_then(|()| self.drive(&mut session, &mut search, &mut found));
+        self.name_what_is_missing(&mut found);
+        let judge = self.conditions().judge(Some(self.theoretical_pps()));
+        let mut outcome = session.finish(end, &judge, self.timing.drain);
+        if let Some(search) = search {
+            search.conclude(&mut outcome);
+        }
+        outcome.rfc2544 = Some(found);
+        outcome
+    }
+
+    /// How long it takes at most.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        let base = self.base();
+        base.saturating_add(base / RETRY_SHARE).saturating_add(self.timing.drain).saturating_add(SLACK)
+    }
+
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`], with cause and remedy.
+    pub fn check(&self) -> Result<(), Failure> {
+        refuse_unless(!self.tests.is_empty(), || "no test is asked for: name one".into())?;
+        check_rate("frame size", "bytes", self.frame_size)?;
+        check_rate("line rate", "bit/s", self.line_rate_bps)?;
+        check_rate("minimum load", "pps", self.min_pps)?;
+        refuse_unless(self.min_pps < self.theoretical_pps(), || {
+            format!(
+                "the line carries {} of these frames, no more than the minimum load of {}: raise the line rate, or choose smaller frames",
+                wire::human::pps(self.theoretical_pps()),
+                wire::human::pps(self.min_pps)
+            )
+        })?;
+        self.timing.check()?;
+        refuse_unless(self.planned() <= MAX_RUN, || {
+            format!("tests of {:?} at one frame size are too long: give at most 7 days", self.planned())
+        })?;
+        self.search().check()
+    }
+
+    /// The maximum theoretical frame rate, in each direction.
+    #[must_use]
+    pub fn theoretical_pps(&self) -> f64 {
+        size::l1_bps_to_pps(self.line_rate_bps, self.frame_size)
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions {
+            warm_up: WarmUp { pps: self.min_pps, duration: self.timing.warm_up },
+            step: STEP,
+            drain: self.timing.drain,
+            loss_threshold: 0.0,
+            line_rate_bps: self.line_rate_bps,
+        }
+    }
+
+    /// Whether a test needs the throughput; only the loss rate does not.
+    fn needs_throughput(&self) -> bool {
+        self.tests.iter().any(|test| *test != Test::Loss)
+    }
+
+    /// What all takes at most if nothing is repeated.
+    fn base(&self) -> Duration {
+        let start = if self.needs_throughput() {
+            self.search().max_duration
+        } else {
+            self.conditions().around(Duration::ZERO)
+        };
+        self.tests.iter().fold(start, |sum, test| {
+            sum.saturating_add(match test {
+                Test::Throughput => Duration::ZERO,
+                Test::Latency => self.latency_planned(),
+                Test::Loss => self.loss_planned(),
+                Test::BackToBack => self.back_to_back_planned(),
+                Test::Recovery => self.recovery_planned(),
+                Test::Reset => self.reset_planned(),
+            })
+        })
+    }
+
+    fn drive(
+        &self,
+        session: &mut Session,
+        search: &mut Option<State>,
+        found: &mut record::Rfc2544,
+    ) -> Result<(), Stop> {
+        let throughput_pps = if self.needs_throughput() {
+            let state = search.insert(State::new(&self.search(), session.directions()));
+            let throughput = self.throughput(state, session)?;
+            found.throughput = Some(throughput);
+            throughput.pps
+        } else {
+            session.warm_up(&self.conditions())?;
+            0.0
+        };
+        let budget = self.base() / RETRY_SHARE;
+        let mut trials = Trials { session, drain: self.timing.drain, budget };
+        for test in &self.tests {
+            if let Some(reason) = self.pointless(*test, throughput_pps) {
+                found.not_run.insert(test.to_string(), reason);
+                continue;
+            }
+            match test {
+                Test::Throughput => {}
+                Test::Latency => self.latency(throughput_pps, &mut trials, &mut found.latency)?,
+                Test::Loss => self.loss(&mut trials, &mut found.loss)?,
+                Test::BackToBack => {
+                    found.back_to_back = Some(self.back_to_back(throughput_pps, &mut trials)?);
+                }
+                Test::Recovery => self.recovery(throughput_pps, &mut trials, &mut found.recovery)?,
+                Test::Reset => match self.reset(throughput_pps, &mut trials)? {
+                    Ok(reset) => found.reset = Some(reset),
+                    Err(reason) => {
+                        found.not_run.insert(test.to_string(), reason);
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Why `test` would say nothing, if so.
+    fn pointless(&self, test: Test, throughput_pps: f64) -> Option<String> {
+        let reaches_line = throughput_pps >= self.theoretical_pps() * (1.0 - throughput::WIDTH);
+        match test {
+            Test::Throughput | Test::Loss => None,
+            _ if throughput_pps <= 0.0 => {
+                Some("no load passed without loss, so there is no throughput to start from".into())
+            }
+            Test::BackToBack if reaches_line => {
+                Some("the throughput is the line rate, so no burst fills a buffer (RFC 9004)".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Says of every test that was asked for and left nothing that it did not come to its turn.
+    fn name_what_is_missing(&self, found: &mut record::Rfc2544) {
+        for test in &self.tests {
+            let there = match test {
+                Test::Throughput => found.throughput.is_some(),
+                Test::Latency => found.latency.is_some(),
+                Test::Loss => !found.loss.is_empty(),
+                Test::BackToBack => found.back_to_back.is_some(),
+                Test::Recovery => found.recovery.is_some(),
+                Test::Reset => found.reset.is_some(),
+            };
+            if !there {
+                let reason = || "the run ended before".into();
+                found.not_run.entry(test.to_string()).or_insert_with(reason);
+            }
+        }
+    }
+}
+
+/// When a trial is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeat {
+    /// When the machine may account for its loss.
+    IfUnclear,
+    /// When the machine disturbed it at all.
+    IfDisturbed,
+}
+
+/// What the tests make trials with.
+struct Trials<'s, 'a> {
+    session: &'s mut Session<'a>,
+    drain: Duration,
+    /// The time left to repeat what was disturbed.
+    budget: Duration,
+}
+
+impl Trials<'_, '_> {
+    /// One trial, repeated while it must be and can be.
+    fn trial(&mut self, load: Load, duration: Duration, repeat: Repeat) -> Result<Seen, Stop> {
+        let mut tried = 0;
+        loop {
+            let (sample, noise) = self.session.trial_of(Phase::Trial, load, duration, self.drain)?;
+            let seen = Seen { sample, noise };
+            let again = seen.is_unclear() || repeat == Repeat::IfDisturbed && seen.noise.disturbed.is_some();
+            tried += 1;
+            if !again || tried > RETRIES || !self.may_repeat(duration) {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// Takes the time of another trial of `duration` out of the budget, if it has as much.
+    fn may_repeat(&mut self, duration: Duration) -> bool {
+        let left = self.budget.checked_sub(duration + self.drain);
+        self.budget = left.unwrap_or(self.budget);
+        left.is_some()
+    }
+}
+
+/// What one trial saw.
+struct Seen {
+    sample: Sample,
+    noise: Noise,
+}
+
+impl Seen {
+    fn lost(&self) -> u64 {
+        lost(&self.sample)
+    }
+
+    fn loss_ratio(&self) -> f64 {
+        self.lost() as f64 / offered(&self.sample).max(1) as f64
+    }
+
+    /// Whether the machine may account for its loss.
+    fn is_unclear(&self) -> bool {
+        self.lost() > 0 && self.loss_ratio() <= self.noise.cost
+    }
+
+    /// What the tester sent, the mean of the directions.
+    fn offered_pps(&self) -> f64 {
+        let directions = &self.sample.directions;
+        directions.iter().map(|direction| direction.offered_pps).sum::<f64>() / directions.len().max(1) as f64
+    }
+
+    fn fell_short(&self) -> bool {
+        falls_short(&self.sample)
+    }
+
+    /// What disturbed it, in words.
+    fn disturbed(&self) -> Option<String> {
+        let unclear = || self.is_unclear().then(|| "the machine may account for the loss".to_owned());
+        self.noise.disturbed.clone().or_else(unclear)
+    }
+}
+
+/// Frames lost in all directions.
+fn lost(sample: &Sample) -> u64 {
+    sample.directions.iter().map(|direction| direction.offered.saturating_sub(direction.forwarded)).sum()
+}
+
+/// Frames that left in all directions.
+fn offered(sample: &Sample) -> u64 {
+    sample.directions.iter().map(|direction| direction.offered).sum()
+}
+
+/// Whether the tester offered less than intended in any direction.
+fn falls_short(sample: &Sample) -> bool {
+    sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction))
+}
+
+/// The mean; 0 of nothing.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}

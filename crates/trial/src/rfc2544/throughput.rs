@@ -1,0 +1,58 @@
+//! Throughput, RFC 2544 section 26.1: the highest rate at which the device loses nothing.
+
+use std::time::Duration;
+
+use results::record::Throughput;
+
+use super::Rfc2544;
+use crate::search::{Goal, Search, State};
+use crate::session::{Session, Stop};
+
+/// What the result is called among a record's results.
+const NAME: &str = "throughput";
+/// How far apart the rate that passed and the one that failed may be in the end.
+pub(super) const WIDTH: f64 = 0.005;
+/// How many deciding trials, and trials that find the way, the search has time for.
+const DECIDING: u32 = 20;
+const FINDING: u32 = 40;
+
+impl Rfc2544 {
+    /// The search with the goal that draft-ietf-bmwg-mlrsearch-15 calls equivalent to RFC 2544.
+    pub(super) fn search(&self) -> Search {
+        let timing = &self.timing;
+        let goal = Goal {
+            name: NAME.to_owned(),
+            loss_ratio: 0.0,
+            exceed_ratio: 0.0,
+            relative_width: WIDTH,
+            initial_trial_duration: timing.search_trial.min(timing.trial),
+            final_trial_duration: timing.trial,
+            duration_sum: timing.trial,
+        };
+        let each = |count: u32, trial: Duration| (trial.saturating_add(timing.drain)).saturating_mul(count);
+        let trials = each(DECIDING, timing.trial).saturating_add(each(FINDING, timing.search_trial));
+        let conditions = self.conditions();
+        Search {
+            goals: vec![goal],
+            min_pps: self.min_pps,
+            max_pps: self.theoretical_pps(),
+            max_duration: conditions.around(Duration::ZERO).saturating_add(trials),
+            conditions,
+        }
+    }
+
+    /// Warms up and searches.
+    pub(super) fn throughput(&self, state: &mut State, session: &mut Session) -> Result<Throughput, Stop> {
+        state.drive(&self.search(), session)?;
+        let directions = session.directions().max(1) as f64;
+        let result = state.results().remove(NAME);
+        let result =
+            result.ok_or_else(|| Stop::Stalled("the search for the throughput found nothing".into()))?;
+        Ok(Throughput {
+            pps: result.lower_pps / directions,
+            upper_pps: result.upper_pps.map(|pps| pps / directions),
+            limited_by: result.limited_by,
+            irregular: result.irregular,
+        })
+    }
+}
