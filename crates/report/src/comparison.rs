@@ -23,12 +23,14 @@ pub struct Group<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
-/// One test against all devices.
+/// One test against all devices; of searches, one goal of it.
 pub struct Row<'a> {
     /// [`Record::test`].
     pub test: &'a str,
-    /// The test without its way, like `64b 1-flow`.
-    pub label: &'a str,
+    /// [`Outcome::goal`].
+    pub goal: Option<&'a str>,
+    /// The test without its way, like `64b 1-flow`, and the goal.
+    pub label: String,
     /// One for each device, in the order of [`Comparison::duts`].
     pub cells: Vec<Cell<'a>>,
 }
@@ -66,7 +68,29 @@ impl<'a> Comparison<'a> {
         self.groups.iter().flat_map(|group| &group.rows)
     }
 
-    /// All runs.
+    /// All tests, each once.
+    pub fn tests(&self) -> Vec<&'a str> {
+        let mut tests = Vec::new();
+        for row in self.rows() {
+            if !tests.contains(&row.test) {
+                tests.push(row.test);
+            }
+        }
+        tests
+    }
+
+    /// What the figures are, in words.
+    pub fn figure(&self) -> &'static str {
+        let (mut searches, mut others) = (false, false);
+        self.rows().for_each(|row| *(if row.goal.is_some() { &mut searches } else { &mut others }) = true);
+        match (searches, others) {
+            (true, false) => "load that passed the goal of the search",
+            (true, true) => "highest forwarded rate, and of searches the load that passed the goal",
+            (false, _) => "highest forwarded rate",
+        }
+    }
+
+    /// All outcomes.
     pub fn runs(&self) -> impl Iterator<Item = &Outcome<'a>> {
         self.rows().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs)
     }
@@ -84,27 +108,31 @@ impl<'a> Comparison<'a> {
 
 fn rows<'a>(records: &[&'a Record], duts: &[String]) -> Vec<Row<'a>> {
     let mut rows: Vec<Row> = Vec::new();
-    for record in records {
-        let test = record.test.as_str();
-        let at = rows.iter().position(|row| row.test == test).unwrap_or(rows.len());
+    for outcome in records.iter().flat_map(|record| Outcome::all(record)) {
+        let (test, goal) = (outcome.record.test.as_str(), outcome.goal);
+        let at = rows.iter().position(|row| (row.test, row.goal) == (test, goal)).unwrap_or(rows.len());
         if at == rows.len() {
-            rows.push(Row {
-                test,
-                label: label(test),
-                cells: duts.iter().map(|_| Cell::default()).collect(),
-            });
+            let cells = duts.iter().map(|_| Cell::default()).collect();
+            rows.push(Row { test, goal, label: label(test, goal), cells });
         }
-        let column = duts.iter().position(|dut| *dut == record.dut.label());
+        let dut = outcome.record.dut.label();
+        let column = duts.iter().position(|column| *column == dut);
         if let Some(cell) = column.and_then(|column| rows[at].cells.get_mut(column)) {
-            cell.runs.push(Outcome::new(record));
+            cell.runs.push(outcome);
             cell.runs.sort_by(|a, b| a.line_rate_percent.total_cmp(&b.line_rate_percent));
         }
     }
     rows
 }
 
+/// A test's name without its way, which its group says, and with its goal.
+fn label(test: &str, goal: Option<&str>) -> String {
+    let test = without_way(test);
+    goal.map_or_else(|| test.to_owned(), |goal| format!("{test}, {goal}"))
+}
+
 /// A test's name without its way, which its group says.
-fn label(test: &str) -> &str {
+pub fn without_way(test: &str) -> &str {
     [" unidirectional", " bidirectional"].into_iter().find_map(|way| test.strip_suffix(way)).unwrap_or(test)
 }
 
@@ -131,7 +159,7 @@ mod tests {
         let records = bench();
         let comparison = Comparison::new(&records);
         assert_eq!(comparison.duts, ["linux-router", "xdp-router"]);
-        let labels: Vec<_> = comparison.groups[1].rows.iter().map(|row| row.label).collect();
+        let labels: Vec<_> = comparison.groups[1].rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(labels, ["1514b", "imix", "64b", "64b 1-flow"]);
         assert!(comparison.rows().flat_map(|row| &row.cells).all(|cell| cell.runs.len() == 1));
     }

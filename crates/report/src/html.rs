@@ -4,6 +4,7 @@
 //! the page holds whole, so that any figure can be recomputed from the page alone.
 
 mod facts;
+mod strategies;
 
 use askama::Template;
 use results::Record;
@@ -11,9 +12,10 @@ use results::record::Direction;
 use serde::Serialize;
 use wire::human::{bps, count, pps};
 
-use crate::comparison::{Cell, Comparison};
+use crate::comparison::{Cell, Comparison, without_way};
 use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use facts::{Environment, Facts, environments, run_facts};
+use strategies::{Panel, panels};
 
 /// The page's script, bundled by the build script.
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
@@ -47,11 +49,14 @@ pub fn page(records: &[Record], title: &str) -> Result<String, Error> {
         style: STYLE,
         data: script_safe(&serde_json::to_string(&Data::new(&comparison, records))?),
         runs: runs(&comparison, records),
-        tests: tests(&comparison),
+        tests: tests(&comparison, records),
+        figure: comparison.figure(),
         environments: environments(records),
         summary: summary(&comparison, records),
         matrix: matrix(&comparison, records),
         marks: comparison.marks().into_iter().collect(),
+        has_curves: records.iter().any(strategies::has_curves),
+        has_goals: comparison.rows().any(|row| row.goal.is_some()),
         has_repeats: comparison.has_repeats(),
         has_reverse: records.iter().any(|record| record.profile.bidirectional),
         devices: comparison.duts.iter().enumerate().map(|(at, name)| Device { at, name }).collect(),
@@ -82,7 +87,7 @@ struct DataRun<'a> {
 
 impl<'a> Data<'a> {
     fn new(comparison: &'a Comparison, records: &'a [Record]) -> Self {
-        let tests: Vec<&str> = comparison.rows().map(|row| row.test).collect();
+        let tests = comparison.tests();
         let run = |(at, record): (usize, &'a Record)| DataRun {
             anchor: anchor(at),
             device: device(comparison, record),
@@ -111,9 +116,12 @@ struct Page<'a> {
     style: &'static str,
     data: String,
     summary: String,
+    figure: &'static str,
     devices: Vec<Device<'a>>,
     matrix: Vec<MatrixGroup<'a>>,
     marks: Vec<Mark>,
+    has_curves: bool,
+    has_goals: bool,
     has_repeats: bool,
     has_reverse: bool,
     environments: Vec<Environment>,
@@ -142,6 +150,10 @@ struct Test<'a> {
     name: &'a str,
     label: &'a str,
     bidirectional: bool,
+    /// Whether ramps or saturations are among its runs, whose curves share one chart.
+    has_curves: bool,
+    /// The runs of other strategies, each with a picture and tables of its own.
+    panels: Vec<Panel<'a>>,
 }
 
 struct MatrixGroup<'a> {
@@ -160,6 +172,8 @@ struct MatrixRow<'a> {
 struct MatrixCell {
     anchor: String,
     text: String,
+    /// The rate that a goal's share of line rate is.
+    rate: String,
     /// Of the cell's width, in percent; two full lines fill it.
     bar: f64,
     colour: usize,
@@ -167,8 +181,10 @@ struct MatrixCell {
     repeats: usize,
 }
 
-/// One line a run in the result table, and its full record.
+/// One line an outcome in the result table, and the run's full record.
 struct Run<'a> {
+    /// Whether no outcome of the same run stands before it.
+    first: bool,
     anchor: String,
     colour: usize,
     device: String,
@@ -204,33 +220,36 @@ fn summary(comparison: &Comparison, records: &[Record]) -> String {
     format!(
         "{} of {} against {}, {when}.",
         plural(records.len(), "run"),
-        plural(comparison.rows().count(), "test"),
+        plural(comparison.tests().len(), "test"),
         plural(comparison.duts.len(), "device"),
     )
 }
 
-fn tests<'a>(comparison: &Comparison<'a>) -> Vec<Test<'a>> {
-    let rows = comparison.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
-    rows.enumerate()
-        .map(|(at, (group, row))| Test {
+fn tests<'a>(comparison: &Comparison<'a>, records: &'a [Record]) -> Vec<Test<'a>> {
+    let test = |(at, name): (usize, &'a str)| {
+        let runs = || records.iter().enumerate().filter(move |(_, record)| record.test == name);
+        Test {
             at,
-            name: row.test,
-            label: row.label,
-            bidirectional: group.title == "Bidirectional",
-        })
-        .collect()
+            name,
+            label: without_way(name),
+            bidirectional: runs().any(|(_, record)| record.profile.bidirectional),
+            has_curves: runs().any(|(_, record)| strategies::has_curves(record)),
+            panels: panels(comparison, runs()),
+        }
+    };
+    comparison.tests().into_iter().enumerate().map(test).collect()
 }
 
-fn matrix<'a>(comparison: &Comparison<'a>, records: &[Record]) -> Vec<MatrixGroup<'a>> {
-    let mut test = 0;
+fn matrix<'a>(comparison: &'a Comparison, records: &[Record]) -> Vec<MatrixGroup<'a>> {
+    let tests = comparison.tests();
     let mut groups = Vec::new();
     for group in &comparison.groups {
         let mut rows = Vec::new();
         for row in &group.rows {
             let cells = row.cells.iter().enumerate();
             let cells = cells.map(|(column, cell)| matrix_cell(column, cell, records)).collect();
-            rows.push(MatrixRow { test, label: row.label, cells });
-            test += 1;
+            let test = tests.iter().position(|test| *test == row.test).unwrap_or(0);
+            rows.push(MatrixRow { test, label: &row.label, cells });
         }
         groups.push(MatrixGroup { title: group.title, rows });
     }
@@ -246,6 +265,10 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
     MatrixCell {
         anchor: anchor(at),
         text: run.marked_percent(),
+        rate: match run.goal {
+            Some(_) if run.has_figures => pps(run.lossless_pps),
+            _ => String::new(),
+        },
         bar: (run.line_rate_percent / lines).clamp(0.0, 100.0),
         colour: column % DEVICE_COLOURS,
         marked: !run.marks.is_empty(),
@@ -254,13 +277,14 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
 }
 
 /// In the order of the comparison: device by device, test by test.
-fn runs<'a>(comparison: &Comparison<'a>, records: &'a [Record]) -> Vec<Run<'a>> {
+fn runs<'a>(comparison: &'a Comparison<'a>, records: &'a [Record]) -> Vec<Run<'a>> {
     let mut runs = Vec::new();
     for column in 0..comparison.duts.len() {
         for row in comparison.rows() {
             for outcome in row.cells.get(column).into_iter().flat_map(|cell| &cell.runs) {
                 let at = records.iter().position(|record| std::ptr::eq(record, outcome.record)).unwrap_or(0);
-                runs.push(run(at, column, row.label, outcome.clone()));
+                let first = runs.iter().all(|run: &Run| !std::ptr::eq(run.outcome.record, outcome.record));
+                runs.push(Run { first, ..run(at, column, &row.label, outcome.clone()) });
             }
         }
     }
@@ -269,8 +293,9 @@ fn runs<'a>(comparison: &Comparison<'a>, records: &'a [Record]) -> Vec<Run<'a>> 
 
 fn run<'a>(at: usize, column: usize, label: &'a str, outcome: Outcome<'a>) -> Run<'a> {
     let record = outcome.record;
-    let figure = |text: String| if outcome.has_figures() { text } else { "–".to_owned() };
+    let figure = |text: String| if outcome.has_figures { text } else { "–".to_owned() };
     Run {
+        first: true,
         anchor: anchor(at),
         colour: column % DEVICE_COLOURS,
         device: record.dut.label(),
@@ -281,7 +306,7 @@ fn run<'a>(at: usize, column: usize, label: &'a str, outcome: Outcome<'a>) -> Ru
         l1: figure(bps(outcome.l1_bps)),
         l2: figure(bps(outcome.l2_bps)),
         percent: outcome.marked_percent(),
-        limit: figure(outcome.limited_by()),
+        limit: figure(outcome.limited_by.clone()),
         status: status(record.status),
         directions: record.directions.iter().map(direction_name).collect(),
         verdict: verdict(&record.directions),

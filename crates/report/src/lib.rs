@@ -9,4 +9,5 @@
 mod comparison;
 pub mod html;
 mod outcome;
+mod search;
 pub mod terminal;

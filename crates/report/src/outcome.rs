@@ -1,6 +1,11 @@
-//! What a report says of one run: a record enters, its directions added up and its marks leave.
+//! What a report says of one run: a record enters, its directions added up and its marks leave,
+//! once for each figure that the run found.
 
-use results::record::{Direction, LimitedBy, Phase, Record, Sample, Status};
+use results::record::{Direction, GoalResult, Irregular, LimitedBy, Phase, Record, Sample, Status};
+use wire::size;
+
+/// [`Record::strategy`]'s name of a search.
+pub const SEARCH: &str = "search";
 
 /// Something that a reader must know before using a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +17,8 @@ pub enum Mark {
     /// Samples below the limit lost frames in passing, or the machine is known to have disturbed
     /// samples.
     Disturbed,
+    /// A search could not narrow the interval as asked for.
+    Irregular,
     /// The run did not come to its end.
     Unfinished,
     /// The run could not be carried out.
@@ -30,6 +37,7 @@ impl Mark {
             Self::Tester => "",
             Self::Stalled => "!",
             Self::Disturbed => "~",
+            Self::Irregular => "?",
             Self::Unfinished => "…",
             Self::Failed => "×",
         }
@@ -43,6 +51,9 @@ impl Mark {
             Self::Disturbed => {
                 "disturbed: frames were lost in passing below the lossless rate, or the machine did other work"
             }
+            Self::Irregular => {
+                "irregular: the search's interval is not what was asked for; its table says why"
+            }
             Self::Unfinished => "unfinished: interrupted or still running, the device may forward more",
             Self::Failed => "failed: the run could not be carried out; its verdict says why",
         }
@@ -54,47 +65,86 @@ impl Mark {
     }
 }
 
-/// The figures of one run. Rates are summed over its directions.
+/// The figures of one run, of a search those of one goal. Rates are summed over directions.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
     /// The run.
     pub record: &'a Record,
-    /// Highest rate that came back.
+    /// What was looked for, where a run looks for several things: the goal of a search.
+    pub goal: Option<&'a str>,
+    /// Highest rate that came back; of a goal, what came back of the load that passed.
     pub forwarded_pps: f64,
-    /// Highest offered rate without loss above the threshold.
+    /// Highest offered rate without loss above the threshold; of a goal, the load that passed.
     pub lossless_pps: f64,
-    /// `forwarded_pps` as L1.
+    /// The figure to compare as L1: the highest rate that came back, or the load that passed.
     pub l1_bps: f64,
-    /// `forwarded_pps` as L2.
+    /// The same as L2.
     pub l2_bps: f64,
     /// `l1_bps` as percent of one direction's line rate: 200 at most when there are two.
     pub line_rate_percent: f64,
+    /// What limited it, in words; both where the directions differ.
+    pub limited_by: String,
     /// In the order of [`Mark`].
     pub marks: Vec<Mark>,
+    /// Whether there are figures at all.
+    pub has_figures: bool,
 }
 
 impl<'a> Outcome<'a> {
+    /// Everything that a run found: one outcome, or one for each goal.
+    pub fn all(record: &'a Record) -> Vec<Self> {
+        if record.strategy.name != SEARCH {
+            return vec![Self::of_directions(record)];
+        }
+        if record.results.is_empty() {
+            return vec![Self { has_figures: false, goal: Some(SEARCH), ..Self::of_directions(record) }];
+        }
+        record.results.iter().map(|(goal, result)| Self::of_goal(record, goal, result)).collect()
+    }
+
+    /// What stands for the whole run: of several goals, the first.
     pub fn new(record: &'a Record) -> Self {
+        Self::all(record).into_iter().next().unwrap_or_else(|| Self::of_directions(record))
+    }
+
+    fn of_directions(record: &'a Record) -> Self {
         let sum = |value: fn(&Direction) -> f64| record.directions.iter().map(value).sum();
+        let mut limits: Vec<_> = record.directions.iter().map(|d| limited_by(d.limited_by)).collect();
+        limits.dedup();
         Self {
             record,
+            goal: None,
             forwarded_pps: sum(|d| d.max_forwarded_pps),
             lossless_pps: sum(|d| d.max_lossless_pps),
             l1_bps: sum(|d| d.l1_bps),
             l2_bps: sum(|d| d.l2_bps),
             line_rate_percent: sum(|d| d.line_rate_percent),
-            marks: marks(record),
+            limited_by: limits.join(", "),
+            marks: marks(record, None),
+            has_figures: !record.directions.is_empty(),
         }
     }
 
-    /// Whether there are figures at all.
-    pub fn has_figures(&self) -> bool {
-        !self.record.directions.is_empty()
+    fn of_goal(record: &'a Record, goal: &'a str, result: &GoalResult) -> Self {
+        let frame_size = record.profile.mean_frame_size;
+        let l1_bps = size::pps_to_l1_bps(result.pps, frame_size);
+        Self {
+            record,
+            goal: Some(goal),
+            forwarded_pps: result.conditional_throughput_pps,
+            lossless_pps: result.lower_pps,
+            l1_bps,
+            l2_bps: size::pps_to_l2_bps(result.pps, frame_size),
+            line_rate_percent: l1_bps / record.line_rate_bps * 100.0,
+            limited_by: limited_by(result.limited_by).to_owned(),
+            marks: marks(record, Some(result)),
+            has_figures: true,
+        }
     }
 
     /// The share of line rate with its marks, like `≥97%` or `4.4%!`; `failed` without figures.
     pub fn marked_percent(&self) -> String {
-        if !self.has_figures() {
+        if !self.has_figures {
             return if self.marks.contains(&Mark::Failed) { "failed ×" } else { "…" }.to_owned();
         }
         self.marked(&percent(self.line_rate_percent))
@@ -106,21 +156,28 @@ impl<'a> Outcome<'a> {
         let suffix: String = self.marks.iter().map(|mark| mark.suffix()).collect();
         format!("{prefix}{figure}{suffix}")
     }
-
-    /// What limited it, in words; both where the directions differ.
-    pub fn limited_by(&self) -> String {
-        let mut words: Vec<_> = self.record.directions.iter().map(|d| limited_by(d.limited_by)).collect();
-        words.dedup();
-        words.join(", ")
-    }
 }
 
-fn marks(record: &Record) -> Vec<Mark> {
+/// The marks of a run, or of a search's result for one goal.
+fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
     let any = |test: fn(&Direction) -> bool| record.directions.iter().any(test);
+    let (tester, disturbed, irregular) = match result {
+        Some(result) => {
+            let tester = result.limited_by == LimitedBy::Tester;
+            let at_top = result.irregular == Some(Irregular::MaxLoadIsLowerBound);
+            let irregular = result.irregular.is_some() && !result.disturbed && !at_top;
+            (tester, result.disturbed, irregular)
+        }
+        None => {
+            let disturbed = any(|d| d.lossy_samples_below > 0) || by_machine(record);
+            (any(|d| d.limited_by == LimitedBy::Tester), disturbed, false)
+        }
+    };
     let found = [
-        (Mark::Tester, any(|d| d.limited_by == LimitedBy::Tester)),
+        (Mark::Tester, tester),
         (Mark::Stalled, any(|d| d.stalled.is_some())),
-        (Mark::Disturbed, any(|d| d.lossy_samples_below > 0) || by_machine(record)),
+        (Mark::Disturbed, disturbed),
+        (Mark::Irregular, irregular),
         (Mark::Unfinished, matches!(record.status, Status::Running | Status::Interrupted)),
         (Mark::Failed, record.status == Status::Failed),
     ];
@@ -170,7 +227,7 @@ mod tests {
         let record = scenario.record();
         let outcome = Outcome::new(&record);
         assert_eq!(percent(outcome.line_rate_percent), "200%");
-        assert_eq!(outcome.limited_by(), "line rate");
+        assert_eq!(outcome.limited_by, "line rate");
         assert!(outcome.marks.is_empty());
     }
 

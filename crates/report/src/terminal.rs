@@ -3,6 +3,7 @@
 mod columns;
 mod plot;
 mod search;
+mod trials;
 
 use std::fmt::Write as _;
 
@@ -13,8 +14,6 @@ use wire::human::{bps, count, pps};
 use crate::comparison::{Cell, Comparison};
 use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
-
-pub use plot::plot;
 
 /// How a piece of text looks where colour is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +40,15 @@ impl Look {
     }
 }
 
+/// A small plot of what was measured, in `width` by `height` characters and a line below: offered
+/// and forwarded over time, or the loads that a search tried; empty if nothing was measured yet or
+/// there is no room.
+#[must_use]
+pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> String {
+    let draw = if record.trials.is_empty() { plot::plot } else { trials::plot };
+    draw(record, width, height, colour)
+}
+
 /// Tests against devices, in percent of line rate, as in the seeds' comparison.
 /// Directions are added up, so two full lines are 200 %.
 #[must_use]
@@ -60,7 +68,7 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
     footnotes(
         &mut text,
         &comparison,
-        &format!("percent of line rate ({lines}), highest forwarded rate, directions added up"),
+        &format!("percent of line rate ({lines}), {}, directions added up", comparison.figure()),
         colour,
     );
     text
@@ -125,7 +133,7 @@ fn device_table(comparison: &Comparison, dut: usize) -> Columns {
     for group in &comparison.groups {
         for row in &group.rows {
             for run in row.cells.get(dut).into_iter().flat_map(|cell| &cell.runs) {
-                columns.row(Text::plain(row.label), run_figures(group.title, run));
+                columns.row(Text::plain(&row.label), run_figures(group.title, run));
             }
         }
     }
@@ -135,7 +143,7 @@ fn device_table(comparison: &Comparison, dut: usize) -> Columns {
 fn run_figures(way: &str, run: &Outcome) -> Vec<Text> {
     let look = look(run);
     let percent = Text::new(&run.marked_percent(), look);
-    if !run.has_figures() {
+    if !run.has_figures {
         let none = || Text::new("-", Look::Faint);
         return vec![Text::plain(way), none(), none(), none(), percent];
     }
@@ -145,7 +153,7 @@ fn run_figures(way: &str, run: &Outcome) -> Vec<Text> {
         Text::plain(&pps(run.lossless_pps)),
         Text::plain(&bps(run.l2_bps)),
         percent,
-        Text::new(&run.limited_by(), look),
+        Text::new(&run.limited_by, look),
     ]
 }
 
@@ -158,7 +166,7 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     let mut text = format!("{title}: {ended}\n");
     if !record.results.is_empty() {
         text.push_str(&search::table(record).render(colour));
-    } else if run.has_figures() {
+    } else if run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
     for remark in remarks(record, &run) {
@@ -206,14 +214,16 @@ fn direction_figures(direction: &Direction) -> [Text; 6] {
 /// What a reader must know: the reason of the end, stalls, and the meaning of the other marks.
 fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     let mut remarks: Vec<String> = record.reason.iter().cloned().collect();
-    remarks.extend(search::remarks(record));
+    remarks.extend(crate::search::remarks(record));
     for direction in &record.directions {
         if let Some(stall) = direction.stalled {
             let frames = count(stall.after_frames);
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }
     }
-    let others = run.marks.iter().filter(|mark| matches!(mark, Mark::Tester | Mark::Disturbed));
+    // A search has its own words for what disturbed it.
+    let disturbed = |mark: &Mark| *mark == Mark::Disturbed && run.goal.is_none();
+    let others = run.marks.iter().filter(|mark| **mark == Mark::Tester || disturbed(mark));
     remarks.extend(others.map(|mark| mark.meaning().to_owned()));
     remarks
 }

@@ -1,11 +1,12 @@
 //! The HTML page: its markup, and its behaviour in a real headless browser.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use report::html;
 use results::Record;
-use results::fixtures::{Scenario, bench, oddities};
+use results::fixtures::{Scenario, bench, oddities, searches};
 
 /// The text between the first `from` and the next `until`.
 fn between<'a>(text: &'a str, from: &str, until: &str) -> &'a str {
@@ -79,37 +80,82 @@ fn the_page_names_no_address() {
 }
 
 #[test]
+fn searches_are_compared_by_goal_and_have_panels() {
+    let page = html::page(&searches(), "Searches").unwrap();
+    let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
+    let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
+    let panels: Vec<_> = page.split("<details class=\"panel\"").skip(1).collect();
+    let figures =
+        panels.iter().map(|panel| rows(between(panel, "<table class=\"figures\">", "</table>")).join("\n"));
+    let figures: Vec<_> = figures.collect();
+    insta::assert_snapshot!(format!(
+        "{}\n\n{}\n\n{}",
+        matrix.join("\n"),
+        runs.join("\n"),
+        figures.join("\n\n")
+    ));
+    assert!(panels[3].contains("disturbed: the machine spoiled too many trials"));
+    assert_eq!(page.matches("<details id=\"run-").count(), searches().len());
+    assert!(!page.contains("class=\"charts\""), "a search alone needs no stage for ramps");
+}
+
+#[test]
 fn the_page_works_in_a_browser() {
-    let Some(chromium) = chromium() else {
-        eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
-        return;
-    };
     let mut records = bench();
     records.extend(oddities().into_iter().map(|mut record| {
         record.test = "64b oddities".to_owned();
         record
     }));
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let file = directory.join("report.html");
-    std::fs::write(&file, html::page(&records, "Two routers").unwrap()).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test/browser.mjs");
-    let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    browse("browser.mjs", &records);
+}
+
+#[test]
+fn panels_work_in_a_browser() {
+    let mut records = searches();
+    // A repeat, and a ramp of the same test.
+    records.push(Scenario { capacity_pps: 1_090_000.0, ..Scenario::default() }.search());
+    records.push(Scenario::default().record());
+    browse("panels.mjs", &records);
 }
 
 #[test]
 fn records_become_the_right_points() {
+    arithmetic("curves");
+}
+
+#[test]
+fn trials_become_the_right_intervals() {
+    arithmetic("search");
+}
+
+/// Runs a script of `page/test` on the page of `records`, in a browser.
+fn browse(script: &str, records: &[Record]) {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
+        return;
+    };
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = directory.join(script).with_extension("html");
+    std::fs::write(&file, html::page(records, "Two routers").unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test").join(script);
+    let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Bundles a module of `page/src` and runs the script of the same name in `page/test` on it.
+fn arithmetic(module: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
-    let bundle = Path::new(env!("CARGO_TARGET_TMPDIR")).join("curves.mjs");
+    let bundle = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{module}.mjs"));
     let mut outfile = std::ffi::OsString::from("--outfile=");
     outfile.push(&bundle);
     let esbuild = Command::new(page.join("node_modules/.bin/esbuild"))
-        .args(["src/curves.ts", "--bundle", "--format=esm", "--log-level=warning"])
+        .args([&format!("src/{module}.ts"), "--bundle", "--format=esm", "--log-level=warning"])
         .arg(outfile)
         .current_dir(&page)
         .status();
     assert!(esbuild.unwrap().success());
-    let output = Command::new("node").arg(page.join("test/curves.mjs")).arg(bundle).output().unwrap();
+    let script = page.join("test").join(format!("{module}.mjs"));
+    let output = Command::new("node").arg(script).arg(bundle).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -2,7 +2,7 @@
 
 use report::terminal;
 use results::Record;
-use results::fixtures::{Scenario, bench, oddities};
+use results::fixtures::{Scenario, bench, oddities, searches};
 
 #[test]
 fn the_matrix_compares_devices() {
@@ -38,6 +38,23 @@ fn a_plot_shows_where_forwarded_leaves_offered() {
     let stalled = &oddities()[0];
     let both = [&ramp, stalled].map(|record| terminal::plot(record, 60, 8, false));
     insta::assert_snapshot!(both.join("\n"));
+}
+
+#[test]
+fn a_plot_of_a_search_shows_its_trials() {
+    let plots: Vec<_> = searches().iter().map(|record| terminal::plot(record, 60, 8, false)).collect();
+    insta::assert_snapshot!(plots.join("\n"));
+    let mut record = searches().remove(0);
+    assert_eq!(terminal::plot(&record, 10, 8, false), "");
+    assert_eq!(terminal::plot(&record, 60, 0, false), "");
+    record.trials.truncate(1);
+    record.results.clear();
+    assert!(terminal::plot(&record, 60, 1, false).contains("failed"));
+}
+
+#[test]
+fn the_matrix_compares_searches_by_goal() {
+    insta::assert_snapshot!(terminal::matrix(&searches(), false));
 }
 
 #[test]

@@ -1,5 +1,8 @@
-//! Hand-made records of ramps, for tests: a scenario enters, the record that a ramp against such
-//! a device would leave comes out. Plain arithmetic, the same on every call.
+//! Hand-made records of ramps and searches, for tests: a scenario enters, the record that a ramp
+//! or a search against such a device would leave comes out. Plain arithmetic, the same on every
+//! call.
+
+mod search;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +13,7 @@ use crate::record::{
     Sample, Stall, Status, Strategy, Tester,
 };
 use crate::store;
+pub use search::searches;
 
 /// Frames that wait in front of a saturated device.
 const QUEUE: f64 = 1000.0;

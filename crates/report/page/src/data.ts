@@ -21,16 +21,38 @@ export interface RunRecord {
   id: string;
   name: string;
   line_rate_bps: number;
-  strategy: { loss_threshold: number };
+  elapsed_s: number;
+  strategy: { name: string; parameters: Record<string, string>; loss_threshold: number };
   profile: { mean_frame_size: number };
   samples: Sample[];
   directions: Direction[];
+  /** What a search found, by goal: all directions added up. */
+  results?: Record<string, GoalResult>;
+  /** The trials of a search, in order of time. */
+  trials?: Trial[];
 }
+
+export interface GoalResult {
+  lower_pps: number;
+  upper_pps: number | null;
+}
+
+export interface Trial {
+  at_s: number;
+  duration_s: number;
+  /** Of each direction. */
+  load_pps: number;
+  loss_ratio: number;
+  verdicts: Record<string, Verdict>;
+  disturbed?: string;
+}
+
+export type Verdict = "low-loss" | "high-loss" | "tester-fell-short" | "disturbed";
 
 export interface Sample {
   at_s: number;
   duration_s: number;
-  phase: "warm-up" | "ramp" | "hold";
+  phase: "warm-up" | "ramp" | "hold" | "trial";
   dut_core_busy: number | null;
   directions: DirectionSample[];
 }
@@ -51,6 +73,14 @@ export interface Direction {
   stalled?: { at_s: number; after_frames: number };
   /** (lowest value of the bucket, count), in order of value. */
   latency_ns: [number, number][];
+}
+
+/** The strategies whose runs are drawn each by itself. */
+const PANELS = new Set(["search"]);
+
+/** Whether a run has a panel of its own, and no curves beside those of others. */
+export function hasPanel(run: Run): boolean {
+  return PANELS.has(run.record.strategy.name);
 }
 
 /** The data in the page's `<script id="data">`. */

@@ -4,6 +4,7 @@
 
 import { embedded } from "./data";
 import { bindControls, sameView, type Settings } from "./settings";
+import { Panel } from "./panel";
 import { TestSection } from "./test-section";
 
 const root = document.documentElement;
@@ -19,13 +20,17 @@ function start(): void {
   const page = embedded();
   const controls = document.querySelector<HTMLFormElement>("#controls");
   if (!controls) throw new Error("the page has no controls");
-  let sections: TestSection[] = [];
+  let sections: (TestSection | Panel)[] = [];
   let settings: Settings = bindControls(controls, (now, before) => {
     settings = now;
     sections.forEach((section) => (sameView(now, before) ? section.show(now) : section.draw(now)));
   });
-  const elements = [...document.querySelectorAll<HTMLElement>("section[data-test]")];
-  sections = elements.map((element) => new TestSection(element, page, settings));
+  const tests = [...document.querySelectorAll<HTMLElement>("section[data-test]:has(.charts)")];
+  const panels = [...document.querySelectorAll<HTMLDetailsElement>("details[data-run]")];
+  sections = [
+    ...tests.map((element) => new TestSection(element, page, settings)),
+    ...panels.map((element) => new Panel(element, page, settings)),
+  ];
 
   const redraw = () => sections.forEach((section) => section.draw(settings));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

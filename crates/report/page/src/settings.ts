@@ -28,8 +28,9 @@ function read(form: HTMLFormElement): Settings {
       .map((box) => Number(box.value));
   return {
     unit: data.get("unit") as Settings["unit"],
-    against: data.get("against") as Settings["against"],
-    loss: data.get("loss") as Settings["loss"],
+    // A page without ramps has no controls for these.
+    against: (data.get("against") ?? "time") as Settings["against"],
+    loss: (data.get("loss") ?? "linear") as Settings["loss"],
     hiddenDevices: new Set(unchecked("device")),
     hiddenDirections: new Set(unchecked("direction")),
   };

@@ -5,6 +5,11 @@ export interface Theme {
   muted: string;
   line: string;
   background: string;
+  accent: string;
+  /** What passed, what did not, and what proves nothing. */
+  passed: string;
+  failed: string;
+  unproved: string;
   devices: string[];
 }
 
@@ -19,6 +24,10 @@ export function theme(): Theme {
     muted: colour("--muted"),
     line: colour("--line"),
     background: colour("--background"),
+    accent: colour("--accent"),
+    passed: colour("--passed"),
+    failed: colour("--failed"),
+    unproved: colour("--unproved"),
     devices: Array.from({ length: DEVICE_COLOURS }, (_, at) => colour(`--device-${at}`)),
   };
 }

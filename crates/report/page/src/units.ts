@@ -34,6 +34,15 @@ export function rateTick(value: number, unit: Unit): string {
   return value === 0 ? "0" : scaled(value, undefined).trimEnd();
 }
 
+/** Two rates that differ little, like `1.0850–1.0904 Mpps`. */
+export function intervalText(lower: number, upper: number | null, unit: Unit): string {
+  const name = unit === "percent" ? "%" : unit === "pps" ? "pps" : "bps";
+  const [factor, prefix] = unit === "percent" ? [1, ""] : prefixOf(upper ?? lower);
+  const digits = (value: number) => (value === 0 ? "0" : (value / factor).toPrecision(5));
+  const text = upper === null ? `≥ ${digits(lower)}` : `${digits(lower)}–${digits(upper)}`;
+  return unit === "percent" ? `${text}%` : `${text} ${prefix}${name}`;
+}
+
 /** What an axis of `unit` is called. */
 export function unitName(unit: Unit): string {
   return { pps: "packets/s", l1: "bit/s at L1", l2: "bit/s at L2", percent: "% of line rate" }[unit];
@@ -50,11 +59,15 @@ export function shareText(share: number): string {
   return `${trimmed(share * 100, 2)}%`;
 }
 
+/** The decimal prefix that `value` is best written with, and what it stands for. */
+function prefixOf(value: number): [factor: number, prefix: string] {
+  const size = Math.abs(value);
+  return size >= 1e12 ? [1e12, "T"] : size >= 1e9 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
+}
+
 /** With a decimal prefix; `digits` after the point, or as few as needed. */
 function scaled(value: number, digits: number | undefined): string {
-  const size = Math.abs(value);
-  const [factor, prefix] =
-    size >= 1e12 ? [1e12, "T"] : size >= 1e9 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
+  const [factor, prefix] = prefixOf(value);
   const number = value / factor;
   return `${digits === undefined ? trimmed(number, 4) : number.toFixed(factor === 1 ? 0 : digits)} ${prefix}`;
 }

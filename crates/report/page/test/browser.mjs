@@ -4,20 +4,15 @@
 //     node browser.mjs CHROMIUM PAGE.html [PICTURES]
 
 import assert from "node:assert/strict";
-import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { browse, ink, settle } from "./browse.mjs";
 
-const [executablePath, file, pictures] = process.argv.slice(2);
-assert(executablePath && file, "usage: browser.mjs CHROMIUM PAGE.html [PICTURES]");
+const [chromium, file, pictures] = process.argv.slice(2);
+assert(chromium && file, "usage: browser.mjs CHROMIUM PAGE.html [PICTURES]");
 
 /** The test with 64-byte frames, in which the devices' curves differ. */
 const TEST = 'section[data-test="2"]';
 
-const address = pathToFileURL(file).href;
-const browser = await chromium.launch({
-  executablePath,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
-});
+const { open, close } = await browse(chromium, file);
 try {
   const page = await open({ width: 1400, height: 900 }, "light");
   await everyChartHasInk(page);
@@ -33,53 +28,12 @@ try {
     await fits(width, scheme);
   }
 } finally {
-  await browser.close();
-}
-
-/**
- * The page when it is drawn, with all requests but the one for its file forbidden.
- * @param {{ width: number, height: number }} viewport
- * @param {"light" | "dark"} colorScheme
- */
-async function open(viewport, colorScheme) {
-  const context = await browser.newContext({ viewport, colorScheme });
-  const page = await context.newPage();
-  page.on("request", (request) => {
-    const known = request.url() === address || request.url().startsWith("blob:");
-    assert(known, `the page requested ${request.url()}`);
-  });
-  page.on("pageerror", (error) => assert.fail(`script error: ${error}`));
-  page.on("console", (message) => assert.notEqual(message.type(), "error", message.text()));
-  await page.goto(address);
-  await page.waitForSelector('html[data-ready="true"]', { state: "attached", timeout: 20_000 });
-  assert.equal(await page.getAttribute("html", "data-errors"), "");
-  return page;
+  await close();
 }
 
 /** Its chart of rates. @param {import("playwright-core").Page} page */
 function rateChart(page) {
   return page.locator(`${TEST} figure[data-kind="rate"] canvas`);
-}
-
-/**
- * How many pixels of a canvas are about the given colour, or drawn at all.
- * @param {import("playwright-core").Locator} canvas
- * @param {[number, number, number]} [colour]
- */
-function ink(canvas, colour) {
-  return canvas.evaluate((element, colour) => {
-    const canvas = /** @type {HTMLCanvasElement} */ (element);
-    const context = canvas.getContext("2d");
-    if (!context) return 0;
-    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
-    let count = 0;
-    for (let at = 0; at < data.length; at += 4) {
-      if ((data[at + 3] ?? 0) < 128) continue;
-      const near = (/** @type {number} */ part) => Math.abs((data[at + part] ?? 0) - (colour?.[part] ?? 0)) < 24;
-      if (!colour || (near(0) && near(1) && near(2))) count++;
-    }
-    return count;
-  }, colour);
 }
 
 /** @param {import("playwright-core").Page} page */
@@ -209,9 +163,4 @@ async function fits(width, scheme) {
     await page.screenshot({ path: `${pictures}/${width}-${scheme}-full.png`, fullPage: true });
   }
   await page.close();
-}
-
-/** Waits until what was asked for is drawn. @param {import("playwright-core").Page} page */
-function settle(page) {
-  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }

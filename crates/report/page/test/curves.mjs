@@ -21,7 +21,8 @@ function record(rates, lossless) {
     id: "a",
     name: "a",
     line_rate_bps: 10e9,
-    strategy: { loss_threshold: 0.001 },
+    elapsed_s: 1 + rates.length,
+    strategy: { name: "ramp", parameters: {}, loss_threshold: 0.001 },
     profile: { mean_frame_size: 64 },
     directions: [{ name: "0->1", max_lossless_pps: lossless, latency_ns: [] }],
     samples: [/** @type {[number, number]} */ ([9, 9]), ...rates].map(([offered, forwarded], at) => ({

@@ -16,7 +16,6 @@ const DOTTED: usize = 4;
 
 /// Offered and forwarded over time in `width` by `height` characters and a line below; empty if
 /// nothing was measured yet or there is no room.
-#[must_use]
 pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> String {
     let samples: Vec<_> = record.samples.iter().filter(|sample| sample.phase != Phase::WarmUp).collect();
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return String::new() };

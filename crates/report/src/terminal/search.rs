@@ -1,72 +1,44 @@
-//! What a search found: a record enters, a table of intervals leaves, and what is not regular of
-//! them in words.
+//! What a search found, as a table: a record enters, columns of text leave.
 
 use results::Record;
-use results::record::{GoalResult, Irregular, LimitedBy};
-use wire::human::count;
 
+use super::Look;
 use super::columns::{Align, Columns, Text};
-use super::{Look, limited_by};
+use crate::search::{HEAD, Row, rows};
 
 /// A row for each goal; for each direction too, where there are two.
 pub fn table(record: &Record) -> Columns {
     let mut columns = Columns::new([Align::Right; 4].into_iter().chain([Align::Left]));
-    let head = ["passed (pps)", "failed (pps)", "apart", "forwarded (pps)", "limited by"];
-    columns.row(Text::plain(""), head.map(|name| Text::new(name, Look::Faint)));
-    for (goal, result) in &record.results {
-        columns.row(Text::new(&format!("  {goal}"), Look::Title), figures(result));
-        let single = record.directions.len() < 2;
-        for direction in record.directions.iter().filter(|_| !single) {
-            if let Some(result) = direction.results.get(goal) {
-                columns.row(Text::plain(&format!("    {}", direction.name)), figures(result));
-            }
-        }
+    columns.row(Text::plain(""), HEAD.map(|name| Text::new(name, Look::Faint)));
+    for row in rows(record) {
+        let name = match row.nested {
+            true => Text::plain(&format!("    {}", row.name)),
+            false => Text::new(&format!("  {}", row.name), Look::Title),
+        };
+        columns.row(name, figures(&row));
     }
     columns
 }
 
-fn figures(result: &GoalResult) -> [Text; 5] {
-    let look = if result.irregular.is_some() { Look::Warning } else { Look::Plain };
-    let apart = result.upper_pps.map(|upper| (1.0 - result.lower_pps / upper) * 100.0);
-    let limit = if result.limited_by == LimitedBy::Tester { Look::Warning } else { Look::Plain };
+fn figures(row: &Row) -> [Text; 5] {
+    let warning = |warn: bool| if warn { Look::Warning } else { Look::Plain };
+    let [passed, failed, apart, forwarded, limit] = &row.figures;
     [
-        Text::new(&whole(result.lower_pps), look),
-        Text::new(&result.upper_pps.map_or_else(|| "-".to_owned(), whole), look),
-        Text::plain(&apart.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2} %"))),
-        Text::plain(&whole(result.conditional_throughput_pps)),
-        Text::new(limited_by(result.limited_by), limit),
+        Text::new(passed, warning(row.irregular)),
+        Text::new(failed, warning(row.irregular)),
+        Text::plain(apart),
+        Text::plain(forwarded),
+        Text::new(limit, warning(row.by_tester)),
     ]
-}
-
-/// Whole frames a second: bounds may differ in the fourth digit only.
-fn whole(pps: f64) -> String {
-    count(pps.round() as u64)
-}
-
-/// What a reader must know of results that are not regular.
-pub fn remarks(record: &Record) -> Vec<String> {
-    let irregular =
-        record.results.iter().filter_map(|(goal, result)| Some((goal, result, result.irregular?)));
-    irregular.map(|(goal, result, irregular)| format!("{goal}: {}", meaning(result, irregular))).collect()
-}
-
-fn meaning(result: &GoalResult, irregular: Irregular) -> &'static str {
-    match irregular {
-        _ if result.disturbed => {
-            "disturbed: the machine spoiled too many trials; the interval is what the others prove"
-        }
-        Irregular::MaxLoadIsLowerBound => "irregular: the highest load passed, the device may forward more",
-        Irregular::MinLoadIsUpperBound => "irregular: the lowest load failed, the device forwards less",
-        Irregular::Wide => "irregular: the interval is wider than asked for",
-        Irregular::Preliminary => "irregular: preliminary, from less trial time than asked for",
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use results::fixtures::Scenario;
+    use results::record::{GoalResult, Irregular, LimitedBy};
 
     use super::*;
+    use crate::search::remarks;
 
     fn result(lower_pps: f64, upper_pps: Option<f64>, irregular: Option<Irregular>) -> GoalResult {
         GoalResult {

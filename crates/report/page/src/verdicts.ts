@@ -1,0 +1,77 @@
+// How verdicts on trials look: by colour and by shape.
+
+import type { Verdict } from "./data";
+import type { Theme } from "./theme";
+
+interface Look {
+  text: string;
+  /** The shape as a letter, for keys. */
+  sign: string;
+  colour: (theme: Theme) => string;
+  /** Adds the shape of radius `r` around (x, y) to the path. */
+  trace: (path: CanvasRenderingContext2D, x: number, y: number, r: number) => void;
+  filled: boolean;
+}
+
+export const VERDICTS: Record<Verdict, Look> = {
+  "low-loss": {
+    text: "low loss",
+    sign: "●",
+    colour: (theme) => theme.passed,
+    trace: (path, x, y, r) => path.arc(x, y, r * 0.85, 0, 2 * Math.PI),
+    filled: true,
+  },
+  "high-loss": {
+    text: "high loss",
+    sign: "✕",
+    colour: (theme) => theme.failed,
+    trace: (path, x, y, r) => {
+      path.moveTo(x - r, y - r);
+      path.lineTo(x + r, y + r);
+      path.moveTo(x - r, y + r);
+      path.lineTo(x + r, y - r);
+    },
+    filled: false,
+  },
+  disturbed: {
+    text: "disturbed, proves nothing",
+    sign: "◇",
+    colour: (theme) => theme.unproved,
+    trace: (path, x, y, r) => polygon(path, [x, y - r * 1.3], [x + r * 1.3, y], [x, y + r * 1.3], [x - r * 1.3, y]),
+    filled: false,
+  },
+  "tester-fell-short": {
+    text: "the tester fell short, proves nothing",
+    sign: "△",
+    colour: (theme) => theme.unproved,
+    trace: (path, x, y, r) => polygon(path, [x, y - r * 1.2], [x + r * 1.2, y + r], [x - r * 1.2, y + r]),
+    filled: false,
+  },
+};
+
+/** Draws the sign of a verdict at a place of the canvas; `scale` is its pixels in one of the page. */
+export function drawVerdict(
+  ctx: CanvasRenderingContext2D,
+  verdict: Verdict,
+  x: number,
+  y: number,
+  theme: Theme,
+  scale: number,
+): void {
+  const look = VERDICTS[verdict];
+  ctx.beginPath();
+  ctx.setLineDash([]);
+  look.trace(ctx, x, y, 4 * scale);
+  ctx.strokeStyle = ctx.fillStyle = look.colour(theme);
+  ctx.lineWidth = 1.8 * scale;
+  if (look.filled) {
+    ctx.fill();
+  } else {
+    ctx.stroke();
+  }
+}
+
+function polygon(path: CanvasRenderingContext2D, ...corners: [number, number][]): void {
+  corners.forEach(([x, y], at) => (at === 0 ? path.moveTo(x, y) : path.lineTo(x, y)));
+  path.closePath();
+}

@@ -1,0 +1,160 @@
+// Opens a report page of runs that are no ramps in a real headless browser, and reads their panels
+// as a reader would. Pictures go to a directory if one is named.
+//
+//     node panels.mjs CHROMIUM PAGE.html [PICTURES]
+
+import assert from "node:assert/strict";
+import { browse, ink, settle } from "./browse.mjs";
+
+const [chromium, file, pictures] = process.argv.slice(2);
+assert(chromium && file, "usage: panels.mjs CHROMIUM PAGE.html [PICTURES]");
+
+const { open, close } = await browse(chromium, file);
+try {
+  const page = await open({ width: 1400, height: 900 }, "light");
+  await everyPictureHasInk(page);
+  await pointsTellTheirFigures(page);
+  await theChosenGoalIsDrawn(page);
+  await draggingZoomsAndADoubleClickShowsAll(page);
+  await unitsChangeWhatPointsSay(page);
+  await closedPanelsDrawWhenOpened(page);
+  await hiddenDevicesHideTheirPanels(page);
+  assert.equal(await page.getAttribute("html", "data-errors"), "");
+  await page.close();
+  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [500, "light"]])) {
+    await fits(width, scheme);
+  }
+} finally {
+  await close();
+}
+
+/** The first panel of a search. @param {import("playwright-core").Page} page */
+function search(page) {
+  return page.locator("details.panel[open]").filter({ has: page.locator('figure[data-kind="search"]') }).first();
+}
+
+/** @param {import("playwright-core").Page} page */
+async function everyPictureHasInk(page) {
+  const panels = await page.locator("details.panel[open]").count();
+  assert(panels > 0, "no panel is open");
+  for (const panel of await page.locator("details.panel[open]").all()) {
+    const canvases = await panel.locator(".pictures canvas").all();
+    assert(canvases.length > 0, "a panel has no picture");
+    for (const canvas of canvases) assert((await ink(canvas)) > 500, "a picture is empty");
+    assert((await panel.locator("table.figures tbody td").count()) > 0, "a panel has no figures");
+  }
+}
+
+/** By mouse and by keyboard. @param {import("playwright-core").Page} page */
+async function pointsTellTheirFigures(page) {
+  const figure = search(page).locator('figure[data-kind="search"]');
+  const tooltip = figure.locator(".tooltip");
+  assert(await tooltip.isHidden());
+  await figure.scrollIntoViewIfNeeded();
+  await figure.focus();
+  await page.keyboard.press("End");
+  const last = await tooltip.innerText();
+  assert.match(last, /^\d+(\.\d+)? [kM]?pps.*\nlost [\d.]+% in [\d.]+ s, from \d+\.\d s on\nndr: .+\npdr: .+/);
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await tooltip.innerText(), last);
+  await page.keyboard.press("Escape");
+  assert(await tooltip.isHidden());
+
+  const loss = search(page).locator('figure[data-kind="search-loss"]');
+  const box = await loss.locator(".u-over").boundingBox();
+  assert(box);
+  // Somewhere on the line of no loss there is a trial.
+  let text = "";
+  for (let x = 5; x < box.width && text === ""; x += 10) {
+    await page.mouse.move(box.x + x, box.y + box.height - 12);
+    await settle(page);
+    if (await loss.locator(".tooltip").isVisible()) text = await loss.locator(".tooltip").innerText();
+  }
+  assert.match(text, /lost 0% in/);
+  await page.mouse.move(5, 5);
+  await settle(page);
+  assert(await loss.locator(".tooltip").isHidden());
+}
+
+/** @param {import("playwright-core").Page} page */
+async function theChosenGoalIsDrawn(page) {
+  const canvas = search(page).locator('figure[data-kind="search"] canvas');
+  const picture = () => canvas.evaluate((one) => /** @type {HTMLCanvasElement} */ (one).toDataURL());
+  const ndr = await picture();
+  await search(page).locator('input[value="pdr"]').check({ force: true });
+  await settle(page);
+  assert.notEqual(await picture(), ndr, "another goal draws the same");
+  assert.match(await search(page).locator('figure[data-kind="search"] figcaption').innerText(), /interval of pdr/);
+  await search(page).locator('input[value="ndr"]').check({ force: true });
+  await settle(page);
+  assert.equal(await picture(), ndr, "the first goal is not drawn as before");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function draggingZoomsAndADoubleClickShowsAll(page) {
+  const figure = search(page).locator('figure[data-kind="search"]');
+  const picture = () =>
+    figure.locator("canvas").evaluate((one) => /** @type {HTMLCanvasElement} */ (one).toDataURL());
+  await figure.scrollIntoViewIfNeeded();
+  const whole = await picture();
+  const box = await figure.locator(".u-over").boundingBox();
+  assert(box);
+  await page.mouse.move(box.x + 0.2 * box.width, box.y + 0.2 * box.height);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 0.6 * box.width, box.y + 0.7 * box.height, { steps: 5 });
+  await page.mouse.up();
+  await page.mouse.move(5, 5);
+  await settle(page);
+  assert.notEqual(await picture(), whole, "the picture did not zoom");
+  await page.mouse.dblclick(box.x + 0.5 * box.width, box.y + 0.5 * box.height);
+  await page.mouse.move(5, 5);
+  await settle(page);
+  assert.equal(await picture(), whole, "a double-click does not show all again");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function unitsChangeWhatPointsSay(page) {
+  for (const [unit, text] of /** @type {const} */ ([["percent", /^[\d.]+%/], ["l1", /^[\d.]+ [MG]bps/], ["pps", /^[\d.]+ [kM]pps/]])) {
+    await page.locator(`input[name="unit"][value="${unit}"]`).check({ force: true });
+    await settle(page);
+    await search(page).locator('figure[data-kind="search"]').focus();
+    await page.keyboard.press("End");
+    assert.match(await search(page).locator(".tooltip:visible").innerText(), text);
+  }
+  await page.keyboard.press("Escape");
+}
+
+/** Repeats are closed until someone looks. @param {import("playwright-core").Page} page */
+async function closedPanelsDrawWhenOpened(page) {
+  const closed = page.locator("details.panel:not([open])");
+  if ((await closed.count()) === 0) return;
+  const panel = page.locator(`details.panel[data-run="${await closed.first().getAttribute("data-run")}"]`);
+  assert.equal(await panel.locator("canvas").count(), 0);
+  await panel.locator("summary").click();
+  await panel.locator("canvas").first().waitFor();
+  assert((await ink(panel.locator("canvas").first())) > 500, "an opened panel is empty");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function hiddenDevicesHideTheirPanels(page) {
+  const panels = page.locator('details.panel[data-device="0"]');
+  const box = page.locator('input[name="device"][value="0"]');
+  await box.uncheck();
+  assert(await panels.first().isHidden());
+  await box.check();
+  assert(await panels.first().isVisible());
+}
+
+/**
+ * The page is no wider than the window.
+ * @param {number} width
+ * @param {"light" | "dark"} scheme
+ */
+async function fits(width, scheme) {
+  const page = await open({ width, height: 900 }, scheme);
+  const content = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert(content <= width, `the page is ${content} pixels wide in a window of ${width}`);
+  await everyPictureHasInk(page);
+  if (pictures) await page.screenshot({ path: `${pictures}/panels-${width}-${scheme}.png`, fullPage: true });
+  await page.close();
+}
