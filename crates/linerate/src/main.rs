@@ -12,6 +12,7 @@ mod environment;
 mod export;
 mod generate;
 mod lab_command;
+mod latency;
 mod machine;
 mod misuse;
 mod port;
@@ -50,6 +51,8 @@ enum Command {
     Saturate(saturate::Args),
     /// Search for the highest loads without loss (NDR) and with little (PDR)
     Search(search::Args),
+    /// Measure the distribution of the latency at chosen loads
+    Latency(latency::Args),
     /// Run a set of load tests against several devices, and compare them
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Ramp(args) => ramp::main(&args),
         Command::Saturate(args) => saturate::main(&args),
         Command::Search(args) => search::main(&args),
+        Command::Latency(args) => latency::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),

@@ -174,6 +174,7 @@ pub fn run(
         record.trials = search.trials;
     }
     record.rfc2544 = outcome.rfc2544;
+    record.latency = outcome.latency;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
     writer.write(&record)?;

@@ -1,6 +1,7 @@
 //! Tables and verdicts for the terminal: records enter, text leaves, with ANSI colours if asked.
 
 mod columns;
+mod latency;
 mod plot;
 mod search;
 mod trials;
@@ -41,12 +42,25 @@ impl Look {
 }
 
 /// A small plot of what was measured, in `width` by `height` characters and a line below: offered
-/// and forwarded over time, or the loads that a search tried; empty if nothing was measured yet or
-/// there is no room.
+/// and forwarded over time, the loads that a search tried, or the percentiles of a latency test;
+/// empty if nothing was measured yet or there is no room.
 #[must_use]
 pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> String {
+    if let Some(found) = &record.latency {
+        return latency::plot(found, width, height, colour);
+    }
     let draw = if record.trials.is_empty() { plot::plot } else { trials::plot };
     draw(record, width, height, colour)
+}
+
+/// A duration in nanoseconds, three digits or more.
+fn duration(ns: f64) -> String {
+    match ns {
+        ns if ns < 999.5 => format!("{ns:.0} ns"),
+        ns if ns < 999.95e3 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 999.95e6 => format!("{:.1} ms", ns / 1e6),
+        ns => format!("{:.1} s", ns / 1e9),
+    }
 }
 
 /// Tests against devices, in percent of line rate, as in the seeds' comparison.
@@ -166,7 +180,10 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     let mut text = format!("{title}: {ended}\n");
     if !record.results.is_empty() {
         text.push_str(&search::table(record).render(colour));
-    } else if run.has_figures {
+    }
+    if let Some(found) = &record.latency {
+        text.push_str(&latency::tables(found, colour));
+    } else if record.results.is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
     for remark in remarks(record, &run) {
@@ -215,6 +232,7 @@ fn direction_figures(direction: &Direction) -> [Text; 6] {
 fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     let mut remarks: Vec<String> = record.reason.iter().cloned().collect();
     remarks.extend(crate::search::remarks(record));
+    remarks.extend(record.latency.iter().flat_map(latency::remarks));
     for direction in &record.directions {
         if let Some(stall) = direction.stalled {
             let frames = count(stall.after_frames);

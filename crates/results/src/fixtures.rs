@@ -2,6 +2,7 @@
 //! or a search against such a device would leave comes out. Plain arithmetic, the same on every
 //! call.
 
+mod latency;
 mod search;
 
 use std::collections::BTreeMap;
