@@ -25,8 +25,9 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=500ms,
-    /// final=1s,sum=5s]; a trial is low-loss up to the loss, a load passes when at most the share
-    /// `exceed` of the sum of its trials is high-loss [default: ndr and pdr, the loss of pdr is 0.5%]
+    /// final=1s,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
+    /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
+    /// that a queue of so many frames hides no overload [default: ndr and pdr, the loss of pdr is 0.5%]
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     goals: Vec<Goal>,
     /// The lowest load that may be tried
@@ -102,13 +103,14 @@ impl Strategy for Search {
 /// A goal as `--goal` takes it.
 fn describe(goal: &Goal) -> String {
     format!(
-        "loss={}%,exceed={}%,width={}%,initial={:?},final={:?},sum={:?}",
+        "loss={}%,exceed={}%,width={}%,initial={:?},final={:?},sum={:?},queue={}",
         percent(goal.loss_ratio),
         percent(goal.exceed_ratio),
         percent(goal.relative_width),
         goal.initial_trial_duration,
         goal.final_trial_duration,
-        goal.duration_sum
+        goal.duration_sum,
+        goal.hidden_queue
     )
 }
 
@@ -137,9 +139,12 @@ fn goal(text: &str) -> Result<Goal, String> {
             "initial" => goal.initial_trial_duration = args::duration(value)?,
             "final" => goal.final_trial_duration = args::duration(value)?,
             "sum" => goal.duration_sum = args::duration(value)?,
+            "queue" => {
+                goal.hidden_queue = value.parse().map_err(|_| format!("'{value}' is no number of frames"))?;
+            }
             _ => {
                 return Err(format!(
-                    "'{key}' is no setting of a goal: they are loss, exceed, width, initial, final and sum"
+                    "'{key}' is no setting of a goal: they are loss, exceed, width, initial, final, sum and queue"
                 ));
             }
         }

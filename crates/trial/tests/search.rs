@@ -394,6 +394,7 @@ fn any_goal() -> impl Strategy<Value = Goal> {
             initial_trial_duration: initial,
             final_trial_duration: initial.max(last),
             duration_sum: initial.max(last).max(sum),
+            hidden_queue: 0,
         }
     })
 }

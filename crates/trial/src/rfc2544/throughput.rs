@@ -28,6 +28,7 @@ impl Rfc2544 {
             initial_trial_duration: timing.search_trial.min(timing.trial),
             final_trial_duration: timing.trial,
             duration_sum: timing.trial,
+            hidden_queue: 0,
         };
         let each = |count: u32, trial: Duration| (trial.saturating_add(timing.drain)).saturating_mul(count);
         let trials = each(DECIDING, timing.trial).saturating_add(each(FINDING, timing.search_trial));

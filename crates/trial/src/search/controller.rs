@@ -22,6 +22,9 @@ use super::selector::{Candidate, Hints, Range, Selector};
 /// How often the tester must fall short at one load until that is its limit.
 const SHORTFALLS: u32 = 3;
 
+/// The trials of one load are stretched to one part in so many of the search's time at most.
+const SUM_SHARE: u32 = 6;
+
 /// What bounds a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
@@ -205,6 +208,8 @@ impl Controller {
         if self.selectors.is_some() {
             return;
         }
+        let max_sum = self.limits.max_duration / SUM_SHARE;
+        self.goals = self.goals.iter().map(|goal| goal.stretched(forwarded_pps, max_sum)).collect();
         let width = |goal: &Goal| self.ladder.width(goal.relative_width);
         let narrowest = self.goals.iter().map(width).min().unwrap_or(1);
         let anchor = self.ladder.at_or_below(forwarded_pps) - narrowest / 2;

@@ -12,6 +12,8 @@ const MIN_TRIAL: Duration = Duration::from_millis(10);
 const MAX_SUM: Duration = Duration::from_secs(24 * 3600);
 /// The narrowest interval: below it, loads differ by less than any tester can offer them apart.
 const MIN_WIDTH: f64 = 1e-5;
+/// What a card's or a veth's receive ring usually holds.
+const RING: u64 = 256;
 /// How many targets precede the goal's own, each twice as wide as the next.
 const PRECEDING: i32 = 2;
 
@@ -33,6 +35,10 @@ pub struct Goal {
     pub final_trial_duration: Duration,
     /// How much trial time decides about a load.
     pub duration_sum: Duration,
+    /// Frames that the device may hold. At a low rate so many hide an overload for the whole of a
+    /// short trial: all durations are multiplied until they cannot hide half of the width. 0 takes the
+    /// durations as they are.
+    pub hidden_queue: u64,
 }
 
 impl Goal {
@@ -52,6 +58,23 @@ impl Goal {
             initial_trial_duration: Duration::from_millis(500),
             final_trial_duration: Duration::from_secs(1),
             duration_sum: Duration::from_secs(5),
+            hidden_queue: RING,
+        }
+    }
+
+    /// The same for a device that forwards about `pps`, with durations that its queue cannot hide an
+    /// overload in; but with a sum of at most `max_sum`.
+    #[must_use]
+    pub(crate) fn stretched(&self, pps: f64, max_sum: Duration) -> Self {
+        let hidden = self.hidden_queue as f64;
+        let seen = self.relative_width / 2.0 * pps * self.final_trial_duration.as_secs_f64();
+        let most = max_sum.as_secs_f64() / self.duration_sum.as_secs_f64();
+        let factor = if seen > 0.0 { (hidden / seen).min(most).max(1.0) } else { 1.0 };
+        Self {
+            initial_trial_duration: self.initial_trial_duration.mul_f64(factor),
+            final_trial_duration: self.final_trial_duration.mul_f64(factor),
+            duration_sum: self.duration_sum.mul_f64(factor),
+            ..self.clone()
         }
     }
 
@@ -143,4 +166,23 @@ pub(crate) struct Target {
     pub(crate) width: i64,
     pub(crate) trial_duration: Duration,
     pub(crate) duration_sum: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_hides_an_overload_at_low_rates_unless_trials_are_long() {
+        let goal = Goal::ndr();
+        let second = Duration::from_secs(1);
+        assert_eq!(goal.stretched(1e6, 60 * second), goal);
+        let slow = goal.stretched(25_600.0, 60 * second);
+        assert_eq!(slow.final_trial_duration, 4 * second, "256 frames are 0.25 % of 25,600 for 4 s");
+        assert_eq!((slow.initial_trial_duration, slow.duration_sum), (2 * second, 20 * second));
+        assert_eq!(goal.stretched(1.0, 15 * second).duration_sum, 15 * second);
+        assert_eq!(goal.stretched(0.0, 15 * second), goal);
+        let exact = Goal { hidden_queue: 0, ..goal };
+        assert_eq!(exact.stretched(1.0, 15 * second), exact);
+    }
 }
