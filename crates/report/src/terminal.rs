@@ -3,6 +3,7 @@
 mod columns;
 mod latency;
 mod plot;
+mod rfc2544;
 mod search;
 mod trials;
 
@@ -15,6 +16,8 @@ use wire::human::{bps, count, pps};
 use crate::comparison::{Cell, Comparison};
 use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
+
+pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
 }
 
 /// A duration in nanoseconds, three digits or more.
-fn duration(ns: f64) -> String {
+pub(crate) fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 999.5 => format!("{ns:.0} ns"),
         ns if ns < 999.95e3 => format!("{:.1} us", ns / 1e3),
