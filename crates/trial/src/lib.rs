@@ -40,6 +40,7 @@ mod sample;
 mod saturate;
 pub mod search;
 mod session;
+mod soak;
 pub mod verdict;
 
 pub use conditions::{Conditions, WarmUp};
@@ -51,3 +52,4 @@ pub use ramp::Ramp;
 pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
 pub use search::{Goal, Search};
+pub use soak::Soak;

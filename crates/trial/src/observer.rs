@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{GoalResult, Phase, Sample, Trial};
+use results::record::{DeviceCounted, GoalResult, Phase, Sample, Trial};
 
 use crate::Noise;
 
@@ -53,6 +53,12 @@ pub trait Observer {
     /// Why it cannot be reset, with the remedy.
     fn reset(&mut self) -> Result<(), String> {
         Err("nothing is known that resets this device".into())
+    }
+
+    /// What the device itself has counted since it was started, one for each direction, where it
+    /// counts. Asked in a soak when an interval ends.
+    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
+        None
     }
 
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at

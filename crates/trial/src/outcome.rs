@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::Totals;
-use results::record::{Direction, GoalResult, LatencyTest, LimitedBy, Rfc2544, Sample, Status, Trial};
+use results::record::{Direction, GoalResult, LatencyTest, LimitedBy, Rfc2544, Sample, Soak, Status, Trial};
 
 use crate::ObserverError;
 use crate::verdict::direction_name;
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub latency: Option<LatencyTest>,
     /// What the tests of RFC 2544 found; `None` of other strategies.
     pub rfc2544: Option<Rfc2544>,
+    /// What a soak found; `None` of other strategies.
+    pub soak: Option<Soak>,
     /// Complete (also when it ended early because the device stalled), interrupted or failed.
     pub status: Status,
     /// Why it failed; `None` unless the status is [`Status::Failed`].

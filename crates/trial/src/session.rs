@@ -88,6 +88,8 @@ pub(crate) struct Session<'a> {
     /// When frames were last seen to return, and how many had left by then.
     returned: Duration,
     offered_then: u64,
+    /// Whether it goes on though the device has stalled.
+    bears_stalls: bool,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -110,6 +112,7 @@ impl<'a> Session<'a> {
             totals_read: started,
             returned: started,
             offered_then: 0,
+            bears_stalls: false,
             forsaken: false,
             notes: Vec::new(),
         }
@@ -238,6 +241,11 @@ impl<'a> Session<'a> {
         self.totals.len()
     }
 
+    /// Goes on from now though the device stalls: it may recover.
+    pub(crate) fn bear_stalls(&mut self) {
+        self.bears_stalls = true;
+    }
+
     /// Time since the session began, on the engine's clock.
     pub(crate) fn elapsed(&self) -> Duration {
         self.engine.now().saturating_sub(self.started)
@@ -282,6 +290,7 @@ impl<'a> Session<'a> {
             search: None,
             latency: None,
             rfc2544: None,
+            soak: None,
             status,
             failure,
             notes: self.notes,
@@ -345,7 +354,7 @@ impl<'a> Session<'a> {
         }
         self.show(&measured)?;
         self.settle(MAX_UNSETTLED);
-        if self.has_stalled(planned) {
+        if !self.bears_stalls && self.has_stalled(planned) {
             let note = format!("ended early: nothing came back for {STALL_PATIENCE:?} or more");
             return Err(Stop::Stalled(note));
         }

@@ -36,8 +36,10 @@ pub struct SoakDirection {
     pub lossy_intervals: usize,
     /// How the losses are spread.
     pub pattern: LossPattern,
-    /// When nothing came back at all.
+    /// When nothing came back at all. The list ends at a thousand.
     pub stalls: Vec<SoakStall>,
+    /// How many stalls there were.
+    pub stall_count: usize,
     /// When frames were lost: runs of lossy intervals, stalls among them. The list ends at a thousand, and
     /// is empty where the pattern is [`LossPattern::Steady`].
     pub losses: Vec<LossEvent>,

@@ -1,0 +1,272 @@
+//! Soaks of simulated devices: what goes wrong in a long time is found, with its time and counters.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::time::Duration;
+
+use common::{SECOND, any_device, any_tester, conditions, device};
+use engine::Engine;
+use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
+use proptest::prelude::*;
+use results::record::{self, DeviceCounted, LossPattern, Sample, SoakDirection, Status};
+use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, WarmUp};
+
+fn soak(pps: f64, seconds: u32) -> Soak {
+    let duration = seconds * SECOND;
+    let warm_up = WarmUp { pps: 5_000.0, duration: SECOND };
+    Soak {
+        conditions: Conditions { warm_up, step: Soak::interval(pps, duration), ..conditions() },
+        pps,
+        duration,
+        stop_on_stall: false,
+    }
+}
+
+fn run(soak: &Soak, device: Device, tester: Tester) -> (Outcome, record::Soak) {
+    let mut engine = SimulatedEngine::new(device, tester);
+    let outcome = soak.run(&mut engine, &mut Silent);
+    let found = outcome.soak.clone().unwrap();
+    found.directions.iter().for_each(check);
+    (outcome, found)
+}
+
+/// What holds for every direction.
+fn check(found: &SoakDirection) {
+    assert!(found.lost <= found.offered && found.lost_disturbed <= found.lost);
+    assert!(found.lossy_intervals <= found.intervals);
+    for stall in &found.stalls {
+        assert!(stall.until_s.is_none_or(|until| until >= stall.from_s), "{stall:?}");
+        assert!(stall.counters.during.offered > 0, "{stall:?}");
+    }
+    for event in &found.losses {
+        assert!(event.counters.during.offered > event.counters.during.forwarded, "{event:?}");
+    }
+    assert_eq!(found.pattern == LossPattern::Periodic, found.period.is_some());
+    assert!(found.pattern != LossPattern::None || found.loss_count == 0);
+}
+
+/// A device that stops forwarding for a while.
+fn outages(times: impl IntoIterator<Item = (u64, u64)>) -> Device {
+    let outage = |(from, length)| Disturbance {
+        from: Duration::from_millis(from),
+        length: Duration::from_millis(length),
+        factor: 0.0,
+    };
+    Device { disturbances: times.into_iter().map(outage).collect(), queue: 0, ..device(300_000.0) }
+}
+
+#[test]
+fn a_bridge_that_stops_at_a_low_load_is_caught() {
+    // The seeds' netmap bridge: fine at the warm-up's load, dead at 1 kpps.
+    let bridge =
+        Device { stall: Some(Stall::BelowRate { pps: 2_000.0, length: 30 * SECOND }), ..device(10e6) };
+    let (outcome, found) = run(&soak(1_000.0, 120), bridge.clone(), Tester::default());
+    assert_eq!(outcome.status, Status::Complete);
+    let direction = &found.directions[0];
+    assert_eq!(direction.stalls.len(), 1);
+    let stall = direction.stalls[0];
+    // It began after warm-up, its drain and 30 s; 5,000 frames had passed before, then 30,000.
+    assert!((stall.from_s - 32.0).abs() < 0.11 && stall.until_s.is_none(), "{stall:?}");
+    assert!(stall.after_frames.abs_diff(35_000) < 10, "{stall:?}");
+    assert_eq!(stall.counters.before.forwarded + stall.counters.during.forwarded, stall.after_frames);
+    assert_eq!((stall.disturbed, outcome.directions[0].stalled.is_some()), (false, true));
+    assert!((found.duration_s - 120.0).abs() < 0.2);
+
+    let hasty = Soak { stop_on_stall: true, ..soak(1_000.0, 120) };
+    let (outcome, found) = run(&hasty, bridge, Tester::default());
+    assert!((35.0..36.0).contains(&found.duration_s), "{}", found.duration_s);
+    assert!(outcome.notes.iter().any(|note| note.contains("ended early")), "{:?}", outcome.notes);
+    assert_eq!(found.directions[0].stalls.len(), 1);
+}
+
+#[test]
+fn a_stall_after_so_many_frames_says_so_in_both_directions() {
+    let device = Device { stall: Some(Stall::AfterFrames(60_000)), ..device(300_000.0) };
+    let (_, found) = run(&soak(1_000.0, 60), device, Tester { directions: 2, ..Tester::default() });
+    let after: u64 = found.directions.iter().map(|direction| direction.stalls[0].after_frames).sum();
+    assert_eq!(after, 60_000);
+}
+
+#[test]
+fn a_stall_that_recovers_has_a_beginning_and_an_end() {
+    let (outcome, found) = run(&soak(1_000.0, 60), outages([(20_000, 3_450)]), Tester::default());
+    let [stall] = found.directions[0].stalls[..] else { panic!("{:?}", found.directions[0].stalls) };
+    assert!((stall.from_s - 20.0).abs() < 0.1 && (stall.until_s.unwrap() - 23.45).abs() < 0.1, "{stall:?}");
+    assert_eq!((found.directions[0].loss_count, found.directions[0].pattern), (1, LossPattern::Scattered));
+    assert!(outcome.directions[0].stalled.is_none());
+    let lost = stall.counters.during.offered - stall.counters.during.forwarded;
+    assert_eq!((lost, found.directions[0].lost), (lost, lost));
+}
+
+#[test]
+fn one_frame_a_second_is_enough() {
+    let (_, found) = run(&soak(1.0, 3_600), outages([(600_000, 300_000)]), Tester::default());
+    assert_eq!(found.interval_s, 10.0);
+    let [stall] = found.directions[0].stalls[..] else { panic!("{:?}", found.directions[0].stalls) };
+    assert!(
+        (stall.from_s - 600.0).abs() < 12.0 && (stall.until_s.unwrap() - 900.0).abs() < 12.0,
+        "{stall:?}"
+    );
+    // A few seconds of outage are lost frames, and no stall.
+    let (_, found) = run(&soak(1.0, 600), outages([(300_000, 3_000)]), Tester::default());
+    assert_eq!((found.directions[0].stall_count, found.directions[0].loss_count), (0, 1));
+}
+
+#[test]
+fn every_nth_frame_lost_is_a_period_of_as_many_frames() {
+    let every = |frames, seconds| {
+        let device = Device { drop_every: Some(frames), ..device(300_000.0) };
+        run(&soak(1_000.0, seconds), device, Tester::default()).1.directions.remove(0)
+    };
+    let found = every(7_300, 300);
+    let period = found.period.unwrap();
+    assert!((period.frames - 7_300.0).abs() < 3.0 && (period.period_s - 7.3).abs() < 0.003, "{period:?}");
+    assert_eq!((period.on_period, period.occupied), (period.losses, 1.0));
+    assert!(period.chance < 1e-6 && found.losses.iter().all(|event| event.on_period), "{period:?}");
+    assert!((period.phase_s - found.losses[0].from_s).abs() < 0.2, "{period:?}");
+    // Shorter than an interval: no period can be told, but it is steady.
+    let found = every(70, 60);
+    assert_eq!((found.pattern, found.losses.len()), (LossPattern::Steady, 0));
+    assert!(found.lossy_intervals == found.intervals && found.lost.abs_diff(60_000 / 70) <= 2, "{found:?}");
+}
+
+#[test]
+fn pauses_at_equal_distances_are_a_period_among_other_losses() {
+    let pauses = (0..28).map(|at| (3_000 + at * 20_700, 250)).chain([(47_000, 150), (333_000, 150)]);
+    let (_, found) = run(&soak(1_000.0, 600), outages(pauses), Tester::default());
+    let direction = &found.directions[0];
+    let period = direction.period.unwrap();
+    assert!((period.period_s - 20.7).abs() < 0.02 && (period.phase_s - 3.0).abs() < 0.2, "{period:?}");
+    assert_eq!((period.losses, period.on_period), (30, 28));
+    let others: Vec<f64> =
+        direction.losses.iter().filter(|event| !event.on_period).map(|event| event.from_s).collect();
+    assert!((others[0] - 47.0).abs() < 0.11 && (others[1] - 333.0).abs() < 0.11, "{others:?}");
+}
+
+#[test]
+fn losses_at_random_have_no_period() {
+    let device = Device { random_loss: 1e-4, ..device(300_000.0) };
+    let (_, found) = run(&soak(1_000.0, 600), device, Tester::default());
+    let direction = &found.directions[0];
+    assert_eq!((direction.pattern, direction.period), (LossPattern::Scattered, None));
+    assert!((30..100).contains(&direction.loss_count) && direction.stalls.is_empty(), "{direction:?}");
+}
+
+#[test]
+fn a_sound_device_has_nothing_to_report() {
+    let (outcome, found) = run(&soak(1_000.0, 120), device(300_000.0), Tester::default());
+    let direction = &found.directions[0];
+    assert_eq!((direction.pattern, direction.lost, direction.stalls.len()), (LossPattern::None, 0, 0));
+    assert!(!direction.drift.unwrap().significant && found.hiccups.is_empty(), "{direction:?}");
+    assert!(outcome.notes.is_empty(), "{:?}", outcome.notes);
+}
+
+#[test]
+fn what_the_tester_did_not_send_is_its_own_hiccup() {
+    let outage = Disturbance { from: 30 * SECOND, length: 2 * SECOND, factor: 0.0 };
+    let tester = Tester { disturbances: vec![outage], ..Tester::default() };
+    let (_, found) = run(&soak(1_000.0, 60), device(300_000.0), tester);
+    let [hiccup] = &found.hiccups[..] else { panic!("{:?}", found.hiccups) };
+    assert!((hiccup.from_s - 30.0).abs() < 0.11 && (hiccup.until_s - 32.0).abs() < 0.11, "{hiccup:?}");
+    assert_eq!((hiccup.unsent.abs_diff(2_000) <= 1, hiccup.lost, found.hiccup_count), (true, 0, 1));
+    assert_eq!((found.directions[0].stall_count, found.directions[0].loss_count), (0, 0));
+}
+
+/// A machine that is disturbed in some samples, under a device that counts.
+struct Noisy {
+    sample: usize,
+    disturbed: std::ops::Range<usize>,
+    counted: DeviceCounted,
+}
+
+impl Observer for Noisy {
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.counted.received += sample.directions[0].offered;
+        self.sample += 1;
+        Ok(())
+    }
+
+    fn noise(&mut self) -> trial::Noise {
+        let disturbed = self.disturbed.contains(&self.sample).then(|| "a backup ran".to_owned());
+        trial::Noise { cost: 0.0, disturbed }
+    }
+
+    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
+        Some(vec![self.counted])
+    }
+}
+
+#[test]
+fn losses_while_the_machine_is_disturbed_are_kept_apart() {
+    let device = outages([(20_000, 300), (40_000, 300)]);
+    let mut engine = SimulatedEngine::new(device, Tester::default());
+    // Ten samples of warm-up; the first outage is in the samples 190 to 193.
+    let mut noisy = Noisy { sample: 0, disturbed: 188..195, counted: DeviceCounted::default() };
+    let found = soak(1_000.0, 60).run(&mut engine, &mut noisy).soak.unwrap();
+    let direction = &found.directions[0];
+    assert_eq!((direction.loss_count, found.hiccups.len()), (1, 1), "{direction:?}");
+    assert!((direction.losses[0].from_s - 40.0).abs() < 0.11);
+    assert_eq!(found.hiccups[0].cause.as_deref(), Some("a backup ran"));
+    assert!(found.hiccups[0].lost > 250 && direction.lost_disturbed == found.hiccups[0].lost);
+    assert!(direction.stalls.iter().map(|stall| stall.disturbed).eq([true, false]), "{:?}", direction.stalls);
+    // The device's counters are those between the ends of samples.
+    let during = direction.losses[0].counters.during;
+    assert_eq!(during.device.unwrap().received, during.offered);
+}
+
+#[test]
+fn intervals_are_few_however_long_a_soak_is() {
+    let interval = |pps, seconds| Soak::interval(pps, seconds * SECOND);
+    assert_eq!(interval(1e6, 60), Duration::from_millis(100));
+    assert_eq!(interval(1e6, 3_600), Duration::from_millis(360));
+    assert_eq!(interval(1.0, 3_600), 10 * SECOND);
+    assert_eq!(interval(1.0, 5), 5 * SECOND);
+    assert_eq!(interval(1e6, 30 * 86_400), Duration::from_millis(259_200));
+    for (pps, seconds) in [(1e-9, 60), (f64::NAN, 60), (0.0, 60), (1e300, 2_592_000)] {
+        assert!(interval(pps, seconds) >= Duration::from_millis(100));
+        assert!(interval(pps, seconds) <= seconds * SECOND);
+    }
+}
+
+#[test]
+fn senseless_parameters_are_refused_before_anything_is_sent() {
+    let base = || soak(1_000.0, 60);
+    for soak in [
+        Soak { pps: 0.0, ..base() },
+        Soak { pps: f64::NAN, ..base() },
+        Soak { duration: Duration::ZERO, ..base() },
+        Soak { duration: 31 * 86_400 * SECOND, ..base() },
+        Soak { pps: 0.01, ..base() },
+        Soak { duration: 86_400 * SECOND, ..base() },
+    ] {
+        let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
+        let outcome = soak.run(&mut engine, &mut Silent);
+        assert!(matches!(outcome.failure, Some(Failure::Refused(_))), "{soak:?}");
+        assert_eq!(engine.now(), Duration::ZERO);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_happens_the_findings_add_up(
+        device in any_device(), tester in any_tester(), pps in 1.0..50_000.0f64,
+    ) {
+        let soak = Soak { duration: 8 * SECOND, ..soak(pps, 8) };
+        let mut engine = SimulatedEngine::new(device, tester);
+        let outcome = soak.run(&mut engine, &mut Silent);
+        let found = outcome.soak.unwrap();
+        found.directions.iter().for_each(check);
+        for (direction, verdict) in found.directions.iter().zip(&outcome.directions) {
+            prop_assert!(direction.offered <= verdict.offered);
+            prop_assert!(direction.offered - direction.lost <= verdict.forwarded);
+            for stall in &direction.stalls {
+                prop_assert!(stall.after_frames <= verdict.forwarded);
+            }
+        }
+        prop_assert_eq!(outcome.status == Status::Failed, outcome.failure.is_some());
+    }
+}
