@@ -28,7 +28,7 @@ pub struct Row<'a> {
     /// [`Record::test`].
     pub test: &'a str,
     /// [`Outcome::goal`].
-    pub goal: Option<&'a str>,
+    pub goal: Option<String>,
     /// The test without its way, like `64b 1-flow`, and the goal.
     pub label: String,
     /// One for each device, in the order of [`Comparison::duts`].
@@ -79,13 +79,13 @@ impl<'a> Comparison<'a> {
         tests
     }
 
-    /// What the figures are, in words.
+    /// What the shares of line rate are, in words.
     pub fn figure(&self) -> &'static str {
         let (mut searches, mut others) = (false, false);
         self.rows().for_each(|row| *(if row.goal.is_some() { &mut searches } else { &mut others }) = true);
         match (searches, others) {
-            (true, false) => "load that passed the goal of the search",
-            (true, true) => "highest forwarded rate, and of searches the load that passed the goal",
+            (true, false) => "load that passed the goal",
+            (true, true) => "highest forwarded rate, with a goal the load that passed it",
             (false, _) => "highest forwarded rate",
         }
     }
@@ -109,11 +109,11 @@ impl<'a> Comparison<'a> {
 fn rows<'a>(records: &[&'a Record], duts: &[String]) -> Vec<Row<'a>> {
     let mut rows: Vec<Row> = Vec::new();
     for outcome in records.iter().flat_map(|record| Outcome::all(record)) {
-        let (test, goal) = (outcome.record.test.as_str(), outcome.goal);
-        let at = rows.iter().position(|row| (row.test, row.goal) == (test, goal)).unwrap_or(rows.len());
+        let (test, goal) = (outcome.record.test.as_str(), outcome.goal.clone());
+        let at = rows.iter().position(|row| row.test == test && row.goal == goal).unwrap_or(rows.len());
         if at == rows.len() {
             let cells = duts.iter().map(|_| Cell::default()).collect();
-            rows.push(Row { test, goal, label: label(test, goal), cells });
+            rows.push(Row { test, label: label(test, goal.as_deref()), goal, cells });
         }
         let dut = outcome.record.dut.label();
         let column = duts.iter().position(|column| *column == dut);

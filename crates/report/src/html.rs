@@ -15,7 +15,7 @@ use wire::human::{bps, count, pps};
 use crate::comparison::{Cell, Comparison, without_way};
 use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use facts::{Environment, Facts, environments, run_facts};
-use strategies::{Panel, panels};
+use strategies::{Panel, panels, rfc2544_panels};
 
 /// The page's script, bundled by the build script.
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
@@ -50,6 +50,7 @@ pub fn page(records: &[Record], title: &str) -> Result<String, Error> {
         data: script_safe(&serde_json::to_string(&Data::new(&comparison, records))?),
         runs: runs(&comparison, records),
         tests: tests(&comparison, records),
+        rfc2544: rfc2544_panels(&comparison, records),
         figure: comparison.figure(),
         environments: environments(records),
         summary: summary(&comparison, records),
@@ -126,6 +127,7 @@ struct Page<'a> {
     has_reverse: bool,
     environments: Vec<Environment>,
     tests: Vec<Test<'a>>,
+    rfc2544: Vec<Panel<'a>>,
     runs: Vec<Run<'a>>,
 }
 
@@ -142,6 +144,13 @@ impl Device<'_> {
     /// Its name in parts between which a line may break.
     fn parts(&self) -> impl Iterator<Item = &str> {
         self.name.split_inclusive([':', ',', '='])
+    }
+}
+
+impl Test<'_> {
+    /// Whether there is something to show beside the tests of RFC 2544, which are shown together.
+    fn has_section(&self) -> bool {
+        self.has_curves || !self.panels.is_empty()
     }
 }
 
@@ -162,7 +171,8 @@ struct MatrixGroup<'a> {
 }
 
 struct MatrixRow<'a> {
-    test: usize,
+    /// The id of the section that shows it.
+    section: String,
     label: &'a str,
     cells: Vec<MatrixCell>,
 }
@@ -249,7 +259,9 @@ fn matrix<'a>(comparison: &'a Comparison, records: &[Record]) -> Vec<MatrixGroup
             let cells = row.cells.iter().enumerate();
             let cells = cells.map(|(column, cell)| matrix_cell(column, cell, records)).collect();
             let test = tests.iter().position(|test| *test == row.test).unwrap_or(0);
-            rows.push(MatrixRow { test, label: &row.label, cells });
+            let own = row.goal.as_deref() != Some(crate::outcome::THROUGHPUT);
+            let section = if own { format!("test-{test}") } else { "rfc2544".to_owned() };
+            rows.push(MatrixRow { section, label: &row.label, cells });
         }
         groups.push(MatrixGroup { title: group.title, rows });
     }
@@ -265,11 +277,11 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
     MatrixCell {
         anchor: anchor(at),
         text: run.marked_percent(),
-        rate: match run.goal {
-            Some(_) if run.has_figures => pps(run.lossless_pps),
+        rate: match &run.goal {
+            Some(_) if run.has_figures && run.text.is_none() => pps(run.lossless_pps),
             _ => String::new(),
         },
-        bar: (run.line_rate_percent / lines).clamp(0.0, 100.0),
+        bar: if run.text.is_some() { 0.0 } else { (run.line_rate_percent / lines).clamp(0.0, 100.0) },
         colour: column % DEVICE_COLOURS,
         marked: !run.marks.is_empty(),
         repeats: cell.runs.len(),

@@ -1,11 +1,38 @@
 //! What a report says of one run: a record enters, its directions added up and its marks leave,
 //! once for each figure that the run found.
 
-use results::record::{Direction, GoalResult, Irregular, LimitedBy, Phase, Record, Sample, Status};
+use results::record::{
+    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, Phase, Record, Sample, SoakDirection, Status,
+};
 use wire::size;
 
-/// [`Record::strategy`]'s name of a search.
-pub const SEARCH: &str = "search";
+use crate::terminal;
+
+/// What a run's figures are, by its strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Samples of a load that rises or stays: ramps and saturations.
+    Curves,
+    Search,
+    Latency,
+    Rfc2544,
+    Soak,
+}
+
+impl Kind {
+    pub fn of(record: &Record) -> Self {
+        match record.strategy.name.as_str() {
+            "search" => Self::Search,
+            "latency" => Self::Latency,
+            "rfc2544" => Self::Rfc2544,
+            "soak" => Self::Soak,
+            _ => Self::Curves,
+        }
+    }
+}
+
+/// What the tests of RFC 2544 are compared by.
+pub const THROUGHPUT: &str = "RFC 2544 throughput";
 
 /// Something that a reader must know before using a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,8 +97,10 @@ impl Mark {
 pub struct Outcome<'a> {
     /// The run.
     pub record: &'a Record,
-    /// What was looked for, where a run looks for several things: the goal of a search.
-    pub goal: Option<&'a str>,
+    /// What was looked for, where it is not the highest rate: the goal of a search, for instance.
+    pub goal: Option<String>,
+    /// What to compare instead of the share of line rate, in words.
+    pub text: Option<String>,
     /// Highest rate that came back; of a goal, what came back of the load that passed.
     pub forwarded_pps: f64,
     /// Highest offered rate without loss above the threshold; of a goal, the load that passed.
@@ -93,13 +122,21 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// Everything that a run found: one outcome, or one for each goal.
     pub fn all(record: &'a Record) -> Vec<Self> {
-        if record.strategy.name != SEARCH {
-            return vec![Self::of_directions(record)];
+        let whole = || Self::of_directions(record);
+        match Kind::of(record) {
+            Kind::Curves => vec![whole()],
+            Kind::Search if record.results.is_empty() => {
+                vec![Self { has_figures: false, goal: Some("search".to_owned()), ..whole() }]
+            }
+            Kind::Search => {
+                record.results.iter().map(|(goal, result)| Self::of_goal(record, goal, result)).collect()
+            }
+            Kind::Latency => {
+                vec![Self { text: Some(latency(record)), goal: Some("latency".to_owned()), ..whole() }]
+            }
+            Kind::Soak => vec![Self { text: Some(lost(record)), goal: Some("soak".to_owned()), ..whole() }],
+            Kind::Rfc2544 => vec![Self::of_throughput(record)],
         }
-        if record.results.is_empty() {
-            return vec![Self { has_figures: false, goal: Some(SEARCH), ..Self::of_directions(record) }];
-        }
-        record.results.iter().map(|(goal, result)| Self::of_goal(record, goal, result)).collect()
     }
 
     /// What stands for the whole run: of several goals, the first.
@@ -114,6 +151,7 @@ impl<'a> Outcome<'a> {
         Self {
             record,
             goal: None,
+            text: None,
             forwarded_pps: sum(|d| d.max_forwarded_pps),
             lossless_pps: sum(|d| d.max_lossless_pps),
             l1_bps: sum(|d| d.l1_bps),
@@ -125,12 +163,13 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    fn of_goal(record: &'a Record, goal: &'a str, result: &GoalResult) -> Self {
+    fn of_goal(record: &'a Record, goal: &str, result: &GoalResult) -> Self {
         let frame_size = record.profile.mean_frame_size;
         let l1_bps = size::pps_to_l1_bps(result.pps, frame_size);
         Self {
             record,
-            goal: Some(goal),
+            goal: Some(goal.to_owned()),
+            text: None,
             forwarded_pps: result.conditional_throughput_pps,
             lossless_pps: result.lower_pps,
             l1_bps,
@@ -142,12 +181,33 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    fn of_throughput(record: &'a Record) -> Self {
+        let goal = Some(THROUGHPUT.to_owned());
+        let Some(found) = record.rfc2544.as_ref().and_then(|test| test.throughput) else {
+            return Self { goal, has_figures: false, ..Self::of_directions(record) };
+        };
+        let pps = found.pps * record.directions.len().max(1) as f64;
+        let result = GoalResult {
+            pps,
+            lower_pps: pps,
+            upper_pps: found.upper_pps,
+            conditional_throughput_pps: pps,
+            irregular: found.irregular,
+            disturbed: false,
+            limited_by: found.limited_by,
+        };
+        Self { goal, ..Self::of_goal(record, "", &result) }
+    }
+
     /// The share of line rate with its marks, like `≥97%` or `4.4%!`; `failed` without figures.
     pub fn marked_percent(&self) -> String {
         if !self.has_figures {
             return if self.marks.contains(&Mark::Failed) { "failed ×" } else { "…" }.to_owned();
         }
-        self.marked(&percent(self.line_rate_percent))
+        match &self.text {
+            Some(text) => self.marked(text),
+            None => self.marked(&percent(self.line_rate_percent)),
+        }
     }
 
     /// `figure` between the marks.
@@ -155,6 +215,41 @@ impl<'a> Outcome<'a> {
         let prefix: String = self.marks.iter().map(|mark| mark.prefix()).collect();
         let suffix: String = self.marks.iter().map(|mark| mark.suffix()).collect();
         format!("{prefix}{figure}{suffix}")
+    }
+}
+
+/// A duration in nanoseconds, three digits or more.
+pub fn duration(ns: f64) -> String {
+    terminal::duration(ns).replace(" us", " µs")
+}
+
+/// A share of frames in percent to two digits: losses may be small.
+pub fn loss(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    let decimals = if percent > 0.0 && percent < 10.0 { 1 - percent.log10().floor() as i32 } else { 0 };
+    format!("{percent:.*}%", usize::try_from(decimals).unwrap_or(0))
+}
+
+/// The latency at half of what the device bears, or at the first load, in words.
+fn latency(record: &Record) -> String {
+    let loads = record.latency.iter().flat_map(|test| &test.loads);
+    let half = |load: &&LoadLatency| load.share == Some(0.5);
+    let Some(load) = loads.clone().find(half).or_else(|| loads.clone().next()) else { return "-".to_owned() };
+    let p99 = load.directions.iter().filter_map(|direction| direction.percentiles.p99_ns).fold(0.0, f64::max);
+    format!("p99 {} at {}", duration(p99), load.name)
+}
+
+/// The share that a soak lost, in words.
+fn lost(record: &Record) -> String {
+    let directions = || record.soak.iter().flat_map(|soak| &soak.directions);
+    let sum = |count: fn(&SoakDirection) -> u64| directions().map(count).sum::<u64>() as f64;
+    let (lost, offered) = (sum(|d| d.lost), sum(|d| d.offered));
+    let stalls = directions().map(|direction| direction.stall_count).sum::<usize>();
+    match (stalls, lost) {
+        (0, 0.0) => "nothing lost".to_owned(),
+        (0, _) => format!("{} lost", loss(lost / offered.max(1.0))),
+        (1, _) => "1 stall".to_owned(),
+        _ => format!("{stalls} stalls"),
     }
 }
 
@@ -169,8 +264,9 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
             (tester, result.disturbed, irregular)
         }
         None => {
-            let disturbed = any(|d| d.lossy_samples_below > 0) || by_machine(record);
-            (any(|d| d.limited_by == LimitedBy::Tester), disturbed, false)
+            let curves = Kind::of(record) == Kind::Curves;
+            let disturbed = curves && any(|d| d.lossy_samples_below > 0) || by_machine(record);
+            (curves && any(|d| d.limited_by == LimitedBy::Tester), disturbed, false)
         }
     };
     let found = [
@@ -186,6 +282,9 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
 
 /// Whether the machine disturbed what was measured.
 fn by_machine(record: &Record) -> bool {
+    if let Some(test) = &record.latency {
+        return test.loads.iter().any(|load| load.disturbed.is_some());
+    }
     let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);
     record.samples.iter().filter(measured).any(|sample| sample.disturbed.is_some())
 }
@@ -253,5 +352,7 @@ mod tests {
     fn percent_reads_as_in_the_seeds() {
         let texts = [0.0, 4.37, 9.94, 9.96, 97.2, 192.4].map(percent);
         assert_eq!(texts, ["0.0%", "4.4%", "9.9%", "10%", "97%", "192%"]);
+        let texts = [0.0, 0.000_012_3, 0.005, 0.0526, 0.5, 1.0].map(loss);
+        assert_eq!(texts, ["0%", "0.0012%", "0.50%", "5.3%", "50%", "100%"]);
     }
 }

@@ -1,6 +1,8 @@
 //! The HTML page: its markup, and its behaviour in a real headless browser.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod strategies;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -99,6 +101,36 @@ fn searches_are_compared_by_goal_and_have_panels() {
     assert!(!page.contains("class=\"charts\""), "a search alone needs no stage for ramps");
 }
 
+/// A record of each strategy that has a panel, except searches.
+fn others() -> Vec<Record> {
+    let latency = |bidirectional| {
+        let disturbed_at = Some(1);
+        let mut record = Scenario { bidirectional, disturbed_at, ..Scenario::default() }.latency_test();
+        record.test = format!("latency {}", record.test);
+        record
+    };
+    [latency(false), latency(true), strategies::soak()].into_iter().chain(strategies::rfc2544()).collect()
+}
+
+#[test]
+fn other_strategies_have_tables_of_what_they_found() {
+    let page = html::page(&others(), "Strategies").unwrap();
+    let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
+    let figures = page.split("<table class=\"figures\">").skip(1).map(|table| {
+        let (table, _) = table.split_once("</table>").unwrap();
+        let caption = between(table, "<caption>", "</caption>");
+        format!("{caption}\n{}", rows(table).join("\n"))
+    });
+    let figures: Vec<_> = figures.collect();
+    insta::assert_snapshot!(format!("{}\n\n{}", matrix.join("\n"), figures.join("\n\n")));
+    assert!(page.contains("not conformant to RFC 2544"));
+    assert_eq!(
+        page.matches("data-runs=\"").count(),
+        3 + 2,
+        "a panel for each run, and for each device of RFC 2544"
+    );
+}
+
 #[test]
 fn the_page_works_in_a_browser() {
     let mut records = bench();
@@ -115,12 +147,18 @@ fn panels_work_in_a_browser() {
     // A repeat, and a ramp of the same test.
     records.push(Scenario { capacity_pps: 1_090_000.0, ..Scenario::default() }.search());
     records.push(Scenario::default().record());
+    records.extend(others());
     browse("panels.mjs", &records);
 }
 
 #[test]
 fn records_become_the_right_points() {
     arithmetic("curves");
+}
+
+#[test]
+fn losses_have_an_axis_with_zero() {
+    arithmetic("loss-axis");
 }
 
 #[test]

@@ -30,6 +30,42 @@ export interface RunRecord {
   results?: Record<string, GoalResult>;
   /** The trials of a search, in order of time. */
   trials?: Trial[];
+  latency?: LatencyTest;
+  rfc2544?: Rfc2544;
+  soak?: Soak;
+}
+
+export interface LatencyTest {
+  loads: {
+    name: string;
+    load_pps: number;
+    disturbed?: string;
+    directions: LatencyDistribution[];
+  }[];
+}
+
+export interface LatencyDistribution {
+  name: string;
+  forwarded: number;
+  max_ns: number;
+  percentiles: Partial<Record<"p50_ns" | "p90_ns" | "p99_ns" | "p99_9_ns" | "p99_99_ns", number>>;
+  histogram_ns: [number, number][];
+}
+
+export interface Soak {
+  load_pps: number;
+  directions: {
+    name: string;
+    stalls: { from_s: number; until_s?: number; after_frames: number; disturbed: boolean }[];
+    losses: { from_s: number; until_s: number; on_period: boolean; counters: { during: { offered: number; forwarded: number } } }[];
+  }[];
+  hiccups: { from_s: number; until_s: number; cause?: string }[];
+}
+
+export interface Rfc2544 {
+  theoretical_pps: number;
+  throughput?: { pps: number; upper_pps: number | null };
+  loss?: { load_percent: number; offered_pps: number; loss_ratio: number; tester_limited: boolean; disturbed?: string }[];
 }
 
 export interface GoalResult {
@@ -54,6 +90,7 @@ export interface Sample {
   duration_s: number;
   phase: "warm-up" | "ramp" | "hold" | "trial";
   dut_core_busy: number | null;
+  disturbed?: string;
   directions: DirectionSample[];
 }
 
@@ -76,7 +113,7 @@ export interface Direction {
 }
 
 /** The strategies whose runs are drawn each by itself. */
-const PANELS = new Set(["search"]);
+const PANELS = new Set(["search", "latency", "rfc2544", "soak"]);
 
 /** Whether a run has a panel of its own, and no curves beside those of others. */
 export function hasPanel(run: Run): boolean {

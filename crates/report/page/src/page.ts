@@ -26,7 +26,7 @@ function start(): void {
     sections.forEach((section) => (sameView(now, before) ? section.show(now) : section.draw(now)));
   });
   const tests = [...document.querySelectorAll<HTMLElement>("section[data-test]:has(.charts)")];
-  const panels = [...document.querySelectorAll<HTMLDetailsElement>("details[data-run]")];
+  const panels = [...document.querySelectorAll<HTMLDetailsElement>("details[data-runs]")];
   sections = [
     ...tests.map((element) => new TestSection(element, page, settings)),
     ...panels.map((element) => new Panel(element, page, settings)),

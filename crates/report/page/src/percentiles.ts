@@ -72,7 +72,7 @@ function curve(channel: Channel, theme: Theme): uPlot.Series {
 }
 
 /** Every nine, or every other where a chart of `width` has no room for all labels. */
-function nines(min: number, max: number, width: number): number[] {
+export function nines(min: number, max: number, width: number): number[] {
   const step = width / (max - min) < 60 ? 2 : 1;
   const splits: number[] = [];
   for (let nine = Math.ceil(min); nine <= max; nine += step) splits.push(nine);
@@ -80,7 +80,7 @@ function nines(min: number, max: number, width: number): number[] {
 }
 
 /** 0 → `0%`, 1 → `90%`, 2 → `99%`, 3 → `99.9%`. */
-function percentileText(nines: number): string {
+export function percentileText(nines: number): string {
   if (nines === 0) return "0%";
   return `${(100 - 10 ** (2 - nines)).toFixed(Math.max(0, nines - 2))}%`;
 }

@@ -37,6 +37,19 @@ export interface Plan {
   paint: (ctx: CanvasRenderingContext2D, plot: uPlot) => void;
 }
 
+/** Powers of ten, and between them 2 and 5 where there are few. */
+export function logarithmicSplits(min: number, max: number): number[] {
+  const within = (steps: number[]) => {
+    const splits: number[] = [];
+    for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); power++) {
+      splits.push(...steps.map((step) => step * 10 ** power).filter((value) => value >= min && value <= max));
+    }
+    return splits;
+  };
+  const powers = within([1]);
+  return powers.length >= 2 ? powers : within([1, 2, 3, 5, 7]);
+}
+
 /** What can be resized and removed. */
 export interface Picture {
   resize(): void;
@@ -121,8 +134,10 @@ function options(
     // While zoomed, the corners may be out of sight.
     range: (_, min, max) => (min !== null && max !== null && min < max ? [min, max] : axis.range),
   });
-  const axis = (options: uPlot.Axis, of: Axis): uPlot.Axis =>
-    of.splits ? { ...options, splits: (_, __, min, max) => of.splits?.(min, max) ?? [] } : options;
+  const axis = (options: uPlot.Axis, of: Axis): uPlot.Axis => {
+    const splits = of.splits ?? (of.logarithmic ? logarithmicSplits : undefined);
+    return splits ? { ...options, splits: (_, __, min, max) => splits(min, max) } : options;
+  };
   return {
     width: figure.clientWidth,
     height: plan.height,

@@ -2,31 +2,22 @@
 // at each load.
 
 import uPlot from "uplot";
-import { FONT } from "./axes";
 import type { Run, Trial, Verdict } from "./data";
-import { drawPicture, type Picture, placeOf, type Plan, type Point } from "./picture";
-import { closing, focus, type Goal, goals, intervals, lossPlace, smallestLoss } from "./search";
+import { lossAxis, lossPlace, smallestLoss } from "./loss-axis";
+import { line, scaledFont } from "./paint";
+import { placeOf, type Plan, type Point } from "./picture";
+import { closing, focus, type Goal, goals, intervals } from "./search";
 import { faded, type Theme } from "./theme";
-import { fromPps, intervalText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
+import { fromPps, intervalText, preciseText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
 import { drawVerdict, VERDICTS } from "./verdicts";
 
 const HEIGHT = 320;
 /** Room for the names and figures of the intervals. */
 const MARGIN = 150;
 
-export function drawSearch(
-  parent: HTMLElement,
-  run: Run,
-  choice: string | null,
-  unit: Unit,
-  theme: Theme,
-): Picture[] {
+export function searchPlans(run: Run, choice: string | null, unit: Unit, theme: Theme): Plan[] {
   const search = new Search(run, choice, unit, theme);
-  if (search.trials.length === 0) {
-    parent.textContent = "No trials: nothing was measured after the warm-up.";
-    return [];
-  }
-  return [search.overTime(), search.lossByLoad()].map((plan) => drawPicture(parent, plan, theme));
+  return search.trials.length === 0 ? [] : [search.overTime(), search.lossByLoad()];
 }
 
 class Search {
@@ -75,7 +66,7 @@ class Search {
   private lines(trial: Trial): string[] {
     const verdicts = Object.entries(trial.verdicts).map(([goal, verdict]) => `${goal}: ${VERDICTS[verdict].text}`);
     return [
-      `${rateText(this.rate(trial.load_pps), this.unit)}${this.each}`,
+      `${preciseText(this.rate(trial.load_pps), this.unit)}${this.each}`,
       `lost ${shareText(trial.loss_ratio)} in ${trial.duration_s} s, from ${trial.at_s.toFixed(1)} s on`,
       ...verdicts,
       ...(trial.disturbed ? [trial.disturbed] : []),
@@ -106,6 +97,7 @@ class Search {
         this.paintClosing(ctx, plot, end);
         this.paintIntervals(ctx, plot);
         this.trials.forEach((trial, at) => this.paintTrial(ctx, plot, trial, points[at]));
+        this.paintOutside(ctx, plot, points);
       },
     };
   }
@@ -119,18 +111,25 @@ class Search {
     ctx.lineWidth = 2 * uPlot.pxRatio;
     ctx.setLineDash([]);
     line(ctx, [from ?? 0, place.y], [until ?? 0, place.y]);
-    if (place.outside) this.paintArrow(ctx, plot, place, rateText(point.y, this.unit));
-    else drawVerdict(ctx, verdict, place.x, place.y, this.theme, uPlot.pxRatio);
+    if (!place.outside) drawVerdict(ctx, verdict, place.x, place.y, this.theme, uPlot.pxRatio);
   }
 
-  /** A load that is out of sight: which way, and how much it was. */
-  private paintArrow(ctx: CanvasRenderingContext2D, plot: uPlot, place: { x: number; y: number }, text: string): void {
-    const up = place.y < plot.bbox.top + plot.bbox.height / 2;
+  /** Loads that are out of sight: which way, and how much they were, where there is room. */
+  private paintOutside(ctx: CanvasRenderingContext2D, plot: uPlot, points: Point[]): void {
+    const scale = uPlot.pxRatio;
+    const free = { up: 0, down: 0 };
     ctx.font = scaledFont();
     ctx.fillStyle = this.theme.muted;
     ctx.textAlign = "left";
     ctx.textBaseline = "middle";
-    ctx.fillText(`${up ? "↑" : "↓"} ${text}`, place.x + 6 * uPlot.pxRatio, place.y + (up ? 9 : -9) * uPlot.pxRatio);
+    for (const point of points) {
+      const place = placeOf(plot, point.x, point.y);
+      const edge = place.y < plot.bbox.top + plot.bbox.height / 2 ? "up" : "down";
+      if (!place.outside || place.x < free[edge]) continue;
+      const text = `${edge === "up" ? "↑" : "↓"} ${rateText(point.y, this.unit)}`;
+      ctx.fillText(text, place.x - 4 * scale, place.y + (edge === "up" ? 9 : -9) * scale);
+      free[edge] = place.x + ctx.measureText(text).width + 12 * scale;
+    }
   }
 
   /** The interval of the chosen goal as the trials narrowed it. */
@@ -188,7 +187,6 @@ class Search {
   lossByLoad(): Plan {
     const losses = this.trials.map((trial) => trial.loss_ratio);
     const smallest = smallestLoss([...losses, ...this.goals.map((goal) => goal.loss)]);
-    const top = lossPlace(1, smallest);
     const points = this.trials.map(
       (trial): Point => ({
         x: this.rate(trial.load_pps),
@@ -203,11 +201,7 @@ class Search {
       caption: "Loss against load; dashed: what each goal forgives",
       key: [],
       x: { range: this.loads, tick: (value) => rateTick(value, this.unit) },
-      y: {
-        range: [-0.25, top],
-        tick: (value) => (value === 0 ? "0" : shareText(smallest * 10 ** (value - 1))),
-        splits: (min, max) => decades(min, max),
-      },
+      y: lossAxis(smallest),
       margin: 14,
       points,
       paint: (ctx, plot) => {
@@ -249,21 +243,4 @@ class Search {
       ctx.fillText(`${goal.name} ≤ ${shareText(goal.loss)}`, left + 4 * uPlot.pxRatio, y - 3 * uPlot.pxRatio);
     }
   }
-}
-
-function decades(min: number, max: number): number[] {
-  const all: number[] = [];
-  for (let place = Math.max(0, Math.ceil(min)); place <= max + 1e-9; place++) all.push(place);
-  return all;
-}
-
-function line(ctx: CanvasRenderingContext2D, from: [number, number], until: [number, number]): void {
-  ctx.beginPath();
-  ctx.moveTo(...from);
-  ctx.lineTo(...until);
-  ctx.stroke();
-}
-
-function scaledFont(weight = ""): string {
-  return weight + FONT.replace("11px", `${11 * uPlot.pxRatio}px`);
 }

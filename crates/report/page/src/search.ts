@@ -85,17 +85,3 @@ function padded(low: number, high: number): [number, number] {
   const room = high > low ? (high - low) * 0.08 : high * 0.05;
   return [Math.max(0, low - room), high + room];
 }
-
-/**
- * A place on an axis for loss ratios that has room for zero: 0 at 0, then a decade each step, from
- * `smallest` (a power of ten) on.
- */
-export function lossPlace(loss: number, smallest: number): number {
-  return loss <= 0 ? 0 : Math.max(0.5, 1 + Math.log10(loss / smallest));
-}
-
-/** The power of ten at or below the least loss that is not zero; at most 0.001. */
-export function smallestLoss(losses: number[]): number {
-  const least = Math.min(1e-3, ...losses.filter((loss) => loss > 0));
-  return 10 ** Math.floor(Math.log10(least) + 1e-9);
-}

@@ -15,6 +15,7 @@ try {
   await everyPictureHasInk(page);
   await pointsTellTheirFigures(page);
   await theChosenGoalIsDrawn(page);
+  await everyStrategyTells(page);
   await draggingZoomsAndADoubleClickShowsAll(page);
   await unitsChangeWhatPointsSay(page);
   await closedPanelsDrawWhenOpened(page);
@@ -76,6 +77,23 @@ async function pointsTellTheirFigures(page) {
   assert(await loss.locator(".tooltip").isHidden());
 }
 
+/** The first point of each picture. @param {import("playwright-core").Page} page */
+async function everyStrategyTells(page) {
+  for (const [kind, text] of /** @type {const} */ ([
+    ["latency", /^50% within [\d.]+ µs\nat unloaded, longest [\d.]+ [mµ]s/],
+    ["soak-loss", /^0\.01% lost at 4\.00 s\n0→1: 0\.01% of 10,000 frames/],
+    ["soak-latency", /^median 9 µs\n0→1 at 1\.00 s/],
+    ["rfc2544-rate", /^[\d.]+ Mpps at 64 bytes\n\d+% of the theoretical 3\.72 Mpps/],
+    ["rfc2544-loss", /^0% lost at 20% load\n64 bytes, 744\.05 kpps offered/],
+  ])) {
+    const figure = page.locator(`details.panel[open] figure[data-kind="${kind}"]`).first();
+    await figure.focus();
+    await page.keyboard.press("Home");
+    assert.match(await figure.locator(".tooltip").innerText(), text);
+    await page.keyboard.press("Escape");
+  }
+}
+
 /** @param {import("playwright-core").Page} page */
 async function theChosenGoalIsDrawn(page) {
   const canvas = search(page).locator('figure[data-kind="search"] canvas');
@@ -128,7 +146,7 @@ async function unitsChangeWhatPointsSay(page) {
 async function closedPanelsDrawWhenOpened(page) {
   const closed = page.locator("details.panel:not([open])");
   if ((await closed.count()) === 0) return;
-  const panel = page.locator(`details.panel[data-run="${await closed.first().getAttribute("data-run")}"]`);
+  const panel = page.locator(`details.panel[data-runs="${await closed.first().getAttribute("data-runs")}"]`);
   assert.equal(await panel.locator("canvas").count(), 0);
   await panel.locator("summary").click();
   await panel.locator("canvas").first().waitFor();

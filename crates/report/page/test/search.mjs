@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const bundle = process.argv[2];
 assert(bundle, "usage: search.mjs BUNDLED_SEARCH.mjs");
 /** @type {typeof import("../src/search")} */
-const { closing, focus, goals, intervals, lossPlace, smallestLoss } = await import(pathToFileURL(bundle).href);
+const { closing, focus, goals, intervals } = await import(pathToFileURL(bundle).href);
 
 /**
  * A trial of a second.
@@ -89,7 +89,3 @@ assert(low > 90 && low < 100 && high > 101 && high < 110, `${low} to ${high}`);
 const none = focus(record([trial(0, 1e6, "high-loss"), trial(1, 1e3, "high-loss")], {}));
 assert(none[0] <= 1e3 && none[1] >= 1e6);
 assert.deepEqual(focus(record([trial(0, 0, "high-loss")], { ndr: { lower_pps: 0, upper_pps: null } })), [0, 1]);
-
-// An axis of losses: zero, then a decade each step.
-assert.deepEqual([0, 1e-4, 1e-3, 1].map((loss) => Math.round(lossPlace(loss, 1e-4))), [0, 1, 2, 5]);
-assert.deepEqual([[0], [0.02], [0.00002, 0.5]].map((losses) => Math.log10(smallestLoss(losses))), [-3, -3, -5]);

@@ -1,18 +1,21 @@
 //! Runs that are no ramps: their records enter; panels with tables leave, into which the page's
 //! script draws a picture of each.
 
+mod latency;
+mod rfc2544;
 mod search;
+mod soak;
 
 use results::Record;
 
 use super::{DEVICE_COLOURS, anchor, device};
 use crate::comparison::Comparison;
-use crate::outcome::{SEARCH, status};
+use crate::outcome::{Kind, status};
 
-/// One run's part of its test's section.
+/// What is shown of one run, or of several of RFC 2544.
 pub struct Panel<'a> {
-    /// The run's anchor.
-    pub run: String,
+    /// The runs' anchors.
+    pub runs: String,
     /// The device's place in the comparison.
     pub device: usize,
     pub colour: usize,
@@ -25,8 +28,10 @@ pub struct Panel<'a> {
     /// What its picture can be drawn for, if there is a choice: the goals of a search.
     pub choices: Vec<&'a str>,
     pub tables: Vec<Table>,
-    /// What a reader must know.
+    /// What the figures must not be taken for.
     pub remarks: Vec<String>,
+    /// What else a reader should know.
+    pub notes: Vec<String>,
 }
 
 /// A table of texts.
@@ -51,18 +56,25 @@ pub struct TableCell {
     pub marked: bool,
 }
 
-/// Whether a run's samples are curves of a load that rises, falls or stays.
-pub fn has_curves(record: &Record) -> bool {
-    record.strategy.name != SEARCH
+impl TableCell {
+    /// All cells of a row, marked or not.
+    fn all(texts: impl IntoIterator<Item = String>, marked: bool) -> Vec<Self> {
+        texts.into_iter().map(|text| Self { text, marked }).collect()
+    }
 }
 
-/// A panel for each of `runs` that has no curves, with its place among all records.
+/// Whether a run's samples are curves of a load that rises, falls or stays.
+pub fn has_curves(record: &Record) -> bool {
+    Kind::of(record) == Kind::Curves
+}
+
+/// A panel for each of `runs` that has one of its own, with its place among all records.
 pub fn panels<'a>(
     comparison: &Comparison,
     runs: impl Iterator<Item = (usize, &'a Record)>,
 ) -> Vec<Panel<'a>> {
-    let others = runs.filter(|(_, record)| !has_curves(record));
-    let mut panels: Vec<_> = others.map(|(at, record)| panel(comparison, at, record)).collect();
+    let own = runs.filter(|(_, record)| !matches!(Kind::of(record), Kind::Curves | Kind::Rfc2544));
+    let mut panels: Vec<_> = own.map(|(at, record)| panel(comparison, at, record)).collect();
     panels.sort_by_key(|panel| panel.device);
     panels
 }
@@ -70,8 +82,12 @@ pub fn panels<'a>(
 fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a> {
     let cells = comparison.rows().flat_map(|row| &row.cells);
     let device = device(comparison, record);
+    let mut tables = soak::tables(record);
+    tables.extend(latency::tables(record));
+    tables.extend(search::tables(record));
+    let remarks = record.reason.iter().cloned().chain(crate::search::remarks(record));
     Panel {
-        run: anchor(at),
+        runs: anchor(at),
         device,
         colour: device % DEVICE_COLOURS,
         name: record.dut.label(),
@@ -79,7 +95,54 @@ fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a
         ended: format!("{} after {:.1} s", status(record.status), record.elapsed_s),
         open: cells.filter_map(|cell| cell.median()).any(|run| std::ptr::eq(run.record, record)),
         choices: search::goals(record),
-        tables: search::tables(record),
-        remarks: record.reason.iter().cloned().chain(crate::search::remarks(record)).collect(),
+        tables,
+        remarks: remarks.chain(latency::remarks(record)).collect(),
+        notes: latency::notes(record),
     }
+}
+
+/// A panel for each device, all frame sizes of RFC 2544's tests together: runs with one and with
+/// both directions, or with other traffic than another size, are apart.
+pub fn rfc2544_panels<'a>(comparison: &Comparison, records: &'a [Record]) -> Vec<Panel<'a>> {
+    let mut groups: Vec<Vec<(usize, &Record)>> = Vec::new();
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| Kind::of(record) == Kind::Rfc2544) {
+        let same = |group: &&mut Vec<(usize, &Record)>| {
+            group.first().is_some_and(|(_, other)| alike(other) == alike(record))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push((at, record)),
+            None => groups.push(vec![(at, record)]),
+        }
+    }
+    groups.into_iter().filter_map(|group| rfc2544_panel(comparison, group)).collect()
+}
+
+/// What is the same at all sizes: the device, the directions, the profile and its tunables.
+fn alike(record: &Record) -> (String, bool, &str, Vec<(&str, &str)>) {
+    let tunables = record.profile.tunables.iter().filter(|(name, _)| *name != "size");
+    let tunables = tunables.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    (record.dut.label(), record.profile.bidirectional, &record.profile.name, tunables)
+}
+
+fn rfc2544_panel<'a>(comparison: &Comparison, mut group: Vec<(usize, &'a Record)>) -> Option<Panel<'a>> {
+    group.sort_by(|(_, a), (_, b)| a.profile.mean_frame_size.total_cmp(&b.profile.mean_frame_size));
+    let first = group.first()?.1;
+    let runs: Vec<_> = group.iter().map(|(at, _)| anchor(*at)).collect();
+    let records: Vec<_> = group.iter().map(|(_, record)| *record).collect();
+    let device = device(comparison, first);
+    let way = if first.profile.bidirectional { "both directions" } else { "one direction" };
+    let reasons = records.iter().filter_map(|record| record.reason.clone());
+    Some(Panel {
+        runs: runs.join(" "),
+        device,
+        colour: device % DEVICE_COLOURS,
+        name: first.dut.label(),
+        strategy: &first.strategy.name,
+        ended: format!("{way}, {} frame sizes", records.len()),
+        open: true,
+        choices: Vec::new(),
+        tables: rfc2544::tables(&records),
+        remarks: reasons.chain(rfc2544::remarks(&records)).collect(),
+        notes: rfc2544::notes(&records),
+    })
 }

@@ -1,0 +1,106 @@
+// Picture of a latency test: the percentiles at each load. The horizontal axis counts nines, so that
+// the tail, which matters, has room.
+
+import uPlot from "uplot";
+import { percentiles } from "./curves";
+import type { LatencyDistribution, LatencyTest, Run } from "./data";
+import { dot, line, scaledFont, stroke } from "./paint";
+import { nines, percentileText } from "./percentiles";
+import type { Plan, Point } from "./picture";
+import { deviceColour, type Theme } from "./theme";
+import { durationText } from "./units";
+
+const HEIGHT = 340;
+/** Rarer than one frame in 100,000 is not shown. */
+const MOST_NINES = 5;
+/** The percentiles that points tell, by their nines. */
+const TOLD = [
+  ["p50_ns", -Math.log10(0.5), "50%"],
+  ["p90_ns", 1, "90%"],
+  ["p99_ns", 2, "99%"],
+  ["p99_9_ns", 3, "99.9%"],
+  ["p99_99_ns", 4, "99.99%"],
+] as const;
+/** Loads are told apart by colour and, since there may be more of them, by dashes. */
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+const COLOURS = 7;
+
+interface Curve {
+  load: LatencyTest["loads"][number];
+  seen: LatencyDistribution;
+  colour: string;
+  dash: number[];
+  x: number[];
+  y: number[];
+}
+
+/** A picture for each direction. */
+export function latencyPlans(run: Run, theme: Theme): Plan[] {
+  const loads = run.record.latency?.loads ?? [];
+  const directions = loads[0]?.directions ?? [];
+  return directions.flatMap((direction, at) => {
+    const curves = curvesOf(loads, at, theme);
+    return curves.length === 0 ? [] : [plan(direction.name, curves, directions.length > 1)];
+  });
+}
+
+function curvesOf(loads: LatencyTest["loads"], direction: number, theme: Theme): Curve[] {
+  return loads.flatMap((load, at) => {
+    const seen = load.directions[direction];
+    if (!seen || seen.histogram_ns.length === 0) return [];
+    const dash = DASHES[Math.floor(at / COLOURS) % DASHES.length] ?? [];
+    return [{ load, seen, colour: deviceColour(theme, at), dash, ...percentiles(seen.histogram_ns) }];
+  });
+}
+
+function plan(direction: string, curves: Curve[], several: boolean): Plan {
+  const most = Math.min(MOST_NINES, Math.max(2, ...curves.map(({ x }) => x[x.length - 1] ?? 0)));
+  const values = curves.flatMap(({ x, y }) => y.filter((_, at) => (x[at] ?? 0) <= most)).filter((ns) => ns > 0);
+  const range: [number, number] = [Math.min(...values) / 1.3, Math.max(...values) * 1.3];
+  return {
+    kind: "latency",
+    size: several ? "half" : "full",
+    height: HEIGHT,
+    caption: `Latency percentiles ${direction.replace("->", "→")} at each load (logarithmic)`,
+    key: curves.map(({ colour, load }) => ({ sign: "━", colour, text: load.name })),
+    x: { range: [0, most], tick: percentileText, splits: (min, max) => nines(min, max, several ? 500 : 1000) },
+    y: { range, tick: durationText, logarithmic: true },
+    margin: 90,
+    points: curves.flatMap(pointsOf),
+    paint: (ctx, plot) => {
+      let free = 0;
+      for (const { x, y, load, colour, dash } of [...curves].reverse()) {
+        const places = x.map((nine, at): [number, number] => [
+          plot.valToPos(nine, "x", true),
+          plot.valToPos(y[at] ?? 0, "y", true),
+        ]);
+        const inside = places.filter(([across]) => across <= plot.bbox.left + plot.bbox.width + 1);
+        stroke(ctx, colour, 1.8, dash);
+        line(ctx, ...inside);
+        const end = inside[inside.length - 1];
+        if (!end) continue;
+        ctx.font = scaledFont();
+        ctx.fillStyle = colour;
+        ctx.textAlign = "left";
+        ctx.textBaseline = "middle";
+        const down = Math.max(end[1], free);
+        free = down + 13 * uPlot.pxRatio;
+        ctx.fillText(load.name, plot.bbox.left + plot.bbox.width + 6 * uPlot.pxRatio, down);
+      }
+      for (const curve of curves) {
+        for (const { x, y } of pointsOf(curve)) {
+          dot(ctx, plot.valToPos(x, "x", true), plot.valToPos(y, "y", true), curve.colour, !curve.load.disturbed);
+        }
+      }
+    },
+  };
+}
+
+function pointsOf({ load, seen }: Curve): Point[] {
+  return TOLD.flatMap(([key, x, text]): Point[] => {
+    const ns = seen.percentiles[key];
+    if (ns === undefined || ns <= 0) return [];
+    const lines = [`${text} within ${durationText(ns)}`, `at ${load.name}, longest ${durationText(seen.max_ns)}`];
+    return [{ x, y: ns, lines: load.disturbed ? [...lines, `disturbed: ${load.disturbed}`] : lines }];
+  });
+}

@@ -1,0 +1,32 @@
+// Lines and letters on a canvas, in places of the canvas.
+
+import uPlot from "uplot";
+import { FONT } from "./axes";
+
+export function line(ctx: CanvasRenderingContext2D, ...places: [number, number][]): void {
+  ctx.beginPath();
+  places.forEach(([x, y], at) => (at === 0 ? ctx.moveTo(x, y) : ctx.lineTo(x, y)));
+  ctx.stroke();
+}
+
+/** A stroke `width` of the page's pixels wide; `dash` in the same. */
+export function stroke(ctx: CanvasRenderingContext2D, colour: string, width: number, dash: number[] = []): void {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width * uPlot.pxRatio;
+  ctx.setLineDash(dash.map((length) => length * uPlot.pxRatio));
+}
+
+/** The page's letters at the canvas's scale. */
+export function scaledFont(weight = ""): string {
+  return weight + FONT.replace("11px", `${11 * uPlot.pxRatio}px`);
+}
+
+export function dot(ctx: CanvasRenderingContext2D, x: number, y: number, colour: string, filled = true): void {
+  ctx.beginPath();
+  ctx.setLineDash([]);
+  ctx.arc(x, y, 3.2 * uPlot.pxRatio, 0, 2 * Math.PI);
+  ctx.strokeStyle = ctx.fillStyle = colour;
+  ctx.lineWidth = 1.6 * uPlot.pxRatio;
+  if (filled) ctx.fill();
+  else ctx.stroke();
+}
