@@ -1,10 +1,9 @@
 // Picture of a latency test: the percentiles at each load. The horizontal axis counts nines, so that
 // the tail, which matters, has room.
 
-import uPlot from "uplot";
 import { percentiles } from "./curves";
 import type { LatencyDistribution, LatencyTest, Run } from "./data";
-import { dot, line, scaledFont, stroke } from "./paint";
+import { dot, line, nameCurves, stroke } from "./paint";
 import { nines, percentileText } from "./percentiles";
 import type { Plan, Point } from "./picture";
 import { deviceColour, type Theme } from "./theme";
@@ -68,8 +67,7 @@ function plan(direction: string, curves: Curve[], several: boolean): Plan {
     margin: 90,
     points: curves.flatMap(pointsOf),
     paint: (ctx, plot) => {
-      let free = 0;
-      for (const { x, y, load, colour, dash } of [...curves].reverse()) {
+      const labels = [...curves].reverse().map(({ x, y, load, colour, dash }) => {
         const places = x.map((nine, at): [number, number] => [
           plot.valToPos(nine, "x", true),
           plot.valToPos(y[at] ?? 0, "y", true),
@@ -77,16 +75,9 @@ function plan(direction: string, curves: Curve[], several: boolean): Plan {
         const inside = places.filter(([across]) => across <= plot.bbox.left + plot.bbox.width + 1);
         stroke(ctx, colour, 1.8, dash);
         line(ctx, ...inside);
-        const end = inside[inside.length - 1];
-        if (!end) continue;
-        ctx.font = scaledFont();
-        ctx.fillStyle = colour;
-        ctx.textAlign = "left";
-        ctx.textBaseline = "middle";
-        const down = Math.max(end[1], free);
-        free = down + 13 * uPlot.pxRatio;
-        ctx.fillText(load.name, plot.bbox.left + plot.bbox.width + 6 * uPlot.pxRatio, down);
-      }
+        return { text: load.name, colour, y: inside[inside.length - 1]?.[1] ?? 0 };
+      });
+      nameCurves(ctx, plot, labels);
       for (const curve of curves) {
         for (const { x, y } of pointsOf(curve)) {
           dot(ctx, plot.valToPos(x, "x", true), plot.valToPos(y, "y", true), curve.colour, !curve.load.disturbed);

@@ -30,3 +30,27 @@ export function dot(ctx: CanvasRenderingContext2D, x: number, y: number, colour:
   if (filled) ctx.fill();
   else ctx.stroke();
 }
+
+/** What a curve is called, in its colour. */
+export interface Label {
+  text: string;
+  colour: string;
+  /** Where the curve ends. */
+  y: number;
+}
+
+/** Writes the names of curves at the right of the axes, from the lowest up, so that none covers another. */
+export function nameCurves(ctx: CanvasRenderingContext2D, plot: uPlot, labels: Label[]): void {
+  const { left, top, width, height } = plot.bbox;
+  const row = 13 * uPlot.pxRatio;
+  ctx.font = scaledFont();
+  ctx.textAlign = "left";
+  ctx.textBaseline = "middle";
+  let free = top + height;
+  for (const { text, colour, y } of [...labels].sort((a, b) => b.y - a.y)) {
+    const place = Math.min(Math.max(y, top), free);
+    ctx.fillStyle = colour;
+    ctx.fillText(text, left + width + 8 * uPlot.pxRatio, place);
+    free = place - row;
+  }
+}

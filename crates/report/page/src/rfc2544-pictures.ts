@@ -3,7 +3,7 @@
 
 import type { Run } from "./data";
 import { lossAxis, lossPlace, smallestLoss } from "./loss-axis";
-import { dot, line, stroke } from "./paint";
+import { dot, line, nameCurves, stroke } from "./paint";
 import type { Plan, Point } from "./picture";
 import { deviceColour, faded, type Theme } from "./theme";
 import { fromPps, preciseText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
@@ -118,10 +118,11 @@ function lossByLoad(runs: Run[], theme: Theme, size: Plan["size"]): Plan {
     key: curves.map(({ size, colour }) => ({ sign: "━", colour, text: `${size} B` })),
     x: { range: [Math.max(0, least - 5), 103], tick: (value) => `${value}%` },
     y: lossAxis(smallest),
-    margin: 24,
+    margin: 60,
     points,
     paint: (ctx, plot) => {
-      for (const { points, colour, dash } of curves) {
+      // The smallest frames, which lose most, on top.
+      const labels = [...curves].reverse().map(({ size, points, colour, dash }) => {
         const places = points.map((point): [number, number] => [
           plot.valToPos(point.load_percent, "x", true),
           plot.valToPos(lossPlace(point.loss_ratio, smallest), "y", true),
@@ -132,7 +133,9 @@ function lossByLoad(runs: Run[], theme: Theme, size: Plan["size"]): Plan {
           const point = points[at];
           dot(ctx, ...place, colour, !point?.tester_limited && !point?.disturbed);
         });
-      }
+        return { text: `${size} B`, colour, y: places[places.length - 1]?.[1] ?? 0 };
+      });
+      nameCurves(ctx, plot, labels);
     },
   };
 }

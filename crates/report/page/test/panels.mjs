@@ -61,6 +61,14 @@ async function pointsTellTheirFigures(page) {
   await page.keyboard.press("Escape");
   assert(await tooltip.isHidden());
 
+  // A click gives the picture the focus.
+  await figure.locator(".u-over").click({ position: { x: 3, y: 3 } });
+  await page.mouse.move(5, 5);
+  await settle(page);
+  await page.keyboard.press("Home");
+  assert(await tooltip.isVisible(), "a picture that was clicked does not listen to keys");
+  await page.keyboard.press("Escape");
+
   const loss = search(page).locator('figure[data-kind="search-loss"]');
   const box = await loss.locator(".u-over").boundingBox();
   assert(box);

@@ -130,6 +130,8 @@ fn rfc2544_panel<'a>(comparison: &Comparison, mut group: Vec<(usize, &'a Record)
     let runs: Vec<_> = group.iter().map(|(at, _)| anchor(*at)).collect();
     let records: Vec<_> = group.iter().map(|(_, record)| *record).collect();
     let device = device(comparison, first);
+    let quick = records.iter().any(|record| record.rfc2544.as_ref().is_some_and(|test| test.quick));
+    let mark = if quick { ", quick: not conformant" } else { "" };
     let way = if first.profile.bidirectional { "both directions" } else { "one direction" };
     let reasons = records.iter().filter_map(|record| record.reason.clone());
     Some(Panel {
@@ -138,7 +140,7 @@ fn rfc2544_panel<'a>(comparison: &Comparison, mut group: Vec<(usize, &'a Record)
         colour: device % DEVICE_COLOURS,
         name: first.dut.label(),
         strategy: &first.strategy.name,
-        ended: format!("{way}, {} frame sizes", records.len()),
+        ended: format!("{way}, {} frame sizes{mark}", records.len()),
         open: true,
         choices: Vec::new(),
         tables: rfc2544::tables(&records),
