@@ -24,6 +24,7 @@ mod report_command;
 mod run;
 mod saturate;
 mod search;
+mod soak;
 mod stop;
 mod testbed;
 
@@ -53,6 +54,8 @@ enum Command {
     Search(search::Args),
     /// Measure the distribution of the latency at chosen loads
     Latency(latency::Args),
+    /// Keep one load up for a long time, and see what goes wrong
+    Soak(soak::Args),
     /// Run a set of load tests against several devices, and compare them
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Saturate(args) => saturate::main(&args),
         Command::Search(args) => search::main(&args),
         Command::Latency(args) => latency::main(&args),
+        Command::Soak(args) => soak::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),

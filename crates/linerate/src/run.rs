@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
-use results::record::{self, GoalResult, Phase, Record, Sample, Status, Trial};
+use results::record::{self, DeviceCounted, GoalResult, Phase, Record, Sample, Status, Trial};
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
 use trial::{Noise, Observer, ObserverError, Outcome};
@@ -152,6 +152,7 @@ pub fn run(
         record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
     }
     let mut watcher = Watcher {
+        testbed,
         machine: machine.ok(),
         progress: Progress::new(&record.name, strategy.planned()),
         meter: testbed.dut_core_meter(),
@@ -175,6 +176,7 @@ pub fn run(
     }
     record.rfc2544 = outcome.rfc2544;
     record.latency = outcome.latency;
+    record.soak = outcome.soak;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
     writer.write(&record)?;
@@ -196,6 +198,7 @@ fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directio
 
 /// Draws progress, samples the DUT's core, and keeps on disk what comes.
 struct Watcher<'a> {
+    testbed: &'a Testbed,
     machine: Option<Machine>,
     progress: Progress,
     meter: Option<CoreMeter>,
@@ -225,6 +228,10 @@ impl Observer for Watcher<'_> {
 
     fn noise(&mut self) -> Noise {
         self.machine.as_mut().map(Machine::noise).unwrap_or_default()
+    }
+
+    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
+        self.testbed.device_counters()
     }
 
     fn dut_core_busy(&mut self) -> Option<f64> {

@@ -194,6 +194,14 @@ impl Testbed {
         self.notes.clone()
     }
 
+    /// What the device itself has counted, one for each direction, where it counts.
+    pub fn device_counters(&self) -> Option<Vec<record::DeviceCounted>> {
+        let counters = self.lab()?.dut_counters().ok()??;
+        let counted = counters
+            .map(|counted| record::DeviceCounted { received: counted.frames, forwarded: counted.forwarded });
+        Some(counted.into())
+    }
+
     /// The device, for the record.
     pub fn describe_dut(&self) -> Result<record::Dut> {
         Ok(match &self.site {

@@ -5,6 +5,7 @@ mod latency;
 mod plot;
 mod rfc2544;
 mod search;
+mod soak;
 mod trials;
 
 use std::fmt::Write as _;
@@ -186,6 +187,8 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     }
     if let Some(found) = &record.latency {
         text.push_str(&latency::tables(found, colour));
+    } else if let Some(found) = &record.soak {
+        text.push_str(&soak::table(found, colour));
     } else if record.results.is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
@@ -237,7 +240,8 @@ fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     remarks.extend(crate::search::remarks(record));
     remarks.extend(record.latency.iter().flat_map(latency::remarks));
     for direction in &record.directions {
-        if let Some(stall) = direction.stalled {
+        // A soak tells of stalls itself.
+        if let Some(stall) = direction.stalled.filter(|_| record.soak.is_none()) {
             let frames = count(stall.after_frames);
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }

@@ -4,6 +4,7 @@
 
 mod latency;
 mod search;
+mod soak;
 
 use std::collections::BTreeMap;
 

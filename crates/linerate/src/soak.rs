@@ -1,0 +1,93 @@
+//! `linerate soak`: one load for a long time, and what goes wrong in it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::Engine;
+use results::record;
+use trial::{Conditions, Observer, Outcome, Soak, WarmUp};
+use wire::human;
+use wire::rate::Rate;
+
+use crate::args::{self, Device, Output, Traffic};
+use crate::ramp::conditions;
+use crate::run::{Strategy, parameters};
+use crate::{Ending, run};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    /// The load in each direction; very low ones, such as 1pps, show what others do not
+    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    rate: Rate,
+    /// How long it is sent
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = args::duration)]
+    duration: Duration,
+    /// How long one interval is, and so how exactly times are known [default: a few frames, at least
+    /// 100ms and a ten-thousandth of the duration]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    step: Option<Duration>,
+    /// End when nothing has come back for 5 s and three intervals
+    #[arg(long)]
+    stop_on_stall: bool,
+    /// The rate that proves that traffic passes
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    warm_up: Rate,
+    /// How long it is sent
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    warm_up_duration: Duration,
+    /// How long to wait for the last frames
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    drain: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+        let pps = testbed.pps(args.rate, mean_frame_size)?;
+        let warm_up_pps = testbed.pps(args.warm_up, mean_frame_size)?;
+        let soak = Soak {
+            conditions: Conditions {
+                warm_up: WarmUp { pps: warm_up_pps, duration: args.warm_up_duration },
+                step: args.step.unwrap_or_else(|| Soak::interval(pps, args.duration)),
+                drain: args.drain,
+                loss_threshold: 0.0,
+                line_rate_bps: testbed.line_rate_bps(),
+            },
+            pps,
+            duration: args.duration,
+            stop_on_stall: args.stop_on_stall,
+        };
+        soak.check().map_err(|refused| args::misuse(refused.to_string()))?;
+        Ok(Box::new(soak))
+    })
+}
+
+impl Strategy for Soak {
+    fn describe(&self) -> record::Strategy {
+        record::Strategy {
+            name: "soak".to_owned(),
+            parameters: parameters([
+                ("rate", human::pps(self.pps)),
+                ("duration", format!("{:?}", self.duration)),
+                ("stop-on-stall", if self.stop_on_stall { "yes" } else { "no" }.to_owned()),
+            ])
+            .into_iter()
+            .chain(conditions(&self.conditions))
+            .collect(),
+            loss_threshold: self.conditions.loss_threshold,
+        }
+    }
+
+    fn planned(&self) -> Duration {
+        Self::planned(self)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        Self::run(self, engine, observer)
+    }
+}
