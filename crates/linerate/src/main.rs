@@ -21,6 +21,8 @@ mod progress;
 mod ramp;
 mod receive_cost;
 mod report_command;
+mod reset_command;
+mod rfc2544;
 mod run;
 mod saturate;
 mod search;
@@ -56,6 +58,8 @@ enum Command {
     Latency(latency::Args),
     /// Keep one load up for a long time, and see what goes wrong
     Soak(soak::Args),
+    /// Run the benchmarking tests of RFC 2544 at each frame size
+    Rfc2544(rfc2544::Args),
     /// Run a set of load tests against several devices, and compare them
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Command::Search(args) => search::main(&args),
         Command::Latency(args) => latency::main(&args),
         Command::Soak(args) => soak::main(&args),
+        Command::Rfc2544(args) => rfc2544::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),

@@ -230,6 +230,10 @@ impl Observer for Watcher<'_> {
         self.machine.as_mut().map(Machine::noise).unwrap_or_default()
     }
 
+    fn reset(&mut self) -> Result<(), String> {
+        self.testbed.reset()
+    }
+
     fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
         self.testbed.device_counters()
     }

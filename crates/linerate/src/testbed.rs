@@ -18,7 +18,7 @@ use wire::rate::Rate;
 
 use crate::args::{Device, misuse};
 use crate::port::{self, FALLBACK_LINE_RATE};
-use crate::receive_cost;
+use crate::{receive_cost, reset_command};
 
 /// The device that is tested when none is named.
 const DEFAULT_DUT: &str = "linux-router";
@@ -33,6 +33,7 @@ pub struct Testbed {
     placement: Placement,
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
+    reset_command: Option<String>,
     notes: Vec<String>,
 }
 
@@ -68,6 +69,7 @@ impl Testbed {
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
+            reset_command: None,
             notes: Vec::new(),
         };
         for port in testbed.ports() {
@@ -192,6 +194,23 @@ impl Testbed {
     /// What a reader of results should know of this testbed.
     pub fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    /// Resets the device by this command from now on, where it is not the lab's.
+    pub fn reset_by(&mut self, command: Option<String>) {
+        self.reset_command = command;
+    }
+
+    /// Resets the device: the lab's by its interfaces, others by the command for it.
+    ///
+    /// # Errors
+    /// Why it cannot be reset, with the remedy.
+    pub fn reset(&self) -> Result<(), String> {
+        match (&self.site, &self.reset_command) {
+            (Site::Lab(lab), _) => lab.reset().map_err(|error| error.to_string()),
+            (Site::Real(_), Some(command)) => reset_command::start(command),
+            (Site::Real(_), None) => Err("nothing is known that resets this device: give --reset-command".into()),
+        }
     }
 
     /// What the device itself has counted, one for each direction, where it counts.

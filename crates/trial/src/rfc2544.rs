@@ -26,7 +26,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use engine::{Engine, Load};
-use results::record::{self, Deviation, Phase, Sample};
+use results::record::{self, Deviation, LimitedBy, Phase, Sample, Throughput};
 use wire::size;
 
 use crate::conditions::{check_rate, refuse_unless};
@@ -41,6 +41,9 @@ const STEP: Duration = Duration::from_millis(100);
 const RETRIES: usize = 3;
 /// The share of the planned time, as a divisor, that such repeats may take on top.
 const RETRY_SHARE: u32 = 4;
+/// Where no test needs the throughput.
+const NONE: Throughput =
+    Throughput { pps: 0.0, upper_pps: None, limited_by: LimitedBy::Unknown, irregular: None };
 /// What ending takes beyond the last drain.
 const SLACK: Duration = Duration::from_secs(2);
 /// The longest run.
@@ -215,31 +218,31 @@ impl Rfc2544 {
         search: &mut Option<State>,
         found: &mut record::Rfc2544,
     ) -> Result<(), Stop> {
-        let throughput_pps = if self.needs_throughput() {
+        let throughput = if self.needs_throughput() {
             let state = search.insert(State::new(&self.search(), session.directions()));
             let throughput = self.throughput(state, session)?;
             found.throughput = Some(throughput);
-            throughput.pps
+            throughput
         } else {
             session.warm_up(&self.conditions())?;
-            0.0
+            NONE
         };
         let budget = self.base() / RETRY_SHARE;
         let mut trials = Trials { session, drain: self.timing.drain, budget };
         for test in &self.tests {
-            if let Some(reason) = self.pointless(*test, throughput_pps) {
+            if let Some(reason) = self.pointless(*test, &throughput) {
                 found.not_run.insert(test.to_string(), reason);
                 continue;
             }
             match test {
                 Test::Throughput => {}
-                Test::Latency => self.latency(throughput_pps, &mut trials, &mut found.latency)?,
+                Test::Latency => self.latency(throughput.pps, &mut trials, &mut found.latency)?,
                 Test::Loss => self.loss(&mut trials, &mut found.loss)?,
                 Test::BackToBack => {
-                    found.back_to_back = Some(self.back_to_back(throughput_pps, &mut trials)?);
+                    found.back_to_back = Some(self.back_to_back(throughput.pps, &mut trials)?);
                 }
-                Test::Recovery => self.recovery(throughput_pps, &mut trials, &mut found.recovery)?,
-                Test::Reset => match self.reset(throughput_pps, &mut trials)? {
+                Test::Recovery => self.recovery(throughput.pps, &mut trials, &mut found.recovery)?,
+                Test::Reset => match self.reset(throughput.pps, &mut trials)? {
                     Ok(reset) => found.reset = Some(reset),
                     Err(reason) => {
                         found.not_run.insert(test.to_string(), reason);
@@ -251,17 +254,18 @@ impl Rfc2544 {
     }
 
     /// Why `test` would say nothing, if so.
-    fn pointless(&self, test: Test, throughput_pps: f64) -> Option<String> {
-        let reaches_line = throughput_pps >= self.theoretical_pps() * (1.0 - throughput::WIDTH);
+    fn pointless(&self, test: Test, throughput: &Throughput) -> Option<String> {
+        let reaches_line = throughput.pps >= self.theoretical_pps() * (1.0 - throughput::WIDTH);
         match test {
             Test::Throughput | Test::Loss => None,
-            _ if throughput_pps <= 0.0 => {
-                Some("no load passed without loss, so there is no throughput to start from".into())
-            }
             Test::BackToBack if reaches_line => {
                 Some("the throughput is the line rate, so no burst fills a buffer (RFC 9004)".into())
             }
-            _ => None,
+            _ if throughput.pps > 0.0 => None,
+            _ if throughput.upper_pps.is_some() => {
+                Some("no load passed without loss, so there is no throughput to start from".into())
+            }
+            _ => Some("the throughput is unknown: no load was sent as it should have been".into()),
         }
     }
 
@@ -287,7 +291,7 @@ impl Rfc2544 {
 /// When a trial is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeat {
-    /// When the machine may account for its loss.
+    /// When the machine may account for its loss, or for what the tester did not send.
     IfUnclear,
     /// When the machine disturbed it at all.
     IfDisturbed,
@@ -308,7 +312,8 @@ impl Trials<'_, '_> {
         loop {
             let (sample, noise) = self.session.trial_of(Phase::Trial, load, duration, self.drain)?;
             let seen = Seen { sample, noise };
-            let again = seen.is_unclear() || repeat == Repeat::IfDisturbed && seen.noise.disturbed.is_some();
+            let matters = repeat == Repeat::IfDisturbed || seen.fell_short();
+            let again = seen.is_unclear() || matters && seen.noise.disturbed.is_some();
             tried += 1;
             if !again || tried > RETRIES || !self.may_repeat(duration) {
                 return Ok(seen);

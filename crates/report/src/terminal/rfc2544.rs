@@ -286,10 +286,7 @@ fn remarks(sizes: &[Size], colour: bool) -> String {
         );
     }
     if sizes.iter().any(|size| is_disturbed(size.found)) {
-        line(
-            &format!("{DISTURBED} the machine did other work meanwhile, and may account for it"),
-            Look::Faint,
-        );
+        line(&format!("{DISTURBED} the machine did other work meanwhile"), Look::Faint);
     }
     for size in sizes {
         if let Some(reason) = &size.record.reason {
