@@ -4,9 +4,17 @@
 
 mod common;
 
-use common::{eventually, has_namespaces, linerate};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{eventually, has_namespaces, linerate, machine};
+use engine::xdp::{Config, PortRef, XdpEngine};
+use engine::{Counts, Engine, Load};
+use lab::Lab;
+use lab::placement::{Placement, Wishes, online};
 use results::Record;
 use results::record::{LimitedBy, Phase};
+use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
 
 fn run(line: &str) -> Record {
     linerate(line).arg("--json").run().well().record()
@@ -116,4 +124,146 @@ fn a_device_of_known_capacity_is_found_to_have_it() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn of_a_device_that_loses_by_chance_the_ratio_is_found() {
+    if !has_namespaces() {
+        return;
+    }
+    for (loss, chance) in [("1%", 0.01), ("0.1%", 0.001), ("30%", 0.3)] {
+        eventually(|| {
+            let line = format!("saturate --dut calibrated:loss={loss} --rate 20kpps --duration 1500ms");
+            let record = run(&format!("{line} --warm-up-duration 0s --drain 200ms"));
+            let direction = &record.directions[0];
+            let offered = direction.offered as f64;
+            let lost = (direction.offered - direction.forwarded) as f64;
+            // Independent losses are binomially distributed; one in two million is further off.
+            let deviation = (offered * chance * (1.0 - chance)).sqrt();
+            if (lost - offered * chance).abs() > 5.0 * deviation {
+                return Err(format!("{lost} of {offered} frames lost, at a chance of {loss}"));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The lowest mean latency that a sample of a run has, in microseconds: what else a machine does
+/// only ever adds to it.
+fn latency_us(dut: &str) -> Result<f64, String> {
+    let line = "--rate 2kpps --duration 1500ms --step 50ms --warm-up-duration 200ms --drain 200ms";
+    let record = run(&format!("saturate --dut {dut} {line}"));
+    let held = record.samples.iter().filter(|sample| sample.phase == Phase::Hold);
+    let enough = held.map(|sample| &sample.directions[0]).filter(|direction| direction.forwarded >= 20);
+    let means = enough.filter_map(|direction| Some(direction.latency?.mean_ns / 1e3));
+    means.min_by(f64::total_cmp).ok_or(format!("{dut}: no sample has 20 frames"))
+}
+
+#[test]
+fn the_delay_that_a_device_adds_is_seen_in_the_latency() {
+    if !has_namespaces() {
+        return;
+    }
+    for (delay, added) in [("50us", 50.0), ("200us", 200.0), ("1ms", 1000.0)] {
+        eventually(|| {
+            let (base, whole) = (latency_us("delayed")?, latency_us(&format!("delayed:delay={delay}"))?);
+            let seen = whole - base;
+            eprintln!("added {added} µs: seen {seen:.2} µs, {whole:.2} less {base:.2}");
+            let right = (seen - added).abs() <= f64::max(5.0, 0.02 * added);
+            right.then_some(()).ok_or(format!("{seen:.2} µs more than without a delay, not {added} µs"))
+        });
+    }
+}
+
+/// Runs `work` with an engine on a lab of `dut`, which both end with it.
+fn with_engine<T>(dut: &str, directions: Directions, work: impl FnOnce(&Lab, &mut XdpEngine) -> T) -> T {
+    let _alone = machine();
+    let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+    let cores = placement.generate.clone();
+    let config = lab::Config { dut: dut.parse().unwrap(), placement, max_frame_size: 64 };
+    let lab = Lab::start(&config).unwrap();
+    let ports = lab.ports().each_ref();
+    let ends = ports.map(|port| Endpoint { source: port.mac, destination: port.next_hop_mac });
+    let profile = Profile::builtin("bench", &Tunables::default()).unwrap();
+    let mut engine = XdpEngine::start(&Config {
+        ports: ports.map(|port| PortRef { name: port.name.clone(), index: port.ifindex }),
+        namespace: Some(lab.tester_namespace().fd()),
+        cores: &cores,
+        table: &profile.table(&Endpoints(ends), directions),
+        stop: Arc::default(),
+    })
+    .unwrap();
+    lab.pin().unwrap();
+    work(&lab, &mut engine)
+}
+
+/// Sends a burst and waits for all that may come back of it.
+fn burst(engine: &mut XdpEngine, pps: f64, frames: u64) -> Vec<Counts> {
+    let burst = engine.begin(Load::Burst { pps, frames }).unwrap();
+    engine.wait(Duration::from_secs_f64(frames as f64 / pps) + Duration::from_millis(20)).unwrap();
+    engine.begin(Load::Idle).unwrap();
+    engine.wait(Duration::from_millis(200)).unwrap();
+    let counts = engine.counts(burst).unwrap();
+    let accounted: u64 = counts.iter().map(|counts| counts.offered + counts.unsent).sum();
+    assert_eq!(accounted, frames * counts.len() as u64, "{counts:?}");
+    counts
+}
+
+#[test]
+fn what_a_device_reorders_and_duplicates_is_counted_to_the_frame() {
+    if !has_namespaces() {
+        return;
+    }
+    for (directions, reorder, duplicate) in
+        [(Directions::Forward, 100_u32, 200_u32), (Directions::Both, 20, 4), (Directions::Both, 2, 1)]
+    {
+        let (reordered, duplicated) = (100.0 / f64::from(reorder), 100.0 / f64::from(duplicate));
+        let dut = format!("delayed:delay=100us,reorder={reordered}%,duplicate={duplicated}%");
+        eventually(|| {
+            with_engine(&dut, directions, |lab, engine| {
+                burst(engine, 5_000.0, 5_000);
+                let totals = engine.totals().unwrap();
+                for (totals, device) in totals.iter().zip(lab.dut_counters().unwrap().unwrap()) {
+                    eprintln!("{dut}: {device:?}");
+                    if (totals.offered, totals.forwarded) != (device.frames, device.forwarded) {
+                        return Err(format!("{} of {device:?} came back", totals.forwarded));
+                    }
+                    assert_eq!(totals.reordered, device.reordered, "{device:?}");
+                    assert_eq!(totals.duplicates, device.duplicated, "{device:?}");
+                    assert_eq!(device.duplicated, device.frames / u64::from(duplicate));
+                    // The last one may wait for another in vain, and on a busy machine others too.
+                    let most = (device.frames - 1) / u64::from(reorder);
+                    if device.reordered != most {
+                        return Err(format!("{} frames reordered, not {most}", device.reordered));
+                    }
+                }
+                Ok(())
+            })
+        });
+    }
+}
+
+#[test]
+fn a_burst_passes_as_through_a_queue_of_known_depth() {
+    if !has_namespaces() {
+        return;
+    }
+    const OFFERED: f64 = 100e3;
+    for (capacity, depth) in [(50e3, 200.0), (80e3, 100.0), (20e3, 250.0)] {
+        let longest = 1.0 + (depth - 1.0) * OFFERED / (OFFERED - capacity);
+        let dut = format!("calibrated:rate={capacity},burst={depth}");
+        eventually(|| {
+            with_engine(&dut, Directions::Forward, |_, engine| {
+                for (frames, passes) in [((longest * 0.97) as u64, true), ((longest * 1.03) as u64, false)] {
+                    let counts = burst(engine, OFFERED, frames)[0];
+                    let lost = counts.offered - counts.forwarded;
+                    eprintln!("{dut}: {lost} of {frames} frames lost, of {longest} none");
+                    if counts.unsent > 0 || (lost == 0) != passes {
+                        return Err(format!("{lost} of {frames} frames lost, of {longest} none: {counts:?}"));
+                    }
+                }
+                Ok(())
+            })
+        });
+    }
 }

@@ -4,8 +4,8 @@
 //! one trait: the kernel one (`xdp`) and [`simulated`], a device of known capacity in virtual
 //! time, on which strategies are tested without a kernel.
 //!
-//! The load is a sequence of *intervals* of constant rate. Every frame carries the number of
-//! its interval, so the counts of an interval are exact however late its frames return.
+//! The load is a sequence of *intervals*, each of a constant rate or one burst. Every frame carries
+//! the number of its interval, so the counts of an interval are exact however late its frames return.
 
 pub mod simulated;
 

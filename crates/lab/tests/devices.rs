@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -193,6 +194,32 @@ fn delayed_reorders_and_duplicates_exactly_what_it_says() {
     assert_eq!(received, expected);
     let [_, back] = lab.dut_counters().unwrap().unwrap();
     assert_eq!((back.frames, back.forwarded, back.reordered, back.duplicated), (100, 100, 9, 4));
+}
+
+#[test]
+fn delayed_ends_with_its_lab() {
+    if !can_build_labs() {
+        return;
+    }
+    let threads = || -> Vec<PathBuf> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
+        let is_device = |task: &PathBuf| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == "delayed")
+        };
+        tasks.filter(is_device).collect()
+    };
+    let before = threads();
+    let lab = start("delayed:delay=1s");
+    let mut begun = threads();
+    begun.retain(|thread| !before.contains(thread));
+    assert!(!begun.is_empty());
+    RawPort::open(&lab, &lab.ports()[0]).send(&datagram(&lab, 0, false, PAYLOAD));
+    wait_for(|| lab.dut_counters().unwrap().unwrap()[0].frames == 1);
+    let began = Instant::now();
+    drop(lab);
+    assert!(began.elapsed() < Duration::from_millis(900), "it waited for the frame that it held");
+    // Other tests may have begun a device meanwhile.
+    assert!(begun.iter().any(|thread| !thread.exists()), "{begun:?}");
 }
 
 #[test]
