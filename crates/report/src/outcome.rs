@@ -32,7 +32,7 @@ impl Kind {
 }
 
 /// What the tests of RFC 2544 are compared by.
-pub const THROUGHPUT: &str = "RFC 2544 throughput";
+pub const THROUGHPUT: &str = "RFC 2544";
 
 /// Something that a reader must know before using a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -54,7 +54,8 @@ function curvesOf(loads: LatencyTest["loads"], direction: number, theme: Theme):
 
 function plan(direction: string, curves: Curve[], several: boolean): Plan {
   const most = Math.min(MOST_NINES, Math.max(2, ...curves.map(({ x }) => x[x.length - 1] ?? 0)));
-  const values = curves.flatMap(({ x, y }) => y.filter((_, at) => (x[at] ?? 0) <= most)).filter((ns) => ns > 0);
+  // A value holds from the place before it to its own.
+  const values = curves.flatMap(({ x, y }) => y.filter((_, at) => (x[at - 1] ?? 0) < most)).filter((ns) => ns > 0);
   const range: [number, number] = [Math.min(...values) / 1.3, Math.max(...values) * 1.3];
   return {
     kind: "latency",
@@ -68,14 +69,17 @@ function plan(direction: string, curves: Curve[], several: boolean): Plan {
     points: curves.flatMap(pointsOf),
     paint: (ctx, plot) => {
       const labels = [...curves].reverse().map(({ x, y, load, colour, dash }) => {
-        const places = x.map((nine, at): [number, number] => [
-          plot.valToPos(nine, "x", true),
-          plot.valToPos(y[at] ?? 0, "y", true),
-        ]);
-        const inside = places.filter(([across]) => across <= plot.bbox.left + plot.bbox.width + 1);
+        const across = (nine: number) => plot.valToPos(Math.min(nine, most), "x", true);
+        const steps = y
+          .map((ns, at) => ({ from: x[at - 1] ?? 0, until: x[at] ?? 0, down: plot.valToPos(ns, "y", true) }))
+          .filter(({ from }) => from < most)
+          .flatMap(({ from, until, down }): [number, number][] => [
+            [across(from), down],
+            [across(until), down],
+          ]);
         stroke(ctx, colour, 1.8, dash);
-        line(ctx, ...inside);
-        return { text: load.name, colour, y: inside[inside.length - 1]?.[1] ?? 0 };
+        line(ctx, ...steps);
+        return { text: load.name, colour, y: steps[steps.length - 1]?.[1] ?? 0 };
       });
       nameCurves(ctx, plot, labels);
       for (const curve of curves) {

@@ -46,11 +46,19 @@ export function nameCurves(ctx: CanvasRenderingContext2D, plot: uPlot, labels: L
   ctx.font = scaledFont();
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
+  // Up from the bottom, and down again from the top if that ran out of room.
+  const sorted = [...labels].sort((a, b) => b.y - a.y);
   let free = top + height;
-  for (const { text, colour, y } of [...labels].sort((a, b) => b.y - a.y)) {
-    const place = Math.min(Math.max(y, top), free);
-    ctx.fillStyle = colour;
-    ctx.fillText(text, left + width + 8 * uPlot.pxRatio, place);
+  const places = sorted.map(({ y }) => {
+    const place = Math.min(y, free);
     free = place - row;
+    return place;
+  });
+  free = top + row / 2;
+  for (let at = sorted.length - 1; at >= 0; at--) {
+    const place = Math.max(places[at] ?? 0, free);
+    free = place + row;
+    ctx.fillStyle = sorted[at]?.colour ?? "";
+    ctx.fillText(sorted[at]?.text ?? "", left + width + 8 * uPlot.pxRatio, place);
   }
 }

@@ -34,7 +34,7 @@ class Search {
   ) {
     this.trials = run.record.trials ?? [];
     this.goals = goals(run.record);
-    this.goal = this.goals.find((goal) => goal.name === choice) ?? this.goals[0] ?? { name: "", loss: 0, exceed: 0 };
+    this.goal = this.goals.find((goal) => goal.name === choice) ?? this.goals[0] ?? { name: "", loss: null, exceed: 0 };
     const [low, high] = focus(run.record);
     this.loads = [this.rate(low), this.rate(high)];
   }
@@ -125,10 +125,13 @@ class Search {
     for (const point of points) {
       const place = placeOf(plot, point.x, point.y);
       const edge = place.y < plot.bbox.top + plot.bbox.height / 2 ? "up" : "down";
-      if (!place.outside || place.x < free[edge]) continue;
+      if (!place.outside) continue;
       const text = `${edge === "up" ? "↑" : "↓"} ${rateText(point.y, this.unit)}`;
-      ctx.fillText(text, place.x - 4 * scale, place.y + (edge === "up" ? 9 : -9) * scale);
-      free[edge] = place.x + ctx.measureText(text).width + 12 * scale;
+      const { width } = ctx.measureText(text);
+      const from = Math.min(place.x - 4 * scale, plot.bbox.left + plot.bbox.width - width);
+      if (from < free[edge]) continue;
+      ctx.fillText(text, from, place.y + (edge === "up" ? 9 : -9) * scale);
+      free[edge] = from + width + 12 * scale;
     }
   }
 
@@ -186,7 +189,7 @@ class Search {
 
   lossByLoad(): Plan {
     const losses = this.trials.map((trial) => trial.loss_ratio);
-    const smallest = smallestLoss([...losses, ...this.goals.map((goal) => goal.loss)]);
+    const smallest = smallestLoss([...losses, ...this.goals.map((goal) => goal.loss ?? 0)]);
     const points = this.trials.map(
       (trial): Point => ({
         x: this.rate(trial.load_pps),
@@ -198,7 +201,7 @@ class Search {
       kind: "search-loss",
       size: "minor",
       height: HEIGHT,
-      caption: "Loss against load; dashed: what each goal forgives",
+      caption: `Loss against load${this.goals.some((goal) => goal.loss !== null) ? "; dashed: what each goal forgives" : ""}`,
       key: [],
       x: { range: this.loads, tick: (value) => rateTick(value, this.unit) },
       y: lossAxis(smallest),
@@ -231,6 +234,7 @@ class Search {
   private paintGoals(ctx: CanvasRenderingContext2D, plot: uPlot, smallest: number): void {
     const { left, width } = plot.bbox;
     for (const goal of this.goals) {
+      if (goal.loss === null) continue;
       const chosen = goal.name === this.goal.name;
       const y = plot.valToPos(lossPlace(goal.loss, smallest), "y", true);
       ctx.strokeStyle = ctx.fillStyle = chosen ? this.theme.accent : this.theme.muted;

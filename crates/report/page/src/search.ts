@@ -5,17 +5,24 @@ import type { RunRecord, Trial } from "./data";
 
 export interface Goal {
   name: string;
-  /** The share of frames that it forgives, and that of trial time above it. */
-  loss: number;
+  /** The share of frames that it forgives, where the record says so. */
+  loss: number | null;
+  /** The share of trial time that may lose more. */
   exceed: number;
 }
+
+/** The exceed ratio of goals that the record says nothing of: a majority decides. */
+const MAJORITY = 0.5;
 
 /** The goals that the trials were judged by. */
 export function goals(record: RunRecord): Goal[] {
   return Object.keys(record.trials?.[0]?.verdicts ?? {}).map((name) => {
     const text = record.strategy.parameters[`goal ${name}`] ?? "";
-    const share = (key: string) => Number(new RegExp(`(?:^|,)${key}=([\\d.e-]+)%`).exec(text)?.[1] ?? 0) / 100;
-    return { name, loss: share("loss"), exceed: share("exceed") };
+    const share = (key: string) => {
+      const percent = new RegExp(`(?:^|,)${key}=([\\d.e-]+)%`).exec(text)?.[1];
+      return percent === undefined ? null : Number(percent) / 100;
+    };
+    return { name, loss: share("loss"), exceed: share("exceed") ?? MAJORITY };
   });
 }
 

@@ -53,6 +53,8 @@ assert.deepEqual(goals(record([{ ...rest, verdicts: { ...verdicts, pdr: "low-los
   { name: "pdr", loss: 0.005, exceed: 0.1 },
 ]);
 assert.deepEqual(goals(record([], {})), []);
+const unknown = { ...rest, verdicts: /** @type {const} */ ({ other: "low-loss" }) };
+assert.deepEqual(goals(record([unknown], {})), [{ name: "other", loss: null, exceed: 0.5 }]);
 
 // The interval closes in; what proves nothing moves nothing; a majority outvotes.
 const ndr = { name: "ndr", loss: 0, exceed: 0.5 };
