@@ -126,10 +126,9 @@ impl Site<'_> {
 /// A device that runs until it is dropped.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// Forwards in user space, and ends when it is dropped.
-    thread: Option<Box<dyn Send + Sync>>,
     /// Holds the XDP programs in place.
     links: Vec<XdpLink>,
+    /// Holds what counts: maps, or a device in user space.
     counters: Option<ReadCounters>,
 }
 
@@ -167,9 +166,7 @@ impl Running {
 
 impl Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let running = &mut f.debug_struct("Running");
-        running.field("xdp_links", &self.links.len()).field("in_user_space", &self.thread.is_some());
-        running.finish_non_exhaustive()
+        f.debug_struct("Running").field("xdp_links", &self.links.len()).finish_non_exhaustive()
     }
 }
 

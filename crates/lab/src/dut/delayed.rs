@@ -9,7 +9,7 @@ mod socket;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -75,24 +75,29 @@ impl Device for Delayed {
             let [zero, one] = site.indexes();
             Ok([FrameSocket::open(zero)?, FrameSocket::open(one)?])
         })?;
-        let counted = Arc::new(Mutex::new([Counters::default(); 2]));
+        let counted = Arc::default();
         let forwarder = Forwarder { sockets, rules: self.0, counted: Arc::clone(&counted) };
-        Ok(Running {
-            thread: Some(Box::new(ForwarderThread::start(forwarder, site.core)?)),
-            counters: Some(Box::new(move || Ok(*counted.lock().unwrap_or_else(PoisonError::into_inner)))),
-            ..running
-        })
+        let thread = ForwarderThread::start(forwarder, site.core, counted)?;
+        Ok(Running { counters: Some(Box::new(move || Ok(*counters(&thread.counted)))), ..running })
     }
+}
+
+/// What the thread has counted, for others to read.
+type Counted = Mutex<[Counters; 2]>;
+
+fn counters(counted: &Counted) -> MutexGuard<'_, [Counters; 2]> {
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A thread that forwards until it is dropped.
 struct ForwarderThread {
+    counted: Arc<Counted>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ForwarderThread {
-    fn start(forwarder: Forwarder, core: usize) -> Result<Self> {
+    fn start(forwarder: Forwarder, core: usize, counted: Arc<Counted>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let (tell, told) = sync_channel(1);
@@ -108,7 +113,7 @@ impl ForwarderThread {
         let thread = thread.map_err(|cause| {
             Error::kernel("cannot start a thread", cause, Needs::SysAdmin, "Raise 'ulimit -u'")
         })?;
-        let started = Self { stop, thread: Some(thread) };
+        let started = Self { counted, stop, thread: Some(thread) };
         match told.recv() {
             Ok(pinned) => pinned.map(|()| started),
             Err(_) => Err(Error::Unexpected("the device's thread ended as it began".to_owned())),
@@ -129,7 +134,7 @@ impl Drop for ForwarderThread {
 struct Forwarder {
     sockets: [FrameSocket; 2],
     rules: Rules,
-    counted: Arc<Mutex<[Counters; 2]>>,
+    counted: Arc<Counted>,
 }
 
 impl Forwarder {
@@ -142,7 +147,7 @@ impl Forwarder {
             carry(&mut one, &zero, &mut lines[1]);
             let counted = [lines[0].counted(), lines[1].counted()];
             if counted != told {
-                *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+                *counters(&self.counted) = counted;
                 told = counted;
             }
         }
