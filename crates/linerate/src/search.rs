@@ -24,8 +24,8 @@ pub struct Args {
     traffic: Traffic,
     #[command(flatten)]
     device: Device,
-    /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=500ms,
-    /// final=1s,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
+    /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
+    /// final=500ms,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
     /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
     /// that a queue of so many frames hides no overload [default: ndr and pdr, the loss of pdr is 0.5%]
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]

@@ -156,14 +156,38 @@ impl<'a> Session<'a> {
 
     /// Sends nothing for `duration`, then takes the final counts of all that was sent.
     pub(crate) fn drain(&mut self, duration: Duration) -> Result<(), Stop> {
+        self.begin_drain(duration)?;
+        self.end_drain(duration, duration)
+    }
+
+    /// The same, but ends as soon as all frames have returned.
+    fn drain_until_returned(&mut self, duration: Duration) -> Result<(), Stop> {
+        let first = duration / 20;
+        self.begin_drain(duration)?;
+        self.engine.wait(first)?;
+        if self.all_returned()? {
+            self.read_totals()?;
+            self.settle(0);
+            return Ok(());
+        }
+        self.end_drain(duration, duration - first)
+    }
+
+    fn begin_drain(&mut self, duration: Duration) -> Result<(), Stop> {
         self.idle()?;
         if !self.forsaken {
             self.observer.drain(duration);
         }
-        self.engine.wait(duration / 10 * 9)?;
+        Ok(())
+    }
+
+    /// Waits for what is `left` of a drain of `duration`.
+    fn end_drain(&mut self, duration: Duration, left: Duration) -> Result<(), Stop> {
+        let last = duration / 10;
+        self.engine.wait(left.saturating_sub(last))?;
         self.read_totals()?;
         let before = self.forwarded();
-        self.engine.wait(duration / 10)?;
+        self.engine.wait(last)?;
         self.read_totals()?;
         if self.forwarded() > before {
             self.note(format!(
@@ -172,6 +196,17 @@ impl<'a> Session<'a> {
         }
         self.settle(0);
         Ok(())
+    }
+
+    /// Whether nothing is missing of what left in the intervals that are not settled.
+    fn all_returned(&mut self) -> Result<bool, Stop> {
+        for (_, measured) in &self.unsettled {
+            let counts = self.engine.counts(measured.interval)?;
+            if counts.iter().any(|counts| counts.forwarded < counts.offered) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Offers one load for `duration`, drains, and returns the final counts, with the noise that may
@@ -196,7 +231,7 @@ impl<'a> Session<'a> {
     ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
         self.run(phase, &[load], duration)?;
-        self.drain(drain)?;
+        self.drain_until_returned(drain)?;
         let sample = self.samples.last().cloned();
         let sample =
             sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;

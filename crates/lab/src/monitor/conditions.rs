@@ -92,8 +92,10 @@ impl Default for Bounds {
 const CLOCK_READING: Duration = Duration::from_micros(50);
 /// A single tick of stolen time may have gathered for long before.
 const ONE_TICK: Duration = Duration::from_millis(10);
-/// What it may take from waking to running with nobody in the way, interrupts included.
-const TURN: Duration = Duration::from_micros(20);
+/// How late a sleeping thread may wake on a quiet core.
+const WAKING: Duration = Duration::from_micros(100);
+/// What it takes from waking to running with nobody in the way, on average.
+const TURN: Duration = Duration::from_nanos(200);
 
 /// Something that the machine did beside our work. Its text is one clause with its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,7 +172,7 @@ impl CoreConditions {
     /// work that a slow core did not do.
     fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
         let steal = self.steal.map_or(0.0, Share::ratio);
-        let delay = self.wake_delay.saturating_sub(TURN).as_secs_f64() / duration.as_secs_f64().max(1e-3);
+        let delay = self.wake_delay.saturating_sub(WAKING).as_secs_f64() / duration.as_secs_f64().max(1e-3);
         let slow =
             self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index);
         // What delayed the probe may be seen in the other two as well.
@@ -348,8 +350,8 @@ mod tests {
         assert_eq!(waited(&core(1000, &[wait(400, 0), wait(390, 0)]), ms(0)), ms(0));
         assert_eq!(waited(&core(1000, &[wait(450, 0), wait(390, 0)]), ms(0)), ms(50));
         assert_eq!(waited(&core(1000, &[wait(450, 0)]), ms(100)), ms(350));
-        // 20 µs at each of 10,000 turns.
-        assert_eq!(waited(&core(1000, &[wait(250, 10_000)]), ms(0)), ms(50));
+        // 0.2 µs at each of 50,000 turns.
+        assert_eq!(waited(&core(1000, &[wait(60, 50_000)]), ms(0)), ms(50));
         assert_eq!(waited(&core(1000, &[]), ms(0)), ms(0));
     }
 

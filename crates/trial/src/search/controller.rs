@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use super::database::{Database, Observation, Verdict};
 use super::finding::{Circumstances, Finding, find};
-use super::goal::Goal;
+use super::goal::{Goal, Target};
 use super::ladder::{Ladder, Rung};
 use super::selector::{Candidate, Hints, Range, Selector};
 
 /// How often the tester must fall short at one load until that is its limit.
 const SHORTFALLS: u32 = 3;
 
-/// The trials of one load are stretched to one part in so many of the search's time at most.
-const SUM_SHARE: u32 = 6;
+/// A trial at a low load becomes at most one part in so many of the search's time long.
+const LONGEST_SHARE: u32 = 40;
 
 /// What bounds a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,8 +172,12 @@ impl Controller {
             tester_limits: self.tester_limits,
             disturbed: !self.disturbed.is_zero(),
         };
-        let finding = |goal: &Goal| find(&goal.targets(&self.ladder), &self.ladder, database, circumstances);
+        let finding = |goal: &Goal| find(&self.targets(goal), &self.ladder, database, circumstances);
         self.goals.iter().map(finding).collect()
+    }
+
+    fn targets(&self, goal: &Goal) -> Vec<Target> {
+        goal.targets(&self.ladder, self.limits.max_duration / LONGEST_SHARE)
     }
 
     /// Why it ended before all goals were reached, if it did.
@@ -184,12 +188,12 @@ impl Controller {
     /// The trials that goals need next, each with the loss ratio of its goal.
     fn nominations(&mut self) -> Vec<(f64, Candidate)> {
         let first = Candidate { load: self.range.ceiling, duration: self.first_duration() };
-        let Self { selectors, database, range, goals, .. } = self;
+        let Self { selectors, database, ladder, range, goals, .. } = self;
         let Some(selectors) = selectors else {
             return goals.iter().map(|goal| (goal.loss_ratio, first)).collect();
         };
         let nominate = |(goal, selector): (&Goal, &mut Selector)| {
-            Some((goal.loss_ratio, selector.nominate(database, *range)?))
+            Some((goal.loss_ratio, selector.nominate(database, ladder, *range)?))
         };
         goals.iter().zip(selectors).filter_map(nominate).collect()
     }
@@ -208,8 +212,9 @@ impl Controller {
         if self.selectors.is_some() {
             return;
         }
-        let max_sum = self.limits.max_duration / SUM_SHARE;
-        self.goals = self.goals.iter().map(|goal| goal.stretched(forwarded_pps, max_sum)).collect();
+        // A device that nothing survives in overload says nothing of where to begin.
+        let middle = (self.limits.min_pps * self.limits.max_pps).sqrt();
+        let forwarded_pps = if forwarded_pps < self.limits.min_pps { middle } else { forwarded_pps };
         let width = |goal: &Goal| self.ladder.width(goal.relative_width);
         let narrowest = self.goals.iter().map(width).min().unwrap_or(1);
         let anchor = self.ladder.at_or_below(forwarded_pps) - narrowest / 2;
@@ -219,7 +224,7 @@ impl Controller {
             let steps = ((guess - width / 2 - anchor) as f64 / narrowest as f64).round() as i64;
             let lower = (anchor + steps * narrowest).clamp(self.range.floor, self.range.ceiling);
             let upper = (lower + width).min(self.range.ceiling);
-            Selector::new(goal.targets(&self.ladder), Hints { lower: Some(lower), upper: Some(upper) })
+            Selector::new(self.targets(goal), Hints { lower: Some(lower), upper: Some(upper) })
         };
         self.selectors = Some(self.goals.iter().map(selector).collect());
     }

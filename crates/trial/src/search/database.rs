@@ -16,6 +16,8 @@ const PATIENCE: usize = 3;
 pub(crate) struct Observation {
     /// The load.
     pub(crate) load: Rung,
+    /// As it was asked for, in frames a second.
+    pub(crate) pps: f64,
     /// Trial duration, and effective duration too.
     pub(crate) duration: Duration,
     /// Frames lost by the device as a share of those offered to it.
@@ -38,6 +40,11 @@ pub(crate) enum Verdict {
 }
 
 impl Observation {
+    /// Whether it is long enough to count in full.
+    fn is_full(&self, target: &Target) -> bool {
+        self.duration >= target.durations(self.pps).0
+    }
+
     pub(crate) fn verdict(&self, loss_ratio: f64) -> Verdict {
         if self.loss_ratio <= loss_ratio {
             Verdict::Low
@@ -122,12 +129,13 @@ impl Database {
     /// lost. 1 without full-length trials.
     pub(crate) fn quantile_loss_ratio(&self, load: Rung, target: &Target) -> f64 {
         let counts = |trial: &&Observation| {
-            trial.duration >= target.trial_duration && trial.verdict(target.loss_ratio) != Verdict::Unclear
+            trial.is_full(target) && trial.verdict(target.loss_ratio) != Verdict::Unclear
         };
         let mut full: Vec<_> = self.at(load).filter(counts).collect();
         full.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
         let measured: f64 = full.iter().map(|trial| trial.duration.as_secs_f64()).sum();
-        let mut remaining = measured.max(target.duration_sum.as_secs_f64()) * (1.0 - target.exceed_ratio);
+        let sum = full.first().map_or(target.duration_sum, |trial| target.durations(trial.pps).1);
+        let mut remaining = measured.max(sum.as_secs_f64()) * (1.0 - target.exceed_ratio);
         for trial in full {
             remaining -= trial.duration.as_secs_f64();
             if remaining <= 0.0 {
@@ -158,14 +166,16 @@ struct Sums {
     full_high: u128,
     short_low: u128,
     short_high: u128,
+    /// How much decides.
+    needed: u128,
 }
 
 impl Sums {
     fn new<'a>(trials: impl Iterator<Item = &'a Observation>, target: &Target) -> Self {
-        let mut sums = Self::default();
+        let mut sums = Self { needed: target.duration_sum.as_nanos(), ..Self::default() };
         for trial in trials {
-            let full = trial.duration >= target.trial_duration;
-            let sum = match (full, trial.verdict(target.loss_ratio)) {
+            sums.needed = target.durations(trial.pps).1.as_nanos();
+            let sum = match (trial.is_full(target), trial.verdict(target.loss_ratio)) {
                 (true, Verdict::Low) => &mut sums.full_low,
                 (true, Verdict::High) => &mut sums.full_high,
                 (false, Verdict::Low) => &mut sums.short_low,
@@ -183,7 +193,7 @@ impl Sums {
         let excess = (self.short_high as f64 - balancing).max(0.0);
         let full_low = self.full_low as f64;
         let high = self.full_high as f64 + excess;
-        let whole = (full_low + high).max(target.duration_sum.as_nanos() as f64);
+        let whole = (full_low + high).max(self.needed as f64);
         // Time still missing counts as high-loss for the pessimist, as low-loss for the optimist.
         let pessimist_passes = whole - full_low <= whole * exceed;
         let optimist_passes = high <= whole * exceed;
@@ -206,13 +216,22 @@ mod tests {
             width: 1,
             trial_duration: Duration::from_secs(trial_s),
             duration_sum: Duration::from_secs(sum_s),
+            frames: 0.0,
+            longest: Duration::from_secs(trial_s),
         }
     }
 
     fn add(database: &mut Database, load: Rung, count: usize, seconds: u64, loss_ratio: f64) {
         let duration = Duration::from_secs(seconds);
         for _ in 0..count {
-            database.add(Observation { load, duration, loss_ratio, offered_share: 1.0, noise: 0.0 });
+            database.add(Observation {
+                load,
+                pps: 1e6,
+                duration,
+                loss_ratio,
+                offered_share: 1.0,
+                noise: 0.0,
+            });
         }
     }
 
@@ -280,6 +299,7 @@ mod tests {
         let goal = target(1, 1, 0.005, 0.0);
         let trial = |loss_ratio, noise| Observation {
             load: 0,
+            pps: 1e6,
             duration: Duration::from_secs(1),
             loss_ratio,
             offered_share: 1.0,

@@ -14,6 +14,8 @@ const MAX_SUM: Duration = Duration::from_secs(24 * 3600);
 const MIN_WIDTH: f64 = 1e-5;
 /// What a card's or a veth's receive ring usually holds.
 const RING: u64 = 256;
+/// Trials that decide about a load where they are longer than usual.
+const STRETCHED_TRIALS: f64 = 3.0;
 /// How many targets precede the goal's own, each twice as wide as the next.
 const PRECEDING: i32 = 2;
 
@@ -35,19 +37,19 @@ pub struct Goal {
     pub final_trial_duration: Duration,
     /// How much trial time decides about a load.
     pub duration_sum: Duration,
-    /// Frames that the device may hold. At a low rate so many hide an overload for the whole of a
-    /// short trial: all durations are multiplied until they cannot hide half of the width. 0 takes the
-    /// durations as they are.
+    /// Frames that the device may hold. At a low load so many hide an overload for the whole of a short
+    /// trial: there all durations are longer, so that they cannot hide half of the width. 0 takes
+    /// the durations as they are.
     pub hidden_queue: u64,
 }
 
 impl Goal {
     /// A goal of this loss ratio, with the default durations and width.
     ///
-    /// Trials of 1 s find overloads of a few hundred frames a second even behind a queue of as
-    /// many frames; the best of five of them outvotes two that a passing disturbance spoiled.
-    /// Trials of half a second are enough to find the way. CSIT's sum of 21 s asks for four
-    /// times as much time, for machines that run one test all night.
+    /// Half a second finds overloads of some hundred frames a second behind a queue of as many; at low
+    /// rates trials are stretched. Five seconds decide: of ten trials, four that a passing disturbance
+    /// spoiled are outvoted, and the shorter a trial, the rarer is it spoiled. CSIT's sum of 21 s asks
+    /// for four times as much time, for machines that run one test all night.
     #[must_use]
     pub fn new(name: &str, loss_ratio: f64) -> Self {
         Self {
@@ -55,26 +57,10 @@ impl Goal {
             loss_ratio,
             exceed_ratio: 0.5,
             relative_width: 0.005,
-            initial_trial_duration: Duration::from_millis(500),
-            final_trial_duration: Duration::from_secs(1),
+            initial_trial_duration: Duration::from_millis(250),
+            final_trial_duration: Duration::from_millis(500),
             duration_sum: Duration::from_secs(5),
             hidden_queue: RING,
-        }
-    }
-
-    /// The same for a device that forwards about `pps`, with durations that its queue cannot hide an
-    /// overload in; but with a sum of at most `max_sum`.
-    #[must_use]
-    pub(crate) fn stretched(&self, pps: f64, max_sum: Duration) -> Self {
-        let hidden = self.hidden_queue as f64;
-        let seen = self.relative_width / 2.0 * pps * self.final_trial_duration.as_secs_f64();
-        let most = max_sum.as_secs_f64() / self.duration_sum.as_secs_f64();
-        let factor = if seen > 0.0 { (hidden / seen).min(most).max(1.0) } else { 1.0 };
-        Self {
-            initial_trial_duration: self.initial_trial_duration.mul_f64(factor),
-            final_trial_duration: self.final_trial_duration.mul_f64(factor),
-            duration_sum: self.duration_sum.mul_f64(factor),
-            ..self.clone()
         }
     }
 
@@ -135,7 +121,8 @@ impl Goal {
     /// The targets in the order they are reached in, the last one the goal's own. Those before
     /// need less trial time at a load (a geometric series from one initial trial to the whole
     /// sum) and stop at wider intervals: so that long trials are spent near the result only.
-    pub(crate) fn targets(&self, ladder: &Ladder) -> Vec<Target> {
+    /// No trial becomes longer than `longest` because its load is low.
+    pub(crate) fn targets(&self, ladder: &Ladder, longest: Duration) -> Vec<Target> {
         let width = ladder.width(self.relative_width);
         let sum = self.duration_sum.as_secs_f64();
         let growth = (self.initial_trial_duration.as_secs_f64() / sum).powf(1.0 / f64::from(PRECEDING));
@@ -145,12 +132,16 @@ impl Goal {
                 PRECEDING => self.initial_trial_duration,
                 _ => Duration::from_secs_f64(sum * growth.powi(before)),
             };
+            let trial_duration = duration_sum.min(self.final_trial_duration);
+            let share = trial_duration.as_secs_f64() / self.final_trial_duration.as_secs_f64();
             Target {
                 loss_ratio: self.loss_ratio,
                 exceed_ratio: self.exceed_ratio,
                 width: width << before,
-                trial_duration: duration_sum.min(self.final_trial_duration),
+                trial_duration,
                 duration_sum,
+                frames: share * self.hidden_queue as f64 / (self.relative_width / 2.0),
+                longest: longest.max(trial_duration),
             }
         };
         (0..=PRECEDING).rev().map(target).collect()
@@ -166,6 +157,21 @@ pub(crate) struct Target {
     pub(crate) width: i64,
     pub(crate) trial_duration: Duration,
     pub(crate) duration_sum: Duration,
+    /// So many frames a trial must offer at least.
+    pub(crate) frames: f64,
+    /// But it is not made longer than this.
+    pub(crate) longest: Duration,
+}
+
+impl Target {
+    /// How long a trial at `pps` must be to count in full, and how much trial time decides there:
+    /// three trials where they are longer than usual.
+    pub(crate) fn durations(&self, pps: f64) -> (Duration, Duration) {
+        let needed = Duration::try_from_secs_f64(self.frames / pps).unwrap_or(self.longest);
+        let trial = needed.clamp(self.trial_duration, self.longest);
+        let usual = self.duration_sum.as_secs_f64() / self.trial_duration.as_secs_f64();
+        (trial, self.duration_sum.max(trial.mul_f64(usual.min(STRETCHED_TRIALS))))
+    }
 }
 
 #[cfg(test)]
@@ -174,15 +180,17 @@ mod tests {
 
     #[test]
     fn a_queue_hides_an_overload_at_low_rates_unless_trials_are_long() {
-        let goal = Goal::ndr();
-        let second = Duration::from_secs(1);
-        assert_eq!(goal.stretched(1e6, 60 * second), goal);
-        let slow = goal.stretched(25_600.0, 60 * second);
-        assert_eq!(slow.final_trial_duration, 4 * second, "256 frames are 0.25 % of 25,600 for 4 s");
-        assert_eq!((slow.initial_trial_duration, slow.duration_sum), (2 * second, 20 * second));
-        assert_eq!(goal.stretched(1.0, 15 * second).duration_sum, 15 * second);
-        assert_eq!(goal.stretched(0.0, 15 * second), goal);
-        let exact = Goal { hidden_queue: 0, ..goal };
-        assert_eq!(exact.stretched(1.0, 15 * second), exact);
+        let ladder = Ladder::new(1.0, 1e7, 0.005);
+        let seconds = |trial: f64, sum: f64| (Duration::from_secs_f64(trial), Duration::from_secs_f64(sum));
+        let durations = |goal: &Goal, pps: f64| {
+            let targets = goal.targets(&ladder, Duration::from_secs(5));
+            [targets[0].durations(pps), targets[2].durations(pps)]
+        };
+        assert_eq!(durations(&Goal::ndr(), 1e6), [seconds(0.25, 0.25), seconds(0.5, 5.0)]);
+        // 256 frames are 0.25 % of 25,600 a second for 4 s.
+        assert_eq!(durations(&Goal::ndr(), 25_600.0), [seconds(2.0, 2.0), seconds(4.0, 12.0)]);
+        assert_eq!(durations(&Goal::ndr(), 1.0), [seconds(5.0, 5.0), seconds(5.0, 15.0)]);
+        let exact = Goal { hidden_queue: 0, ..Goal::ndr() };
+        assert_eq!(durations(&exact, 1.0), [seconds(0.25, 0.25), seconds(0.5, 5.0)]);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::database::{Bounds, Database};
 use super::goal::Target;
-use super::ladder::Rung;
+use super::ladder::{Ladder, Rung};
 
 /// The lowest and the highest load that may be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,27 @@ impl Selector {
     }
 
     /// The trial that this goal needs next; `None` when the goal is reached.
-    pub(crate) fn nominate(&mut self, database: &Database, range: Range) -> Option<Candidate> {
+    pub(crate) fn nominate(
+        &mut self,
+        database: &Database,
+        ladder: &Ladder,
+        range: Range,
+    ) -> Option<Candidate> {
         while let Some(target) = self.targets.get(self.current) {
             let bounds = database.bounds(target);
             if let Some(load) = next_load(target.width, bounds, self.hints, range) {
                 let is_last = self.current + 1 == self.targets.len();
                 let load = match database.unclear_between(bounds, target) {
-                    Some(unclear) => around(target.width, bounds, unclear, range).or(is_last.then_some(load)),
                     None => Some(load),
+                    Some(unclear) if is_last => Some(
+                        above(target.width, bounds, unclear, range)
+                            .or_else(|| below(target.width, bounds, unclear, range))
+                            .unwrap_or(load),
+                    ),
+                    Some(unclear) => above(target.width, bounds, unclear, range),
                 };
                 if let Some(load) = load {
-                    return Some(Candidate { load, duration: target.trial_duration });
+                    return Some(Candidate { load, duration: target.durations(ladder.pps(load)).0 });
                 }
             }
             self.hints = Hints { lower: bounds.lower, upper: bounds.upper };
@@ -72,18 +82,22 @@ impl Selector {
 
 /// The load to try where noise keeps the loads from `low` to `high`, between `bounds`, from being
 /// judged: further up, since the more a load exceeds what the device bears, the less can noise
-/// account for the loss; then further down. In steps that double. `None` when these loads are all
-/// that is left.
-fn around(width: i64, bounds: Bounds, (low, high): (Rung, Rung), range: Range) -> Option<Rung> {
-    let step = width.max(2 * (high - low));
-    let up = match bounds.upper {
-        Some(upper) => (upper - high > width).then(|| (high + step).min(middle(width, high, upper))),
-        None => (high < range.ceiling).then(|| (high + step).min(range.ceiling)),
-    };
-    up.or_else(|| match bounds.lower {
-        Some(lower) => (low - lower > width).then(|| (low - step).max(middle(width, lower, low))),
-        None => (low > range.floor).then(|| (low - step).max(range.floor)),
-    })
+/// account for the loss. In steps that double. `None` when there is none left.
+fn above(width: i64, bounds: Bounds, (low, high): (Rung, Rung), range: Range) -> Option<Rung> {
+    let next = high + width.max(2 * (high - low));
+    match bounds.upper {
+        Some(upper) => (upper - high > width).then(|| next.min(middle(width, high, upper))),
+        None => (high < range.ceiling).then(|| next.min(range.ceiling)),
+    }
+}
+
+/// The same further down, where the device's queue may bear what noise does.
+fn below(width: i64, bounds: Bounds, (low, high): (Rung, Rung), range: Range) -> Option<Rung> {
+    let next = low - width.max(2 * (high - low));
+    match bounds.lower {
+        Some(lower) => (low - lower > width).then(|| next.max(middle(width, lower, low))),
+        None => (low > range.floor).then(|| next.max(range.floor)),
+    }
 }
 
 /// The load to try next between `bounds`; `None` when they are no further apart than `width`, or
@@ -172,14 +186,16 @@ mod tests {
 
     #[test]
     fn loads_that_noise_hides_are_fenced_in() {
-        let next = |lower, upper, unclear| around(10, Bounds { lower, upper }, unclear, RANGE);
-        assert_eq!(next(None, None, (500, 500)), Some(510));
-        assert_eq!(next(None, None, (500, 510)), Some(530), "steps double");
-        assert_eq!(next(None, None, (500, 990)), Some(1_000), "the end of the range");
-        assert_eq!(next(None, Some(560), (500, 530)), Some(540), "halving is nearer");
-        assert_eq!(next(None, Some(540), (500, 530)), Some(440), "now down");
-        assert_eq!(next(Some(440), Some(540), (500, 530)), Some(460));
-        assert_eq!(next(Some(490), Some(540), (500, 530)), None, "nothing is left to try");
+        let up = |lower, upper, unclear| above(10, Bounds { lower, upper }, unclear, RANGE);
+        let down = |lower, upper, unclear| below(10, Bounds { lower, upper }, unclear, RANGE);
+        assert_eq!(up(None, None, (500, 500)), Some(510));
+        assert_eq!(up(None, None, (500, 510)), Some(530), "steps double");
+        assert_eq!(up(None, None, (500, 990)), Some(1_000), "the end of the range");
+        assert_eq!(up(None, Some(560), (500, 530)), Some(540), "halving is nearer");
+        assert_eq!(up(None, Some(540), (500, 530)), None, "narrow enough");
+        assert_eq!(down(None, Some(540), (500, 530)), Some(440));
+        assert_eq!(down(Some(440), Some(540), (500, 530)), Some(460));
+        assert_eq!(down(Some(490), Some(540), (500, 530)), None, "nothing is left to try");
     }
 
     #[test]
