@@ -189,7 +189,7 @@ impl State {
 
     /// Tells the controller what one trial saw, and keeps it for the record.
     fn take_in(&mut self, load: Rung, pps: f64, duration: Duration, sample: &Sample, noise: Noise) {
-        let trial = TrialAt { load, duration, measured_s: sample.duration_s, noise: noise.cost };
+        let trial = TrialAt { load, pps, duration, measured_s: sample.duration_s, noise: noise.cost };
         let sum = sum(&sample.directions);
         let all = observation(&trial, &sum, sample.directions.len());
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
@@ -310,6 +310,7 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
 /// A trial, whichever directions it is looked at in.
 struct TrialAt {
     load: Rung,
+    pps: f64,
     duration: Duration,
     /// How long it really took.
     measured_s: f64,
@@ -323,8 +324,8 @@ fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observa
     // Less than a frame in each direction is rounding.
     let offered = seen.offered as f64 + lanes as f64;
     let offered_share = if intended > 0.0 { (offered / intended).min(1.0) } else { 1.0 };
-    let TrialAt { load, duration, noise, .. } = *trial;
-    Observation { load, duration, loss_ratio: seen.loss_ratio, offered_share, noise }
+    let TrialAt { load, pps, duration, noise, .. } = *trial;
+    Observation { load, pps, duration, loss_ratio: seen.loss_ratio, offered_share, noise }
 }
 
 /// Whether the tester offered too little, by more than a frame.
