@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{eventually, has_namespaces, linerate, machine};
+use std::time::Duration;
+
+use common::{eventually, has_namespaces, linerate, machine, wait_until};
 use results::Record;
 use results::record::{LimitedBy, Status};
 
@@ -17,7 +19,11 @@ const LINE: &str = "rfc2544 --quick --sizes 64 --line-rate 200mbps --dut calibra
 
 fn records(line: &str) -> (Vec<Record>, String) {
     let _alone = machine();
-    let finished = linerate(line).run().well();
+    // Longer than a test usually waits for the program.
+    let running = linerate(line).start();
+    let ended = || running.records().iter().any(|record| record.status != Status::Running);
+    wait_until(Duration::from_secs(180), ended);
+    let finished = running.finish().well();
     (serde_json::from_str(&finished.stdout).unwrap(), finished.stderr)
 }
 

@@ -180,7 +180,7 @@ pub struct Reset {
     pub outage_s: f64,
     /// How long was watched after the reset.
     pub watched_s: f64,
-    /// Whether frames passed without loss in the end; else the outage was longer.
+    /// Whether most frames passed in the end; else the outage was longer.
     pub came_back: bool,
     /// What disturbed it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
