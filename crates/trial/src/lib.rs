@@ -1,5 +1,5 @@
-//! Strategies that load a device and judge it: [`Ramp`], [`Saturate`], [`Search`] and
-//! [`Rfc2544`].
+//! Strategies that load a device and judge it: [`Ramp`], [`Saturate`], [`Search`], [`Latency`],
+//! [`Rfc2544`] and [`Soak`].
 //!
 //! An [`engine::Engine`] and a strategy's parameters enter; an [`Outcome`] leaves: every sample
 //! with final counts, and a verdict on each direction. Meanwhile an [`Observer`] sees each

@@ -106,6 +106,11 @@ impl Soak {
         })
     }
 
+    /// How long an interval really is: all are equally long.
+    fn interval_s(&self) -> f64 {
+        self.duration.as_secs_f64() / self.conditions.intervals(self.duration).max(1) as f64
+    }
+
     /// What samples, and the device's counters at the end of each, show.
     fn findings(&self, samples: &[Sample], readings: &[Reading]) -> record::Soak {
         let soaked: Vec<&Sample> = samples.iter().filter(|sample| sample.phase == Phase::Hold).collect();
@@ -114,7 +119,7 @@ impl Soak {
         record::Soak {
             load_pps: self.pps,
             duration_s: soaked.iter().map(|sample| sample.duration_s).sum(),
-            interval_s: self.conditions.step.as_secs_f64(),
+            interval_s: self.interval_s(),
             directions: (0..directions)
                 .map(|direction| {
                     self.direction(direction, &interval::intervals(samples, readings, direction))
@@ -157,7 +162,7 @@ impl Soak {
 
     /// The period of losses, and marks which of them fall on it.
     fn period(&self, events: &mut [LossEvent]) -> Option<LossPeriod> {
-        let interval_s = self.conditions.step.as_secs_f64();
+        let interval_s = self.interval_s();
         let times: Vec<f64> = events.iter().map(|event| event.from_s + interval_s / 2.0).collect();
         let found = period::find(&times, interval_s)?;
         for (event, on_period) in events.iter_mut().zip(&found.on_period) {

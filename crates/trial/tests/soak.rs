@@ -120,7 +120,7 @@ fn every_nth_frame_lost_is_a_period_of_as_many_frames() {
         let device = Device { drop_every: Some(frames), ..device(300_000.0) };
         run(&soak(1_000.0, seconds), device, Tester::default()).1.directions.remove(0)
     };
-    let found = every(7_300, 300);
+    let found = every(7_300, 200);
     let period = found.period.unwrap();
     assert!((period.frames - 7_300.0).abs() < 3.0 && (period.period_s - 7.3).abs() < 0.003, "{period:?}");
     assert_eq!((period.on_period, period.occupied), (period.losses, 1.0));
@@ -161,6 +161,14 @@ fn a_sound_device_has_nothing_to_report() {
     assert_eq!((direction.pattern, direction.lost, direction.stalls.len()), (LossPattern::None, 0, 0));
     assert!(!direction.drift.unwrap().significant && found.hiccups.is_empty(), "{direction:?}");
     assert!(outcome.notes.is_empty(), "{:?}", outcome.notes);
+}
+
+#[test]
+fn an_interrupted_soak_tells_what_happened_until_then() {
+    let tester = Tester { interrupt_after: Some(30 * SECOND), ..Tester::default() };
+    let (outcome, found) = run(&soak(1_000.0, 3_600), outages([(20_000, 3_450)]), tester);
+    assert_eq!((outcome.status, found.directions[0].stalls.len()), (Status::Interrupted, 1));
+    assert!((27.0..28.5).contains(&found.duration_s), "{}", found.duration_s);
 }
 
 #[test]

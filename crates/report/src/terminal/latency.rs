@@ -23,6 +23,9 @@ const MARKS: &str = "abcdefghijklmnopqrstuvwxyz";
 /// Delays, their variation, and what the figures do not tell.
 pub fn tables(found: &LatencyTest, colour: bool) -> String {
     let mut text = String::new();
+    if found.loads.is_empty() {
+        return text;
+    }
     if let Some(reference) = found.reference_pps {
         let origin = if found.searched { "the PDR found" } else { "as given" };
         let line = format!("  loads are shares of {} in each direction, {origin}", pps(reference));
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn without_frames_or_room_there_is_no_plot() {
+    fn without_frames_or_room_there_is_nothing() {
         let mut record = Scenario { bidirectional: true, ..Scenario::default() }.latency_test();
         assert_eq!(plot(found(&record), 10, 14, false), "");
         assert_eq!(plot(found(&record), 72, 1, false), "");
@@ -257,6 +260,7 @@ mod tests {
             .flat_map(|load| &mut load.directions)
             .for_each(|of| *of = Distribution::default());
         assert_eq!(plot(found(&record), 72, 14, false), "");
-        assert_eq!(plot(&LatencyTest::default(), 72, 14, false), "");
+        let nothing = LatencyTest { unseen: vec!["much".to_owned()], ..LatencyTest::default() };
+        assert_eq!((plot(&nothing, 72, 14, false), tables(&nothing, false)), (String::new(), String::new()));
     }
 }
