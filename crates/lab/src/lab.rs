@@ -20,6 +20,7 @@ use crate::configuration;
 use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
 use crate::error::{Error, Result};
 use crate::ethtool::{self, Ethtool};
+use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
@@ -211,6 +212,16 @@ impl Lab {
     /// [`Error`], when the kernel does not tell.
     pub fn dut_configuration(&self) -> Result<BTreeMap<String, String>> {
         configuration::read(&self.device, SIDES.map(|side| side.interface), &self.threads)
+    }
+
+    /// What the kernel counted at the ports, and at the device's `dut0` and `dut1`.
+    ///
+    /// # Errors
+    /// [`Error`], when a namespace cannot be looked into.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        let ports = self.tester.run(|| interface_counters::read(SIDES.map(|side| side.port)))?;
+        let device = self.device.run(|| interface_counters::read(SIDES.map(|side| side.interface)))?;
+        Ok(ports.into_iter().chain(device).collect())
     }
 
     /// What the device counted: what entered by `dut0`, what entered by `dut1`. `None` where the

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use wire::MacAddress;
 
 use crate::error::Result;
+use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::on_own_thread;
 use crate::neighbour;
 use crate::netlink::{Link, Netlink};
@@ -84,6 +85,15 @@ pub struct RealPorts {
 }
 
 impl RealPorts {
+    /// What the kernel counted at them. To be called in the network namespace they are in.
+    ///
+    /// # Errors
+    /// [`crate::Error`], when one of them is gone.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        let [zero, one] = &self.ports;
+        Ok(interface_counters::read([&zero.name, &one.name])?.into())
+    }
+
     /// Checks the interfaces `names` and finds out where frames are addressed to: to the MAC
     /// address of `gateways`, asked for by the kernel (ARP, neighbour discovery), or to the
     /// other port for a device that carries frames unchanged.

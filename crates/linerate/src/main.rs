@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod control;
 mod count;
+mod cross_check;
 mod doctor;
 mod environment;
 mod export;

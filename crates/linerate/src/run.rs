@@ -19,7 +19,7 @@ use crate::control::Control;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::testbed::{CoreMeter, Testbed};
-use crate::{Ending, environment, stop};
+use crate::{Ending, cross_check, environment, stop};
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -142,6 +142,7 @@ pub fn run(
         latency: None,
         rfc2544: None,
         soak: None,
+        cross_check: Vec::new(),
         notes: testbed.notes(),
     };
     record.notes.extend(profile.notes().iter().cloned());
@@ -158,6 +159,7 @@ pub fn run(
         meter: testbed.dut_core_meter(),
         writer: &mut writer,
     };
+    let before = testbed.interface_counters();
     let control = Control::beside(testbed.generating_cores());
     let outcome = strategy.run(&mut engine, &mut watcher);
     drop(control);
@@ -179,6 +181,16 @@ pub fn run(
     record.soak = outcome.soak;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
+    match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
+        Ok((before, after)) => {
+            let meanwhile: Vec<_> = after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+            record.cross_check = cross_check::follow(&meanwhile, &record.directions);
+            record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
+        }
+        Err(error) => {
+            record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
+        }
+    }
     writer.write(&record)?;
     Ok(record)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, Lab, Monitor, Placement, Port, RealPorts};
+use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, RealPorts};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
@@ -209,7 +209,9 @@ impl Testbed {
         match (&self.site, &self.reset_command) {
             (Site::Lab(lab), _) => lab.reset().map_err(|error| error.to_string()),
             (Site::Real(_), Some(command)) => reset_command::start(command),
-            (Site::Real(_), None) => Err("nothing is known that resets this device: give --reset-command".into()),
+            (Site::Real(_), None) => {
+                Err("nothing is known that resets this device: give --reset-command".into())
+            }
         }
     }
 
@@ -255,6 +257,14 @@ impl Testbed {
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cost_ns: self.receive_cost_ns,
             ports: ports.collect(),
+        }
+    }
+
+    /// What the kernel counted at the two ports, and at the device's interfaces where it is ours.
+    pub fn interface_counters(&self) -> lab::Result<Vec<InterfaceCounters>> {
+        match &self.site {
+            Site::Lab(lab) => lab.interface_counters(),
+            Site::Real(real) => real.interface_counters(),
         }
     }
 

@@ -146,6 +146,7 @@ impl Scenario {
             latency: None,
             rfc2544: None,
             soak: None,
+            cross_check: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],
         }

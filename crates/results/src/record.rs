@@ -4,6 +4,7 @@
 //! Units stand in the names: `_s` seconds, `_ns` nanoseconds, `_pps` frames a second,
 //! `_bps` bits a second. Frame sizes include the FCS.
 
+mod cross_check;
 mod latency;
 mod rfc2544;
 mod soak;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cross_check::{CrossCheck, Point};
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
@@ -85,6 +87,9 @@ pub struct Record {
     /// What a soak found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Soak>,
+    /// Our counters beside the kernel's, one for each direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross_check: Vec<CrossCheck>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,

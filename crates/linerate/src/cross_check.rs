@@ -1,0 +1,119 @@
+//! Whether our counters are right: the kernel's at the same interfaces enter beside ours; the way of
+//! the frames leaves, and whether both agree.
+
+use lab::InterfaceCounters;
+use results::record::{CrossCheck, Direction, Point};
+
+/// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
+const OTHERS: u64 = 64;
+
+/// Follows the frames of each direction. `interfaces` are what they counted meanwhile: the two ports,
+/// then the device's two where they are known.
+pub fn follow(interfaces: &[InterfaceCounters], directions: &[Direction]) -> Vec<CrossCheck> {
+    let ports = interfaces.get(..2).unwrap_or_default();
+    let device = interfaces.get(2..4).unwrap_or_default();
+    let way = |(at, direction): (usize, &Direction)| {
+        let (from, to) = (at, 1 - at.min(1));
+        let returned = directions.get(to).map_or(0, |other| other.returned);
+        let arrived = direction.forwarded + direction.duplicates + direction.foreign + returned;
+        let mut points = Vec::new();
+        points.extend(ports.get(from).map(|port| sent(port, Some(direction.offered))));
+        points.extend(device.get(from).map(|interface| received(interface, None)));
+        points.extend(device.get(to).map(|interface| sent(interface, None)));
+        points.extend(ports.get(to).map(|port| received(port, Some(arrived))));
+        let agrees = points.iter().all(agrees);
+        CrossCheck { direction: direction.name.clone(), points, agrees }
+    };
+    directions.iter().enumerate().map(way).collect()
+}
+
+fn sent(counters: &InterfaceCounters, ours: Option<u64>) -> Point {
+    let InterfaceCounters { name, sent, send_dropped, .. } = counters;
+    Point { place: format!("sent by {name}"), frames: *sent, dropped: *send_dropped, ours }
+}
+
+fn received(counters: &InterfaceCounters, ours: Option<u64>) -> Point {
+    let InterfaceCounters { name, received, receive_dropped, .. } = counters;
+    Point { place: format!("received by {name}"), frames: *received, dropped: *receive_dropped, ours }
+}
+
+/// What is dropped at a port was offered all the same.
+fn agrees(point: &Point) -> bool {
+    let Some(ours) = point.ours else { return true };
+    let theirs = point.frames + if point.place.starts_with("sent") { point.dropped } else { 0 };
+    ours.abs_diff(theirs) <= OTHERS + theirs / 100_000
+}
+
+/// What a reader must know if they do not agree: where the frames went.
+pub fn note(check: &CrossCheck) -> Option<String> {
+    let point = |point: &Point| {
+        let ours = point.ours.map_or(String::new(), |ours| format!(" (ours: {ours})"));
+        let dropped =
+            if point.dropped > 0 { format!(", {} dropped there", point.dropped) } else { String::new() };
+        format!("{} {}{dropped}{ours}", point.place, point.frames)
+    };
+    let way: Vec<String> = check.points.iter().map(point).collect();
+    (!check.agrees).then(|| {
+        format!("{}: our counters and the interfaces' disagree: {}", check.direction, way.join("; "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(name: &str, received: u64, sent: u64, send_dropped: u64) -> InterfaceCounters {
+        InterfaceCounters { name: name.to_owned(), received, receive_dropped: 0, sent, send_dropped }
+    }
+
+    fn direction() -> Direction {
+        let mut record = results::fixtures::Scenario::default().record();
+        Direction {
+            offered: 1_000_000,
+            forwarded: 899_000,
+            duplicates: 0,
+            foreign: 0,
+            ..record.directions.remove(0)
+        }
+    }
+
+    #[test]
+    fn frames_are_followed_from_port_to_port() {
+        let way = [
+            counters("port0", 3, 950_010, 50_000),
+            counters("port1", 899_002, 5, 0),
+            counters("dut0", 950_010, 3, 0),
+            counters("dut1", 5, 899_002, 0),
+        ];
+        let check = follow(&way, &[direction()]).remove(0);
+        let places: Vec<_> = check.points.iter().map(|point| (point.place.as_str(), point.frames)).collect();
+        assert_eq!(
+            places,
+            [
+                ("sent by port0", 950_010),
+                ("received by dut0", 950_010),
+                ("sent by dut1", 899_002),
+                ("received by port1", 899_002)
+            ]
+        );
+        assert!(check.agrees, "what a full ring refuses was offered: {check:?}");
+        assert_eq!(note(&check), None);
+    }
+
+    #[test]
+    fn a_disagreement_is_told_with_the_way() {
+        let ports = [counters("eth1", 0, 1_000_000, 0), counters("eth2", 990_000, 0, 0)];
+        let check = follow(&ports, &[direction()]).remove(0);
+        assert!(!check.agrees);
+        assert_eq!(
+            note(&check).unwrap(),
+            "0->1: our counters and the interfaces' disagree: sent by eth1 1000000 (ours: 1000000); \
+             received by eth2 990000 (ours: 899000)"
+        );
+    }
+
+    #[test]
+    fn without_counters_nothing_disagrees() {
+        assert!(follow(&[], &[direction()])[0].agrees);
+    }
+}

@@ -1,0 +1,29 @@
+//! Our counters beside independent ones.
+
+use serde::{Deserialize, Serialize};
+
+/// The way of one direction's frames, as the kernel counted it at the interfaces, beside what the
+/// tester counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    /// `0->1` or `1->0`.
+    pub direction: String,
+    /// In the order that frames pass them.
+    pub points: Vec<Point>,
+    /// Whether both counts agree wherever there are two.
+    pub agrees: bool,
+}
+
+/// One place on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Where, like `sent by port0`.
+    pub place: String,
+    /// What the kernel counted there, the few frames that are not ours included.
+    pub frames: u64,
+    /// What the kernel dropped there for want of room.
+    pub dropped: u64,
+    /// What the tester counted there, if it counts there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours: Option<u64>,
+}
