@@ -31,7 +31,7 @@ use crate::settings;
 
 /// Bytes of a frame that are not its packet: Ethernet header and FCS. VLAN tags come out of the
 /// packet's share here, so the MTU is large enough with and without them.
-const FRAME_OVERHEAD: usize = wire::ethernet::LENGTH + wire::size::FCS as usize;
+pub(crate) const FRAME_OVERHEAD: usize = wire::ethernet::LENGTH + wire::size::FCS as usize;
 
 /// How long the kernel may still report the multicast groups of new addresses. Afterwards a lab
 /// is silent, and every frame in it is one that was sent on purpose.
@@ -236,7 +236,7 @@ impl Lab {
 
 /// A namespace whose interfaces keep silent until they are used, whatever the machine's defaults
 /// are, and whose addresses are ready at once.
-fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
+pub(crate) fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
     let settings = [
         ("ipv4/ip_forward", "0"),
         ("ipv4/conf/all/rp_filter", "0"),
@@ -279,7 +279,7 @@ fn connect(tester: &Namespace, device: &Namespace, mtu: u32) -> Result<()> {
 
 /// Frames leave as they will be seen on the wire. `gro` gives a veth NAPI, with
 /// which alone it takes redirected frames; so does an XDP program.
-fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Result<()> {
+pub(crate) fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Result<()> {
     namespace.run(|| {
         let ethtool = Ethtool::open()?;
         for interface in interfaces {
@@ -290,7 +290,7 @@ fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Resu
     })
 }
 
-fn bring_up(namespace: &Namespace, [zero, one]: [&str; 2]) -> Result<[Link; 2]> {
+pub(crate) fn bring_up(namespace: &Namespace, [zero, one]: [&str; 2]) -> Result<[Link; 2]> {
     namespace.netlink(|netlink| {
         let up = |name| {
             let link = netlink.expect_link(name)?;
@@ -321,7 +321,7 @@ fn next_hop(addressing: Addressing, port: usize) -> MacAddress {
     }
 }
 
-fn pin_all(
+pub(crate) fn pin_all(
     namespace: &Namespace,
     interfaces: [&str; 2],
     threads: &ThreadFinder,

@@ -3,6 +3,7 @@
 //! A [`Config`] enters, a running [`Lab`] with two [`Port`]s leaves; or the names of two real
 //! interfaces enter and [`RealPorts`] leave. Nothing of a lab outlives its process.
 
+mod cable;
 mod capabilities;
 mod configuration;
 pub mod dut;
@@ -24,6 +25,7 @@ mod session;
 mod settings;
 mod usage;
 
+pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine};
 pub use dut::{Counters, DutSpec};
 pub use error::{Error, Result};

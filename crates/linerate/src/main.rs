@@ -27,6 +27,7 @@ mod rfc2544;
 mod run;
 mod saturate;
 mod search;
+mod self_test;
 mod soak;
 mod stop;
 mod testbed;
@@ -75,6 +76,8 @@ enum Command {
     Report(report_command::Args),
     /// Convert records for other programs
     Export(export::Args),
+    /// Find out what the tester itself reaches, with a cable between its ports
+    SelfTest(self_test::Args),
     /// Say what this machine can and cannot do, each with its remedy
     Doctor(doctor::Args),
 }
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab_command::main(&args),
         Command::Report(args) => report_command::main(&args),
         Command::Export(args) => export::main(&args),
+        Command::SelfTest(args) => self_test::main(&args),
         Command::Doctor(args) => doctor::main(&args),
     };
     match result {

@@ -19,7 +19,7 @@ use crate::control::Control;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::testbed::{CoreMeter, Testbed};
-use crate::{Ending, cross_check, environment, stop};
+use crate::{Ending, cross_check, environment, self_test, stop};
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -116,6 +116,7 @@ pub fn run(
     let started = SystemTime::now();
     let clock = Instant::now();
     let table = profile.table(&testbed.endpoints(), directions);
+    let own_limits = self_test::of(testbed, profile, directions);
     let mut engine = testbed.start_engine(&table, stop)?;
     let mut record = Record {
         schema: record::SCHEMA.to_owned(),
@@ -147,6 +148,10 @@ pub fn run(
     };
     record.notes.extend(profile.notes().iter().cloned());
     record.notes.extend(table.note());
+    match own_limits {
+        Ok(found) => record.tester.self_test = Some(found),
+        Err(unknown) => record.notes.push(unknown),
+    }
     let mut writer = Store::open(directory)?.create(&mut record)?;
     let machine = Machine::watch(testbed);
     if let Err(error) = &machine {
@@ -191,6 +196,8 @@ pub fn run(
             record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
         }
     }
+    drop(engine);
+    self_test::judge(&mut record, testbed, profile, directions);
     writer.write(&record)?;
     Ok(record)
 }

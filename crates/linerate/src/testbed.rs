@@ -186,6 +186,15 @@ impl Testbed {
         &self.placement.generate
     }
 
+    /// Which cores the tester uses for what.
+    pub fn cores_in_words(&self) -> String {
+        let Placement { generate, receive, .. } = &self.placement;
+        match &self.site {
+            Site::Lab(_) => format!("cores {generate:?}, receiving on {receive}"),
+            Site::Real(_) => format!("cores {generate:?}"),
+        }
+    }
+
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
         self.lab().map_or("ports", |lab| lab.dut().name())
@@ -257,6 +266,7 @@ impl Testbed {
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cost_ns: self.receive_cost_ns,
             ports: ports.collect(),
+            self_test: None,
         }
     }
 

@@ -7,6 +7,7 @@
 mod cross_check;
 mod latency;
 mod rfc2544;
+mod self_test;
 mod soak;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
     Rfc2544, Throughput,
 };
+pub use self_test::SelfTest;
 pub use soak::{
     Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Soak,
     SoakDirection, SoakStall,
@@ -181,6 +183,9 @@ pub struct Tester {
     pub receive_cost_ns: Option<f64>,
     /// The two ports.
     pub ports: Vec<Port>,
+    /// Its own limits, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_test: Option<SelfTest>,
 }
 
 /// A tester's interface.

@@ -1,0 +1,17 @@
+//! The tester's own limits.
+
+use serde::{Deserialize, Serialize};
+
+/// What the tester reaches without a device: with a cable between its ports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelfTest {
+    /// When that was measured, RFC 3339, UTC.
+    pub measured: String,
+    /// The most that it sends and receives in each direction, in frames a second. What comes near
+    /// that is its limit, not the device's.
+    pub ceiling_pps: f64,
+    /// The shortest time that a frame takes, at a low load.
+    pub base_latency_min_ns: u64,
+    /// The mean.
+    pub base_latency_mean_ns: f64,
+}
