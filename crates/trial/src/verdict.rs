@@ -37,6 +37,8 @@ use wire::size::{pps_to_l1_bps, pps_to_l2_bps};
 const TOLERANCE: f64 = 0.01;
 /// The shortest window of a forwarded rate.
 const PEAK_WINDOW_S: f64 = 0.5;
+/// A tester at its limit sends in bursts, and a device may lose some of that, but not this share.
+const OVERLOAD: f64 = 0.05;
 /// How many samples say what set a limit.
 const WITNESSES: usize = 5;
 /// How many silent samples make a stall, and lossy ones a limit in a run that was cut short.
@@ -143,7 +145,8 @@ impl Judge {
         let lossy = points.get(finding.loss_begins..).unwrap_or_default();
         if !lossy.is_empty() {
             let witnesses = lossy.get(..WITNESSES).unwrap_or(lossy);
-            return if witnesses.first().is_some_and(Point::fell_short) && short(witnesses) {
+            let fell_short = witnesses.first().is_some_and(Point::fell_short) && short(witnesses);
+            return if fell_short && !is_overload(witnesses) {
                 LimitedBy::Tester
             } else if self.complete || lossy.len() >= ENOUGH_SAMPLES {
                 LimitedBy::Dut
@@ -161,6 +164,13 @@ impl Judge {
             LimitedBy::Unknown
         }
     }
+}
+
+/// Whether the device lost so much that it was overloaded by what the tester did offer.
+fn is_overload(points: &[Point]) -> bool {
+    let offered: u64 = points.iter().map(|point| point.sample.offered).sum();
+    let lost: u64 = points.iter().map(Point::lost).sum();
+    lost as f64 > offered as f64 * OVERLOAD
 }
 
 /// One direction of one sample of the ramp or the hold.

@@ -147,8 +147,11 @@ fn a_tester_that_falls_short_is_named() {
     assert_eq!((found.limited_by, found.max_lossless_pps), (LimitedBy::Tester, 60_000.0));
     // Losses that begin while it falls short are its own as well.
     let mut points = limited(6_000, |offered| offered);
-    points.iter_mut().skip(80).for_each(|(_, _, _, forwarded)| *forwarded -= 600);
+    points.iter_mut().skip(80).for_each(|(_, _, _, forwarded)| *forwarded -= 200);
     assert_eq!(verdict(&points).limited_by, LimitedBy::Tester);
+    // But not if most is lost: then what it did offer was too much for the device.
+    points.iter_mut().skip(80).for_each(|(_, _, _, forwarded)| *forwarded = 2_000);
+    assert_eq!(verdict(&points).limited_by, LimitedBy::Dut);
     // Losses that begin before are the device's, as near to each other as they may be.
     for capacity in [3_000, 5_900] {
         let found = verdict(&limited(6_000, |offered| offered.min(capacity)));
