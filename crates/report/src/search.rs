@@ -63,12 +63,15 @@ fn whole(pps: f64) -> String {
 pub fn remarks(record: &Record) -> Vec<String> {
     let irregular =
         record.results.iter().filter_map(|(goal, result)| Some((goal, result, result.irregular?)));
-    irregular.map(|(goal, result, irregular)| format!("{goal}: {}", meaning(result, irregular))).collect()
+    irregular
+        .map(|(goal, result, irregular)| format!("{goal}: {}", meaning(irregular, result.disturbed)))
+        .collect()
 }
 
-fn meaning(result: &GoalResult, irregular: Irregular) -> &'static str {
+/// Why a result is not regular, in words.
+pub fn meaning(irregular: Irregular, disturbed: bool) -> &'static str {
     match irregular {
-        _ if result.disturbed => {
+        _ if disturbed => {
             "disturbed: the machine spoiled too many trials; the interval is what the others prove"
         }
         Irregular::MaxLoadIsLowerBound => "irregular: the highest load passed, the device may forward more",

@@ -109,7 +109,8 @@ fn others() -> Vec<Record> {
         record.test = format!("latency {}", record.test);
         record
     };
-    [latency(false), latency(true), strategies::soak()].into_iter().chain(strategies::rfc2544()).collect()
+    let soak = Scenario { dut: "linux-bridge", ..Scenario::default() }.eventful_soak();
+    [latency(false), latency(true), soak].into_iter().chain(strategies::rfc2544()).collect()
 }
 
 #[test]

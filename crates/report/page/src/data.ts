@@ -64,7 +64,7 @@ export interface Soak {
 
 export interface Rfc2544 {
   theoretical_pps: number;
-  throughput?: { pps: number; upper_pps: number | null };
+  throughput?: { pps: number; upper_pps: number | null; irregular?: string; limited_by: string };
   loss?: { load_percent: number; offered_pps: number; loss_ratio: number; tester_limited: boolean; disturbed?: string }[];
 }
 

@@ -141,7 +141,7 @@ function options(
   return {
     width: figure.clientWidth,
     height: plan.height,
-    padding: [10, plan.margin, 0, 0],
+    padding: [16, plan.margin, 0, 0],
     legend: { show: false },
     scales: { x: scale(plan.x), y: scale(plan.y) },
     axes: [
@@ -169,7 +169,8 @@ function clipped(plot: uPlot, paint: () => void): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();
-  const room = 6 * uPlot.pxRatio;
+  // Signs and names may stand out a little.
+  const room = 16 * uPlot.pxRatio;
   ctx.rect(bbox.left - room, bbox.top - room, ctx.canvas.width - bbox.left + room, bbox.height + 2 * room);
   ctx.clip();
   paint();

@@ -6,7 +6,7 @@ import { lossAxis, lossPlace, smallestLoss } from "./loss-axis";
 import { dot, line, nameCurves, stroke } from "./paint";
 import type { Plan, Point } from "./picture";
 import { deviceColour, faded, type Theme } from "./theme";
-import { fromPps, preciseText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
+import { fromPps, L1_OVERHEAD_BYTES, preciseText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
 
 const HEIGHT = 320;
 
@@ -34,16 +34,18 @@ function rateBySize(runs: Run[], unit: Unit, theme: Theme, size: Plan["size"]): 
       x: frameSize(run),
       theoretical: fromPps(test?.theoretical_pps ?? 0, run.record, unit),
       found: fromPps(test?.throughput?.pps ?? 0, run.record, unit),
+      doubt: doubt(run),
     };
   });
   const highest = Math.max(...rates.flatMap(({ theoretical, found }) => [theoretical, found]));
   const points = rates.map(
-    ({ run, x, theoretical, found }): Point => ({
+    ({ run, x, theoretical, found, doubt }): Point => ({
       x,
       y: found,
       lines: [
         `${preciseText(found, unit)} at ${Math.round(frameSize(run))} bytes`,
         `${shareText(found / theoretical)} of the theoretical ${rateText(theoretical, unit)}`,
+        ...(doubt === null ? [] : [doubt]),
       ],
     }),
   );
@@ -54,7 +56,7 @@ function rateBySize(runs: Run[], unit: Unit, theme: Theme, size: Plan["size"]): 
     kind: "rfc2544-rate",
     size,
     height: HEIGHT,
-    caption: `Throughput against frame size, ${unitName(unit)} of each direction`,
+    caption: `Throughput against frame size, ${unitName(unit)} of each direction; hollow: in doubt`,
     key: [
       { sign: "●", colour, text: "throughput" },
       { sign: "┄", colour: theme.muted, text: "theoretical" },
@@ -66,13 +68,41 @@ function rateBySize(runs: Run[], unit: Unit, theme: Theme, size: Plan["size"]): 
     paint: (ctx, plot) => {
       const place = (x: number, y: number): [number, number] => [plot.valToPos(x, "x", true), plot.valToPos(y, "y", true)];
       stroke(ctx, theme.muted, 1.4, [5, 4]);
-      line(ctx, ...rates.map(({ x, theoretical }) => place(x, theoretical)));
+      const lineRate = runs[0]?.record.line_rate_bps ?? 0;
+      line(ctx, ...between(least, most).map((x) => place(x, theoreticalAt(x, lineRate, unit))));
       stroke(ctx, colour, 1.8);
       line(ctx, ...points.map(({ x, y }) => place(x, y)));
       rates.forEach(({ x, theoretical }) => dot(ctx, ...place(x, theoretical), theme.muted, false));
-      points.forEach(({ x, y }) => dot(ctx, ...place(x, y), colour));
+      rates.forEach(({ x, found, doubt }) => dot(ctx, ...place(x, found), colour, doubt === null));
     },
   };
+}
+
+/** Why a throughput may not be the device's limit, if so. */
+function doubt(run: Run): string | null {
+  const found = run.record.rfc2544?.throughput;
+  if (found?.limited_by === "tester") return "limited by the tester";
+  const irregular = found?.irregular;
+  return irregular === undefined || irregular === "max-load-is-lower-bound" ? null : `irregular: ${irregular}`;
+}
+
+/** What the line carries of frames of `size` bytes. */
+function theoreticalAt(size: number, lineRate: number, unit: Unit): number {
+  switch (unit) {
+    case "pps":
+      return lineRate / ((size + L1_OVERHEAD_BYTES) * 8);
+    case "l1":
+      return lineRate;
+    case "l2":
+      return (lineRate * size) / (size + L1_OVERHEAD_BYTES);
+    case "percent":
+      return 100;
+  }
+}
+
+/** Sizes close enough for a smooth curve. */
+function between(least: number, most: number): number[] {
+  return Array.from({ length: 201 }, (_, at) => least + ((most - least) * at) / 200);
 }
 
 /** The sizes that have room for a label each. */

@@ -66,23 +66,32 @@ function eventsOf(run: Run, end: number, theme: Theme): Event[] {
   return [...hiccups, ...stalls];
 }
 
-/** Bands of events, each with its name where there is room. */
-function paintEvents(ctx: CanvasRenderingContext2D, plot: uPlot, events: Event[], named: boolean): void {
+/** Bands of events. */
+function paintEvents(ctx: CanvasRenderingContext2D, plot: uPlot, events: Event[]): void {
   const { top, height } = plot.bbox;
-  let free = 0;
-  for (const { from, until, text, colour } of events) {
+  for (const { from, until, colour } of events) {
     const [left, right] = [plot.valToPos(from, "x", true), plot.valToPos(until, "x", true)];
     ctx.fillStyle = faded(colour, 0.16);
     ctx.fillRect(left, top, Math.max(right - left, uPlot.pxRatio), height);
     stroke(ctx, colour, 1);
     line(ctx, [left, top], [left, top + height]);
-    if (!named || left < free) continue;
-    ctx.font = scaledFont("600 ");
+  }
+}
+
+/** The names of events above them, where there is room. */
+function nameEvents(ctx: CanvasRenderingContext2D, plot: uPlot, events: Event[]): void {
+  const { left, top, width } = plot.bbox;
+  ctx.font = scaledFont("600 ");
+  ctx.textAlign = "left";
+  ctx.textBaseline = "bottom";
+  let free = 0;
+  for (const { from, text, colour } of [...events].sort((a, b) => a.from - b.from)) {
+    const wide = ctx.measureText(text).width;
+    const place = Math.min(plot.valToPos(from, "x", true), left + width - wide);
+    if (place < free) continue;
     ctx.fillStyle = colour;
-    ctx.textAlign = "left";
-    ctx.textBaseline = "top";
-    ctx.fillText(text, left + 4 * uPlot.pxRatio, top + 2 * uPlot.pxRatio);
-    free = left + ctx.measureText(text).width + 10 * uPlot.pxRatio;
+    ctx.fillText(text, place, top - 3 * uPlot.pxRatio);
+    free = place + wide + 10 * uPlot.pxRatio;
   }
 }
 
@@ -125,7 +134,8 @@ function lossOverTime(run: Run, samples: Sample[], time: Axis, events: Event[], 
     margin: 20,
     points: [...lossy.map(atLoss), ...marks],
     paint: (ctx, plot) => {
-      paintEvents(ctx, plot, events, true);
+      paintEvents(ctx, plot, events);
+      nameEvents(ctx, plot, events);
       const floor = plot.valToPos(0, "y", true);
       for (const sample of samples) {
         const loss = lossOf(sample);
@@ -182,15 +192,32 @@ function latencyOverTime(run: Run, samples: Sample[], time: Axis, events: Event[
       )
       .sort((a, b) => a.x - b.x),
     paint: (ctx, plot) => {
-      paintEvents(ctx, plot, events, false);
+      paintEvents(ctx, plot, events);
       for (const { at, kind, points } of curves) {
         stroke(ctx, faded(colour, at > 0 ? 0.45 : 1), kind === "p50_ns" ? 1.8 : 1.1, kind === "p50_ns" ? [] : [5, 4]);
-        const places = points.map(({ sample, ns }): [number, number] => [
-          plot.valToPos(sample.at_s + sample.duration_s / 2, "x", true),
-          plot.valToPos(ns, "y", true),
-        ]);
-        line(ctx, ...places);
+        for (const part of unbroken(points)) {
+          line(
+            ctx,
+            ...part.map(({ sample, ns }): [number, number] => [
+              plot.valToPos(sample.at_s + sample.duration_s / 2, "x", true),
+              plot.valToPos(ns, "y", true),
+            ]),
+          );
+        }
       }
     },
   };
+}
+
+/** Parts between which nothing came back. */
+function unbroken<T extends { sample: Sample }>(points: T[]): T[][] {
+  const parts: T[][] = [];
+  for (const point of points) {
+    const part = parts[parts.length - 1];
+    const before = part?.[part.length - 1]?.sample;
+    const gap = before === undefined || point.sample.at_s - before.at_s > 1.5 * before.duration_s;
+    if (gap || part === undefined) parts.push([point]);
+    else part.push(point);
+  }
+  return parts;
 }

@@ -5,7 +5,7 @@ import type { RunRecord } from "./data";
 export type Unit = "pps" | "l1" | "l2" | "percent";
 
 /** What a frame takes on the line beyond its size: preamble, start delimiter and gap. */
-const L1_OVERHEAD_BYTES = 20;
+export const L1_OVERHEAD_BYTES = 20;
 
 /** `pps` frames of the record's mean size in `unit`. */
 export function fromPps(pps: number, record: RunRecord, unit: Unit): number {

@@ -61,6 +61,16 @@ impl TableCell {
     fn all(texts: impl IntoIterator<Item = String>, marked: bool) -> Vec<Self> {
         texts.into_iter().map(|text| Self { text, marked }).collect()
     }
+
+    /// How it looks: a sentence breaks its lines.
+    pub fn class(&self) -> &'static str {
+        match (self.marked, self.text.split(' ').count() > 7) {
+            (false, false) => "",
+            (true, false) => "marked",
+            (false, true) => "words",
+            (true, true) => "marked words",
+        }
+    }
 }
 
 /// Whether a run's samples are curves of a load that rises, falls or stays.

@@ -85,7 +85,7 @@ fn table(records: &[&Record], caption: &str, columns: &[Column]) -> Table {
         let test = record.rfc2544.as_ref()?;
         let cells: Vec<_> = columns.iter().map(|(_, text)| text(record, test)).collect();
         cells.get(1).is_some_and(Option::is_some).then(|| TableRow {
-            name: format!("{} B", record.profile.mean_frame_size.round()),
+            name: name(record),
             nested: false,
             cells: TableCell::all(
                 cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned())),
@@ -98,6 +98,11 @@ fn table(records: &[&Record], caption: &str, columns: &[Column]) -> Table {
         head: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
         rows: records.iter().filter_map(row).collect(),
     }
+}
+
+/// The frame size; of a sequence of sizes, the mean.
+fn name(record: &Record) -> String {
+    format!("{} B", record.profile.mean_frame_size.round())
 }
 
 /// Whether the throughput, which the other tests rest on, is not the device's limit to the width
@@ -124,7 +129,11 @@ pub fn remarks(records: &[&Record]) -> Vec<String> {
     let tester = tester.map(|_| {
         "the tester could not send bursts at the theoretical rate: their length is unknown".to_owned()
     });
-    for remark in not_run.chain(tester) {
+    let irregular = records.iter().filter_map(|record| {
+        let why = record.rfc2544.as_ref()?.throughput?.irregular?;
+        Some(format!("{}, throughput: {}", name(record), crate::search::meaning(why, false)))
+    });
+    for remark in not_run.chain(tester).chain(irregular) {
         if !remarks.contains(&remark) {
             remarks.push(remark);
         }

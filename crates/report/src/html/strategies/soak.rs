@@ -7,6 +7,8 @@ use wire::human::{count, pps};
 use super::{Table, TableCell, TableRow};
 use crate::outcome::duration;
 
+/// The column of an event's lost frames.
+const LOST: usize = 4;
 /// Events in the table; all of them are in the record.
 const LISTED: usize = 50;
 
@@ -111,8 +113,14 @@ fn loss_row(direction: &SoakDirection, loss: &LossEvent) -> TableRow {
 }
 
 fn hiccup_row(hiccup: &Hiccup) -> TableRow {
-    let remark = hiccup.cause.clone().unwrap_or_default();
-    row("tester held up", hiccup.from_s, format!("{:.2} s", hiccup.until_s), "-", None, remark, false)
+    let unsent = format!("{} frames unsent", count(hiccup.unsent));
+    let remark = hiccup.cause.iter().fold(unsent, |unsent, cause| format!("{unsent}: {cause}"));
+    let until = format!("{:.2} s", hiccup.until_s);
+    let mut row = row("tester held up", hiccup.from_s, until, "-", None, remark, false);
+    if let Some(lost) = row.cells.get_mut(LOST) {
+        lost.text = count(hiccup.lost);
+    }
+    row
 }
 
 fn row(
