@@ -31,6 +31,7 @@ mod self_test;
 mod soak;
 mod stop;
 mod testbed;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -72,6 +73,8 @@ enum Command {
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
     Lab(lab_command::Args),
+    /// Measure devices of known truth, and certify how far the tester is off
+    Verify(verify::Args),
     /// Draw records as one HTML page
     Report(report_command::Args),
     /// Convert records for other programs
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Command::Count(args) => count::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Lab(args) => lab_command::main(&args),
+        Command::Verify(args) => verify::main(&args),
         Command::Report(args) => report_command::main(&args),
         Command::Export(args) => export::main(&args),
         Command::SelfTest(args) => self_test::main(&args),

@@ -1,5 +1,6 @@
 //! Tables and verdicts for the terminal: records enter, text leaves, with ANSI colours if asked.
 
+mod certificate;
 mod columns;
 mod latency;
 mod plot;
@@ -18,6 +19,7 @@ use crate::comparison::{Cell, Comparison};
 use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
 
+pub use certificate::certificate;
 pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.
