@@ -5,7 +5,7 @@
 //! run; or rates. Each is offered in a trial of its own, the lowest first. A distribution is the
 //! difference of two readings of the engine's histogram, both after a drain: it holds every frame
 //! of the trial that came back, and no other. A disturbed trial is repeated twice at most; the
-//! last one stays, marked.
+//! least disturbed one stays, marked.
 
 use std::time::Duration;
 
@@ -221,24 +221,33 @@ impl Latency {
 
     /// One load, repeated while it is disturbed.
     fn measure(&self, session: &mut Session, load: ChosenLoad, pps: f64) -> Result<LoadLatency, Stop> {
-        let mut attempt = 1;
-        loop {
-            let before = session.totals().to_vec();
-            let (sample, noise) = session.trial(Phase::Trial, pps, self.duration, self.conditions.drain)?;
-            if noise.disturbed.is_some() && attempt < ATTEMPTS {
-                attempt += 1;
-                continue;
+        let (mut cost, mut measured) = self.attempt(session, load, pps)?;
+        for _ in 1..ATTEMPTS {
+            if measured.disturbed.is_none() {
+                break;
             }
-            return Ok(LoadLatency {
-                name: load.name(),
-                share: load.share(),
-                load_pps: pps,
-                at_s: sample.at_s,
-                duration_s: sample.duration_s,
-                disturbed: noise.disturbed,
-                directions: distributions(&sample, &before, session.totals()),
-            });
+            let (again_cost, again) = self.attempt(session, load, pps)?;
+            if again.disturbed.is_none() || again_cost < cost {
+                (cost, measured) = (again_cost, again);
+            }
         }
+        Ok(measured)
+    }
+
+    /// One trial of a load, and what noise may have cost it.
+    fn attempt(&self, session: &mut Session, load: ChosenLoad, pps: f64) -> Result<(f64, LoadLatency), Stop> {
+        let before = session.totals().to_vec();
+        let (sample, noise) = session.trial(Phase::Trial, pps, self.duration, self.conditions.drain)?;
+        let measured = LoadLatency {
+            name: load.name(),
+            share: load.share(),
+            load_pps: pps,
+            at_s: sample.at_s,
+            duration_s: sample.duration_s,
+            disturbed: noise.disturbed,
+            directions: distributions(&sample, &before, session.totals()),
+        };
+        Ok((noise.cost, measured))
     }
 }
 

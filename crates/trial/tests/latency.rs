@@ -10,8 +10,11 @@ use common::{SECOND, any_device, any_tester, conditions, device};
 use engine::Engine;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use proptest::prelude::*;
-use results::record::{Distribution, LoadLatency, Percentiles, Status};
-use trial::{ChosenLoad, Failure, Goal, Latency, Outcome, Reference, Search, Silent};
+use results::record::{Distribution, LoadLatency, Percentiles, Sample, Status};
+use trial::{
+    ChosenLoad, Conditions, Failure, Goal, Latency, Noise, Observer, ObserverError, Outcome, Reference,
+    Search, Silent, WarmUp,
+};
 
 const LINE_PPS: f64 = 1_488_095.0;
 
@@ -131,6 +134,41 @@ fn a_disturbed_load_is_repeated_and_marked_only_if_it_stays_so() {
     let trials = outcome.samples.iter().filter(|sample| sample.phase == results::record::Phase::Trial);
     assert_eq!(trials.count(), 15);
     assert!(loads.iter().all(|load| load.directions[0].forwarded == load.directions[0].offered));
+}
+
+/// A machine whose noise costs so much, question by question.
+struct Noisy {
+    costs: Vec<f64>,
+}
+
+impl Observer for Noisy {
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
+        Ok(())
+    }
+
+    fn noise(&mut self) -> Noise {
+        let cost = self.costs.pop().unwrap_or_default();
+        Noise { cost, disturbed: (cost > 0.0).then(|| format!("{cost}")) }
+    }
+}
+
+#[test]
+fn of_disturbed_trials_the_least_disturbed_stays() {
+    let test = Latency { loads: vec![ChosenLoad::Unloaded], ..latency(Reference::Given(50_000.0)) };
+    // Asked at the beginning of each trial too, where the answer is not used; no warm-up asks.
+    let test = Latency {
+        conditions: Conditions { warm_up: WarmUp { pps: 0.0, duration: Duration::ZERO }, ..test.conditions },
+        ..test
+    };
+    let kept = |costs: [f64; 3]| {
+        let asked = costs.into_iter().rev().flat_map(|cost| [cost, 0.9]).collect();
+        let mut engine = SimulatedEngine::new(device(300_000.0), Tester::default());
+        let outcome = test.run(&mut engine, &mut Noisy { costs: asked });
+        outcome.latency.unwrap().loads[0].disturbed.clone()
+    };
+    assert_eq!(kept([0.3, 0.1, 0.2]).as_deref(), Some("0.1"));
+    assert_eq!(kept([0.1, 0.3, 0.2]).as_deref(), Some("0.1"));
+    assert_eq!(kept([0.1, 0.3, 0.0]), None);
 }
 
 #[test]
