@@ -7,6 +7,7 @@
 
 mod conditions;
 mod counters;
+mod kernel_threads;
 mod probe;
 mod speed;
 mod steal;
@@ -101,6 +102,7 @@ impl Monitor {
                 core: probe.core(),
                 steal,
                 other_work: other_work.map(|part| Share { part, of: pooled_times.wall }),
+                kernel_threads: core.kernel_threads.map(|part| Share { part, of: times.wall }),
                 waited: Share { part: conditions::waited(core, times.at_large), of: times.wall },
                 speed_index: seen.speed_index,
                 wake_delay: seen.wake_delay,

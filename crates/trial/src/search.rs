@@ -196,7 +196,8 @@ impl State {
         let count = sample.directions.len().max(1) as f64;
         let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
         self.controller.observe(if fell_short {
-            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps }
+            let held_up = noise.cost >= 1.0 - all.offered_share;
+            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up }
         } else {
             for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
                 database.add(observation(&trial, direction, 1));

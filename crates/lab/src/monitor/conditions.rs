@@ -47,6 +47,8 @@ pub struct CoreConditions {
     /// How long the core was busy with work that is not ours. Of the stretch, or of the last second
     /// if that is longer, since the kernel counts in ticks of 10 ms.
     pub other_work: Option<Share>,
+    /// How long kernel threads that are not ours ran there; `None` where the kernel does not tell.
+    pub kernel_threads: Option<Share>,
     /// How long a thread of ours waited for the core while another's work was done there.
     pub waited: Share,
     /// The core's speed as a share of what it usually is, in this process so far: of the fastest
@@ -172,11 +174,12 @@ impl CoreConditions {
     /// work that a slow core did not do.
     fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
         let steal = self.steal.map_or(0.0, Share::ratio);
+        let kernel = self.kernel_threads.map_or(0.0, Share::ratio);
         let delay = self.wake_delay.saturating_sub(WAKING).as_secs_f64() / duration.as_secs_f64().max(1e-3);
         let slow =
             self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index);
         // What delayed the probe may be seen in the other two as well.
-        (steal + self.waited.ratio()).max(delay) + slow
+        (steal + kernel + self.waited.ratio()).max(delay) + slow
     }
 
     fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
@@ -361,6 +364,7 @@ mod tests {
             core: 1,
             steal: Some(share(10)),
             other_work: Some(share(20)),
+            kernel_threads: Some(share(10)),
             waited: share(10),
             speed_index: Some(0.91),
             wake_delay: ms(10),
@@ -395,12 +399,23 @@ mod tests {
     }
 
     #[test]
+    fn the_cost_is_what_stood_still_twice() {
+        let core = CoreConditions { wake_delay: ms(0), speed_index: Some(1.0), ..quiet() };
+        let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(0) };
+        // 10 ms each of stolen time, kernel threads and waiting.
+        assert!((conditions.cost(&Bounds::default()) - 0.06).abs() < 1e-9);
+        let jumped = Conditions { clock_jump: ms(100), ..conditions };
+        assert!((jumped.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn each_reason_is_told_with_its_number() {
         let share = |part| Share { part: ms(part), of: ms(1000) };
         let disturbed = CoreConditions {
             core: 0,
             steal: Some(share(40)),
             other_work: Some(share(623)),
+            kernel_threads: Some(share(10)),
             waited: share(15),
             speed_index: Some(0.714),
             wake_delay: Duration::from_micros(12_345),

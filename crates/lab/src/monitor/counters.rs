@@ -9,6 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::napi::{self, NapiThread};
 use crate::usage::{self, Ticks};
 
+use super::kernel_threads::{KernelThreads, Ran};
 use super::steal::StealClocks;
 
 /// The unit of `/proc/stat`: 1 / `USER_HZ` (proc(5)).
@@ -20,6 +21,7 @@ pub(super) struct Reader {
     cores: Vec<Core>,
     interrupts_are_apart: bool,
     steal: Option<StealClocks>,
+    kernel_threads: Option<KernelThreads>,
 }
 
 #[derive(Debug)]
@@ -42,11 +44,13 @@ struct Thread {
 pub(super) struct Counters {
     wall: Duration,
     process: Duration,
+    kernel_threads: Option<Ran>,
     cores: Vec<CoreCounters>,
 }
 
 #[derive(Clone, Debug)]
 struct CoreCounters {
+    number: usize,
     ticks: Option<Ticks>,
     /// Taken by the hypervisor.
     steal: Option<Duration>,
@@ -83,6 +87,8 @@ pub(super) struct CoreTimes {
     pub(super) busy: Option<Duration>,
     /// Taken by the hypervisor.
     pub(super) steal: Option<Duration>,
+    /// In kernel threads that are not ours; `None` where the kernel does not tell.
+    pub(super) kernel_threads: Option<Duration>,
     /// In interrupts and soft interrupts.
     pub(super) interrupts: Duration,
     /// Each of our threads there.
@@ -106,6 +112,12 @@ impl Reader {
             cores: cores.iter().copied().map(core).collect(),
             interrupts_are_apart: interrupts_are_apart(),
             steal: StealClocks::open(cores),
+            kernel_threads: KernelThreads::open(
+                ours.iter()
+                    .map(|thread| thread.pid)
+                    .chain(cores.iter().filter_map(|core| ksoftirqd(*core)))
+                    .collect(),
+            ),
         }
     }
 
@@ -131,11 +143,12 @@ impl Reader {
             let ticks = usage::parse_stat(&stat, core.number);
             let exact = clocks.as_ref().and_then(|clocks| clocks.get(at).copied());
             let steal = exact.or_else(|| ticks.map(|ticks| in_time(ticks.steal)));
-            CoreCounters { ticks, steal, threads, own }
+            CoreCounters { number: core.number, ticks, steal, threads, own }
         };
         Counters {
             wall: now(ClockId::CLOCK_MONOTONIC),
             process: now(ClockId::CLOCK_PROCESS_CPUTIME_ID),
+            kernel_threads: self.kernel_threads.as_ref().and_then(KernelThreads::read),
             cores: self.cores.iter().enumerate().map(core).collect(),
         }
     }
@@ -170,10 +183,15 @@ impl Counters {
         let wall = self.wall.saturating_sub(earlier.wall);
         let own = |counters: &Self| counters.cores.iter().map(|core| core.own).sum::<Duration>();
         let pinned = own(self).saturating_sub(own(earlier));
+        let kernel = self.kernel_threads.as_ref().zip(earlier.kernel_threads.as_ref());
+        let core = |(now, then): (&CoreCounters, &CoreCounters)| {
+            let kernel_threads = kernel.map(|(ran, before)| ran.since(before, now.number));
+            CoreTimes { kernel_threads, ..now.since(then, wall) }
+        };
         Times {
             wall,
             at_large: self.process.saturating_sub(earlier.process).saturating_sub(pinned),
-            cores: self.cores.iter().zip(&earlier.cores).map(|(now, then)| now.since(then, wall)).collect(),
+            cores: self.cores.iter().zip(&earlier.cores).map(core).collect(),
         }
     }
 }
@@ -193,6 +211,7 @@ impl CoreCounters {
         CoreTimes {
             busy: idle.zip(steal).map(|(idle, steal)| wall.saturating_sub(idle + steal)),
             steal,
+            kernel_threads: None,
             interrupts: passed(|ticks| ticks.interrupts).unwrap_or_default(),
             threads: threads.map(|(now, then)| now.since(*then)).collect(),
         }
@@ -295,6 +314,7 @@ mod tests {
     #[test]
     fn busy_is_what_is_neither_idle_nor_stolen() {
         let at = |idle, steal, interrupts| CoreCounters {
+            number: 0,
             ticks: Some(Ticks { idle, steal, interrupts, ..Ticks::default() }),
             steal: Some(in_time(steal)),
             threads: Vec::new(),

@@ -52,8 +52,9 @@ pub(crate) enum Step {
 pub(crate) enum TrialEnd {
     /// It says something of its load. `forwarded_pps` is the mean of the directions.
     Sound { observation: Observation, forwarded_pps: f64 },
-    /// The tester offered less than it should have; rates are means of the directions.
-    FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64 },
+    /// The tester offered less than it should have; rates are means of the directions. `held_up` says
+    /// that the noise accounts for all that it did not offer.
+    FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64, held_up: bool },
 }
 
 /// The state of a search.
@@ -141,10 +142,11 @@ impl Controller {
                 self.database.add(observation);
                 self.begin(forwarded_pps);
             }
-            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps } => {
-                if self.database.highest().is_some_and(|highest| highest >= load) {
+            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up } => {
+                if held_up || self.database.highest().is_some_and(|highest| highest >= load) {
                     // The tester can offer this: something kept it from doing so.
                     self.disturb(duration);
+                    self.begin(forwarded_pps);
                 } else {
                     self.fall_short(load, offered_pps);
                     self.begin(forwarded_pps);
