@@ -81,7 +81,9 @@ fn events(soak: &Soak) -> Table {
     for direction in &soak.directions {
         let stalls = direction.stalls.iter().map(|stall| (stall.from_s, stall_row(direction, stall)));
         // A stall is in the list of losses too.
-        let is_stall = |loss: &&LossEvent| direction.stalls.iter().any(|stall| stall.from_s == loss.from_s);
+        let is_stall = |loss: &&LossEvent| {
+            direction.stalls.iter().any(|stall| (loss.from_s..loss.until_s).contains(&stall.from_s))
+        };
         let losses = direction.losses.iter().filter(|loss| !is_stall(loss));
         rows.extend(stalls.chain(losses.map(|loss| (loss.from_s, loss_row(direction, loss)))));
     }
