@@ -40,7 +40,8 @@ fn an_unknown_flag_lists_the_known_ones() {
 
 #[test]
 fn an_unknown_device_lists_the_known_ones() {
-    let known = ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "sink", "calibrated"];
+    let known =
+        ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "sink", "calibrated", "delayed"];
     for command in ["ramp", "saturate", "gen", "bench --quick", "lab up x"] {
         refuses(&format!("{command} --dut cisco"), &[&["'cisco'"], &known[..]].concat());
     }

@@ -2,7 +2,7 @@
 //!
 //! Records enter as they grow; files leave that are whole at every moment. A record is written
 //! to a temporary file beside it, synced and renamed, so a crash or a full disk leaves the state
-//! before it. What comes while a run goes on is kept in a [`journal`] until its end.
+//! before it. What comes while a run goes on is kept in a journal until its end.
 
 mod journal;
 

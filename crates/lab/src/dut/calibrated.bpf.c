@@ -16,7 +16,7 @@
 /* The two interfaces, by index, and the rules. Set before loading. */
 const volatile __u32 interfaces[2];
 const volatile __u64 drop_every;
-const volatile __u64 loss; /* in 2^-32 */
+const volatile __u64 loss;		/* in 2^-32 */
 const volatile __u64 interval_ns;	/* between two frames, */
 const volatile __u32 interval_fraction; /* and so many 2^-32 ns more */
 const volatile __u64 tolerance_ns;
