@@ -59,7 +59,7 @@ fn both_directions_are_counted_apart() {
     let counts = trial(&mut engine, Load::Rate(5_000.0), 400);
     for direction in &counts {
         assert!(
-            (direction.intended - (direction.offered + direction.unsent) as f64).abs() <= 1.5,
+            (direction.intended - (direction.offered + direction.unsent) as f64).abs() <= 5.0,
             "{counts:?}"
         );
         assert_eq!(direction.forwarded, direction.offered);
@@ -132,7 +132,7 @@ fn what_a_burst_cannot_send_in_time_is_unsent() {
     let burst = engine.begin(Load::Burst { pps: 10_000.0, frames: 1_000 }).unwrap();
     engine.wait(Duration::from_millis(50)).unwrap();
     let counts = trial(&mut engine, Load::Rate(10_000.0), 50)[0];
-    assert!((counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 1.5, "{counts:?}");
+    assert!((counts.intended - (counts.offered + counts.unsent) as f64).abs() <= 10.0, "{counts:?}");
     let counts = engine.counts(burst).unwrap()[0];
     assert_eq!(counts.offered + counts.unsent, 1_000);
     assert!(counts.unsent > 400 && counts.forwarded == counts.offered, "{counts:?}");
