@@ -10,8 +10,7 @@ use wire::human;
 use wire::rate::Rate;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::ramp::conditions;
-use crate::run::{Strategy, parameters};
+use crate::run::{Strategy, describe_strategy};
 use crate::testbed::Testbed;
 use crate::{Ending, run};
 
@@ -120,18 +119,11 @@ impl Strategy for Latency {
             Reference::Given(pps) => human::pps(*pps),
             Reference::Searched(search) => format!("the PDR, searched for {:?}", search.max_duration),
         };
-        record::Strategy {
-            name: "latency".to_owned(),
-            parameters: parameters([
-                ("loads", loads.join(",")),
-                ("of", reference),
-                ("duration", format!("{:?}", self.duration)),
-            ])
-            .into_iter()
-            .chain(conditions(&self.conditions))
-            .collect(),
-            loss_threshold: self.conditions.loss_threshold,
-        }
+        describe_strategy(
+            "latency",
+            [("loads", loads.join(",")), ("of", reference), ("duration", format!("{:?}", self.duration))],
+            &self.conditions,
+        )
     }
 
     fn planned(&self) -> Duration {

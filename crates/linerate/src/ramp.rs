@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use engine::Engine;
 use results::record;
-use trial::{Conditions, Observer, Outcome, Ramp};
+use trial::{Observer, Outcome, Ramp};
 use wire::human;
 use wire::rate::Rate;
 
 use crate::args::{self, Device, Measurement, Output, Traffic};
-use crate::run::{Strategy, parameters};
+use crate::run::{Strategy, describe_strategy};
 use crate::{Ending, run};
 
 #[derive(clap::Args)]
@@ -54,18 +54,15 @@ pub fn main(args: &Args) -> Result<Ending> {
 
 impl Strategy for Ramp {
     fn describe(&self) -> record::Strategy {
-        record::Strategy {
-            name: "ramp".to_owned(),
-            parameters: parameters([
+        describe_strategy(
+            "ramp",
+            [
                 ("target", human::pps(self.target_pps)),
                 ("ramp-duration", format!("{:?}", self.rise)),
                 ("hold-duration", format!("{:?}", self.hold)),
-            ])
-            .into_iter()
-            .chain(conditions(&self.conditions))
-            .collect(),
-            loss_threshold: self.conditions.loss_threshold,
-        }
+            ],
+            &self.conditions,
+        )
     }
 
     fn planned(&self) -> Duration {
@@ -75,15 +72,4 @@ impl Strategy for Ramp {
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         Self::run(self, engine, observer)
     }
-}
-
-/// What all strategies have in common, for the record.
-pub fn conditions(conditions: &Conditions) -> impl Iterator<Item = (String, String)> {
-    parameters([
-        ("warm-up", human::pps(conditions.warm_up.pps)),
-        ("warm-up-duration", format!("{:?}", conditions.warm_up.duration)),
-        ("step", format!("{:?}", conditions.step)),
-        ("drain", format!("{:?}", conditions.drain)),
-    ])
-    .into_iter()
 }

@@ -12,7 +12,8 @@ use engine::Engine;
 use results::record::{self, DeviceCounted, GoalResult, Phase, Record, Sample, Status, Trial};
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
-use trial::{Noise, Observer, ObserverError, Outcome};
+use trial::{Conditions, Noise, Observer, ObserverError, Outcome};
+use wire::human;
 
 use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
@@ -259,6 +260,25 @@ impl Observer for Watcher<'_> {
 
     fn dut_core_busy(&mut self) -> Option<f64> {
         self.meter.as_mut()?.busy()
+    }
+}
+
+/// A strategy as the record keeps it: parameters of its own, and what all have in common.
+pub fn describe_strategy<const N: usize>(
+    name: &str,
+    own: [(&str, String); N],
+    conditions: &Conditions,
+) -> record::Strategy {
+    let common = [
+        ("warm-up", human::pps(conditions.warm_up.pps)),
+        ("warm-up-duration", format!("{:?}", conditions.warm_up.duration)),
+        ("step", format!("{:?}", conditions.step)),
+        ("drain", format!("{:?}", conditions.drain)),
+    ];
+    record::Strategy {
+        name: name.to_owned(),
+        parameters: parameters(own).into_iter().chain(parameters(common)).collect(),
+        loss_threshold: conditions.loss_threshold,
     }
 }
 

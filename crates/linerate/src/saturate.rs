@@ -10,8 +10,7 @@ use wire::human;
 use wire::rate::Rate;
 
 use crate::args::{self, Device, Measurement, Output, Traffic};
-use crate::ramp::conditions;
-use crate::run::{Strategy, parameters};
+use crate::run::{Strategy, describe_strategy};
 use crate::{Ending, run};
 
 #[derive(clap::Args)]
@@ -60,14 +59,11 @@ impl Strategy for Saturate {
             Load::Burst { pps, frames } => format!("{frames} frames at {}", human::pps(pps)),
             Load::Max => "max".to_owned(),
         };
-        record::Strategy {
-            name: "saturate".to_owned(),
-            parameters: parameters([("rate", load), ("duration", format!("{:?}", self.duration))])
-                .into_iter()
-                .chain(conditions(&self.conditions))
-                .collect(),
-            loss_threshold: self.conditions.loss_threshold,
-        }
+        describe_strategy(
+            "saturate",
+            [("rate", load), ("duration", format!("{:?}", self.duration))],
+            &self.conditions,
+        )
     }
 
     fn planned(&self) -> Duration {

@@ -11,8 +11,7 @@ use wire::human;
 use wire::rate::Rate;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::ramp::conditions;
-use crate::run::{Strategy, parameters};
+use crate::run::{Strategy, describe_strategy};
 use crate::{Ending, run};
 
 /// How long one sample of the warm-up is.
@@ -76,19 +75,17 @@ pub fn main(args: &Args) -> Result<Ending> {
 impl Strategy for Search {
     fn describe(&self) -> record::Strategy {
         let goals = self.goals.iter().map(|goal| (format!("goal {}", goal.name), describe(goal)));
-        record::Strategy {
-            name: "search".to_owned(),
-            parameters: parameters([
+        let mut strategy = describe_strategy(
+            "search",
+            [
                 ("min-rate", human::pps(self.min_pps)),
                 ("max-rate", human::pps(self.max_pps)),
                 ("max-duration", format!("{:?}", self.max_duration)),
-            ])
-            .into_iter()
-            .chain(goals)
-            .chain(conditions(&self.conditions))
-            .collect(),
-            loss_threshold: self.conditions.loss_threshold,
-        }
+            ],
+            &self.conditions,
+        );
+        strategy.parameters.extend(goals);
+        strategy
     }
 
     fn planned(&self) -> Duration {

@@ -10,8 +10,7 @@ use wire::human;
 use wire::rate::Rate;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::ramp::conditions;
-use crate::run::{Strategy, parameters};
+use crate::run::{Strategy, describe_strategy};
 use crate::{Ending, run};
 
 #[derive(clap::Args)]
@@ -69,18 +68,15 @@ pub fn main(args: &Args) -> Result<Ending> {
 
 impl Strategy for Soak {
     fn describe(&self) -> record::Strategy {
-        record::Strategy {
-            name: "soak".to_owned(),
-            parameters: parameters([
+        describe_strategy(
+            "soak",
+            [
                 ("rate", human::pps(self.pps)),
                 ("duration", format!("{:?}", self.duration)),
                 ("stop-on-stall", if self.stop_on_stall { "yes" } else { "no" }.to_owned()),
-            ])
-            .into_iter()
-            .chain(conditions(&self.conditions))
-            .collect(),
-            loss_threshold: self.conditions.loss_threshold,
-        }
+            ],
+            &self.conditions,
+        )
     }
 
     fn planned(&self) -> Duration {
