@@ -9,9 +9,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
 
 use crate::error::{Error, Needs, Result};
 use crate::genetlink::{Answers, Family, attribute, find};
@@ -96,14 +96,15 @@ pub(crate) enum Turn {
 
 /// Gives a thread a core, and its turn there; 0 is the calling thread.
 pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
+    let thread = Pid::from_raw(pid);
     let mut cores = CpuSet::new();
     cores
         .set(core)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(pid), &cores))
+        .and_then(|()| sched_setaffinity(thread, &cores))
         .and_then(|()| match turn {
             // Where control groups share out real time, there may be none for this one.
-            Turn::BeforeAll => take_precedence(pid, turn).or_else(|_| take_precedence(pid, Turn::AtOnce)),
-            Turn::AtOnce | Turn::AfterOthers | Turn::Meanwhile => take_precedence(pid, turn),
+            Turn::BeforeAll => take_turn(thread, turn).or_else(|_| take_turn(thread, Turn::AtOnce)),
+            Turn::AtOnce | Turn::AfterOthers | Turn::Meanwhile => take_turn(thread, turn),
         })
         .map_err(|errno| {
             Error::kernel(
@@ -115,33 +116,15 @@ pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
         })
 }
 
-/// The lowest nice value: 87 times the share of an ordinary process.
-const MOST_URGENT: i32 = -20;
-
-/// The shortest slice that the kernel grants. A waking thread replaces a running one at once if
-/// its slice is the shorter (Linux 6.12; before, the kernel takes no notice of it).
-const SLICE_NS: u64 = 100_000;
-
-/// Above the load generator's threads, the controlling one included.
-const REAL_TIME_LEVEL: u32 = 3;
-
-fn take_precedence(pid: i32, turn: Turn) -> nix::Result<()> {
-    // SAFETY: sched_attr holds only numbers, for which zero is valid.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attributes.size = size_of::<libc::sched_attr>() as u32;
-    let (policy, level, slice) = match turn {
-        Turn::BeforeAll => (libc::SCHED_FIFO, REAL_TIME_LEVEL, SLICE_NS),
-        Turn::AtOnce => (libc::SCHED_OTHER, 0, SLICE_NS),
-        Turn::AfterOthers => (libc::SCHED_BATCH, 0, SLICE_NS), // never replaces a running thread when it wakes
-        Turn::Meanwhile => (libc::SCHED_BATCH, 0, 0),          // the usual slice, which is longer
+fn take_turn(thread: Pid, turn: Turn) -> std::result::Result<(), Errno> {
+    let nice = MOST_URGENT;
+    let policy = match turn {
+        Turn::BeforeAll => Policy::RealTime { level: Level::Watch, order: Order::FirstInFirstOut },
+        Turn::AtOnce => Policy::Ordinary { nice, slice: Slice::Shortest },
+        Turn::AfterOthers => Policy::Batch { nice, slice: Slice::Shortest },
+        Turn::Meanwhile => Policy::Batch { nice, slice: Slice::Usual },
     };
-    attributes.sched_policy = policy.cast_unsigned();
-    attributes.sched_priority = level;
-    attributes.sched_nice = MOST_URGENT;
-    attributes.sched_runtime = slice;
-    // SAFETY: the attributes say their own size and outlive the call.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0) };
-    Errno::result(answer).map(drop)
+    scheduling::set(thread, policy).map_err(|error| error.cause)
 }
 
 /// The core a thread is pinned to, if it is pinned to one.

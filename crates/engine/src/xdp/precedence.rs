@@ -9,7 +9,8 @@
 
 use std::fs;
 
-use nix::libc;
+use nix::unistd::Pid;
+use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
 
 /// Who goes first among Linerate's own threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,41 +32,28 @@ pub enum Precedence {
     None,
 }
 
-/// The least nice there is.
-const LEAST_NICE: i32 = -20;
-/// The slice of the controlling thread: the shortest that the kernel grants, so that it replaces a
-/// worker at once when it wakes (Linux 6.12; before, the kernel takes no notice of it).
-const SHORT_SLICE_NS: u64 = 100_000;
-
 /// Gives the calling thread precedence on its core. `others` says that cores are left for
 /// everyone else.
 pub fn take(rank: Rank, others: bool) -> Precedence {
     let (level, slice) = match rank {
-        Rank::Worker => (1, 0),
-        Rank::Control => (2, SHORT_SLICE_NS),
+        Rank::Worker => (Level::Generator, Slice::Usual),
+        Rank::Control => (Level::Control, Slice::Shortest),
     };
-    if others && !is_throttled() && schedule(libc::SCHED_RR, level, 0, 0) {
+    let real_time = Policy::RealTime { level, order: Order::RoundRobin };
+    if others && !is_throttled() && schedule(real_time) {
         return Precedence::RealTime;
     }
-    if schedule(libc::SCHED_OTHER, 0, LEAST_NICE, slice) { Precedence::Nice } else { Precedence::None }
+    if schedule(Policy::Ordinary { nice: MOST_URGENT, slice }) { Precedence::Nice } else { Precedence::None }
 }
 
 /// Makes the calling thread an ordinary one again.
 pub fn give_back() {
-    schedule(libc::SCHED_OTHER, 0, 0, 0);
+    schedule(Policy::Ordinary { nice: 0, slice: Slice::Usual });
 }
 
 /// Asks the kernel to schedule the calling thread so, and says whether it does.
-fn schedule(policy: i32, real_time_level: u32, nice: i32, slice_ns: u64) -> bool {
-    // SAFETY: sched_attr holds only numbers, for which zero is valid.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attributes.size = size_of::<libc::sched_attr>() as u32;
-    attributes.sched_policy = policy.cast_unsigned();
-    attributes.sched_priority = real_time_level;
-    attributes.sched_nice = nice;
-    attributes.sched_runtime = slice_ns;
-    // SAFETY: the attributes say their own size and outlive the call; 0 means the calling thread.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+fn schedule(policy: Policy) -> bool {
+    scheduling::set(Pid::from_raw(0), policy).is_ok()
 }
 
 /// Whether the kernel may stop a busy real-time thread for a part of every second. Since 6.12 it
@@ -122,7 +110,7 @@ mod tests {
             take(Rank::Control, true);
             give_back();
             // SAFETY: a system call without pointers.
-            assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_OTHER);
+            assert_eq!(unsafe { nix::libc::sched_getscheduler(0) }, nix::libc::SCHED_OTHER);
         })
         .join()
         .unwrap();
