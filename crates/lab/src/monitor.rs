@@ -7,16 +7,16 @@
 
 mod conditions;
 mod counters;
-mod kernel_threads;
+mod interruptions;
 mod probe;
 mod speed;
-mod steal;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use conditions::{Bounds, Conditions, CoreConditions, Disturbance, Share};
+pub use interruptions::Interruption;
 
 use crate::error::Result;
 use crate::napi::NapiThread;
@@ -84,6 +84,13 @@ impl Monitor {
     pub fn renew(&self, mark: &mut Mark) -> Conditions {
         let now = self.mark();
         self.between(&std::mem::replace(mark, now.clone()), &now)
+    }
+
+    /// When the cores did not do our work, as far as it was over after `mark`. `None` where the kernel
+    /// does not tell, or there was more than it keeps.
+    #[must_use]
+    pub fn interruptions_since(&self, mark: &Mark) -> Option<Vec<Interruption>> {
+        self.reader.interruptions(mark.counters.wall_ns())
     }
 
     fn between(&self, from: &Mark, to: &Mark) -> Conditions {

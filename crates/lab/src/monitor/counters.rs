@@ -9,8 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::napi::{self, NapiThread};
 use crate::usage::{self, Ticks};
 
-use super::kernel_threads::{KernelThreads, Ran};
-use super::steal::StealClocks;
+use super::interruptions::{Interruption, Taken, Watch};
 
 /// The unit of `/proc/stat`: 1 / `USER_HZ` (proc(5)).
 const TICK: Duration = Duration::from_millis(10);
@@ -20,8 +19,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) struct Reader {
     cores: Vec<Core>,
     interrupts_are_apart: bool,
-    steal: Option<StealClocks>,
-    kernel_threads: Option<KernelThreads>,
+    watch: Option<Watch>,
 }
 
 #[derive(Debug)]
@@ -44,16 +42,15 @@ struct Thread {
 pub(super) struct Counters {
     wall: Duration,
     process: Duration,
-    kernel_threads: Option<Ran>,
     cores: Vec<CoreCounters>,
 }
 
 #[derive(Clone, Debug)]
 struct CoreCounters {
-    number: usize,
     ticks: Option<Ticks>,
     /// Taken by the hypervisor.
     steal: Option<Duration>,
+    kernel_threads: Option<Duration>,
     threads: Vec<ThreadTimes>,
     own: Duration,
 }
@@ -108,22 +105,25 @@ impl Reader {
                 threads: kernel.chain(own).filter_map(|(pid, own)| Thread::open(pid, own)).collect(),
             }
         };
+        let softirqs = cores.iter().filter_map(|core| ksoftirqd(*core));
+        let own_pids = own.iter().map(|(pid, _)| *pid);
+        let workers: Vec<i32> =
+            ours.iter().map(|thread| thread.pid).chain(softirqs).chain(own_pids).collect();
         Self {
             cores: cores.iter().copied().map(core).collect(),
             interrupts_are_apart: interrupts_are_apart(),
-            steal: StealClocks::open(cores),
-            kernel_threads: KernelThreads::open(
-                ours.iter()
-                    .map(|thread| thread.pid)
-                    .chain(cores.iter().filter_map(|core| ksoftirqd(*core)))
-                    .collect(),
-            ),
+            watch: Watch::start(cores, &workers),
         }
     }
 
     /// Whether stolen time is told to the nanosecond, not in ticks.
     pub(super) fn steal_is_exact(&self) -> bool {
-        self.steal.is_some()
+        self.watch.is_some()
+    }
+
+    /// When the cores did not do our work, after `since_ns`; `None` where that is not known.
+    pub(super) fn interruptions(&self, since_ns: u64) -> Option<Vec<Interruption>> {
+        self.watch.as_ref()?.since(since_ns)
     }
 
     /// Whether the kernel counts interrupts apart from the threads that they interrupt
@@ -135,20 +135,20 @@ impl Reader {
 
     pub(super) fn read(&self) -> Counters {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let clocks = self.steal.as_ref().and_then(StealClocks::read);
+        let taken = self.watch.as_ref().and_then(Watch::read);
         let core = |(at, core): (usize, &Core)| {
             let threads: Vec<_> = core.threads.iter().map(Thread::read).collect();
             let own = core.threads.iter().zip(&threads).filter(|(thread, _)| thread.own);
             let own = own.map(|(_, times)| times.ran).sum();
             let ticks = usage::parse_stat(&stat, core.number);
-            let exact = clocks.as_ref().and_then(|clocks| clocks.get(at).copied());
-            let steal = exact.or_else(|| ticks.map(|ticks| in_time(ticks.steal)));
-            CoreCounters { number: core.number, ticks, steal, threads, own }
+            let taken: Option<Taken> = taken.as_ref().and_then(|taken| taken.get(at).copied());
+            let steal = taken.map(|taken| taken.steal).or_else(|| ticks.map(|ticks| in_time(ticks.steal)));
+            let kernel_threads = taken.map(|taken| taken.kernel_threads);
+            CoreCounters { ticks, steal, kernel_threads, threads, own }
         };
         Counters {
             wall: now(ClockId::CLOCK_MONOTONIC),
             process: now(ClockId::CLOCK_PROCESS_CPUTIME_ID),
-            kernel_threads: self.kernel_threads.as_ref().and_then(KernelThreads::read),
             cores: self.cores.iter().enumerate().map(core).collect(),
         }
     }
@@ -179,19 +179,19 @@ fn parse_schedstat(text: &str) -> Option<ThreadTimes> {
 }
 
 impl Counters {
+    /// When they were read: nanoseconds of `CLOCK_MONOTONIC`.
+    pub(super) fn wall_ns(&self) -> u64 {
+        u64::try_from(self.wall.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     pub(super) fn since(&self, earlier: &Self) -> Times {
         let wall = self.wall.saturating_sub(earlier.wall);
         let own = |counters: &Self| counters.cores.iter().map(|core| core.own).sum::<Duration>();
         let pinned = own(self).saturating_sub(own(earlier));
-        let kernel = self.kernel_threads.as_ref().zip(earlier.kernel_threads.as_ref());
-        let core = |(now, then): (&CoreCounters, &CoreCounters)| {
-            let kernel_threads = kernel.map(|(ran, before)| ran.since(before, now.number));
-            CoreTimes { kernel_threads, ..now.since(then, wall) }
-        };
         Times {
             wall,
             at_large: self.process.saturating_sub(earlier.process).saturating_sub(pinned),
-            cores: self.cores.iter().zip(&earlier.cores).map(core).collect(),
+            cores: self.cores.iter().zip(&earlier.cores).map(|(now, then)| now.since(then, wall)).collect(),
         }
     }
 }
@@ -203,7 +203,10 @@ impl CoreCounters {
             let (now, then) = ticks?;
             Some(in_time(count(&now).saturating_sub(count(&then))))
         };
-        let steal = self.steal.zip(earlier.steal).map(|(now, then)| now.saturating_sub(then));
+        let grown = |clock: fn(&Self) -> Option<Duration>| {
+            clock(self).zip(clock(earlier)).map(|(now, then)| now.saturating_sub(then))
+        };
+        let steal = grown(|core| core.steal);
         // Not the busy ticks: those go to whoever is there when the timer strikes. Idle time the
         // kernel takes by the clock.
         let idle = passed(|ticks| ticks.idle);
@@ -211,7 +214,7 @@ impl CoreCounters {
         CoreTimes {
             busy: idle.zip(steal).map(|(idle, steal)| wall.saturating_sub(idle + steal)),
             steal,
-            kernel_threads: None,
+            kernel_threads: grown(|core| core.kernel_threads),
             interrupts: passed(|ticks| ticks.interrupts).unwrap_or_default(),
             threads: threads.map(|(now, then)| now.since(*then)).collect(),
         }
@@ -314,9 +317,9 @@ mod tests {
     #[test]
     fn busy_is_what_is_neither_idle_nor_stolen() {
         let at = |idle, steal, interrupts| CoreCounters {
-            number: 0,
             ticks: Some(Ticks { idle, steal, interrupts, ..Ticks::default() }),
             steal: Some(in_time(steal)),
+            kernel_threads: None,
             threads: Vec::new(),
             own: Duration::ZERO,
         };

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When a core did not do our work: its changes of threads and its timers enter; leaves a log of the
+ * stretches that others had, and what the hypervisor and kernel threads took altogether.
+ *
+ * Most kernels do not take a core away from a kernel thread, however urgent the one that waits, and
+ * a hypervisor asks nobody. /proc/stat tells of both in ticks of 10 ms, too coarse for a trial of a
+ * second in which 4 ms decide, and not when it was.
+ *
+ * `find` is run once on each core that is watched, `read` whenever the clocks are to be read.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#define MAX_CORES 512
+/* Cores that can be watched at once. */
+#define MAX_WATCHED 64
+/* Stretches that are kept of each; a power of two. */
+#define KEPT 2048
+/* Shorter stretches are not kept: any queue bears them. */
+#define SHORTEST_NS (20 * 1000)
+#define MAX_OURS 1024
+#define PF_KTHREAD 0x00200000
+
+/* As much of the kernel's types as is needed; where it stands is found when the program is loaded. */
+struct rq {
+	__u64 prev_steal_time;
+	__u64 prev_steal_time_rq;
+} __attribute__((preserve_access_index));
+
+struct cfs_rq {
+	struct rq *rq;
+} __attribute__((preserve_access_index));
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	struct sched_entity se;
+} __attribute__((preserve_access_index));
+
+/* Place of each core among those that are watched, plus one. Set before loading. */
+const volatile __u8 watched[MAX_CORES];
+
+/* The only variable, so that it stands at the beginning of its map. */
+struct core {
+	struct rq *queue; /* stays where it is */
+	__u64 steal_ns;	  /* what the hypervisor took, by the last `read` */
+	__u64 known_ns;	  /* the same, by the core's own last timer … */
+	__u64 timer_at;	  /* … which was then */
+	__u64 kernel_ns;  /* kernel threads that are not ours ran this long */
+	__u64 since;	  /* the thread that runs now came on */
+	__u64 logged;	  /* stretches so far */
+} cores[MAX_WATCHED];
+
+struct stretch {
+	__u64 start; /* nanoseconds of the monotonic clock */
+	__u64 end;
+	__u64 taken; /* of it */
+};
+
+struct log {
+	struct stretch stretches[KEPT];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct log);
+	__uint(max_entries, 1); /* set to the number of cores watched */
+} logs SEC(".maps");
+
+/* Threads whose work is ours. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, __u8);
+	__uint(max_entries, MAX_OURS);
+} ours SEC(".maps");
+
+static __always_inline struct core *this_core(__u32 *place)
+{
+	__u32 number = bpf_get_smp_processor_id();
+
+	if (number >= MAX_CORES || !watched[number])
+		return 0;
+	*place = watched[number] - 1;
+	return *place < MAX_WATCHED ? &cores[*place] : 0;
+}
+
+static __always_inline void log_stretch(struct core *core, __u32 place, __u64 start, __u64 end, __u64 taken)
+{
+	struct log *log = bpf_map_lookup_elem(&logs, &place);
+	struct stretch *stretch;
+
+	if (!log)
+		return;
+	stretch = &log->stretches[core->logged & (KEPT - 1)];
+	stretch->start = start;
+	stretch->end = end;
+	stretch->taken = taken;
+	core->logged++;
+}
+
+static __always_inline __u64 steal_of(struct rq *queue)
+{
+	/* The first is brought up to date whenever the core changes threads, the second by ticks. */
+	if (bpf_core_field_exists(queue->prev_steal_time_rq))
+		return BPF_CORE_READ(queue, prev_steal_time_rq);
+	return BPF_CORE_READ(queue, prev_steal_time);
+}
+
+SEC("syscall")
+int find(void *context __attribute__((unused)))
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u32 place;
+	struct core *core = this_core(&place);
+
+	if (!core)
+		return 1;
+	core->queue = BPF_CORE_READ(task, se.cfs_rq, rq);
+	if (!core->queue)
+		return 1;
+	core->known_ns = steal_of(core->queue);
+	core->timer_at = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("syscall")
+int read(void *context __attribute__((unused)))
+{
+	for (__u32 place = 0; place < MAX_WATCHED; place++) {
+		if (cores[place].queue)
+			cores[place].steal_ns = steal_of(cores[place].queue);
+	}
+	return 0;
+}
+
+/* The timers of a core that is busy strike at every tick, and by then it knows what was stolen. */
+SEC("tp_btf/hrtimer_expire_exit")
+int on_timer(__u64 *arguments __attribute__((unused)))
+{
+	__u32 place;
+	struct core *core = this_core(&place);
+	__u64 now, steal;
+
+	if (!core || !core->queue)
+		return 0;
+	now = bpf_ktime_get_ns();
+	steal = steal_of(core->queue);
+	if (steal - core->known_ns >= SHORTEST_NS)
+		log_stretch(core, place, core->timer_at, now, steal - core->known_ns);
+	core->known_ns = steal;
+	core->timer_at = now;
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *arguments)
+{
+	const struct task_struct *previous = (const void *)arguments[1];
+	__u32 place, pid = previous->pid;
+	struct core *core = this_core(&place);
+	__u64 since, now;
+
+	if (!core)
+		return 0;
+	now = bpf_ktime_get_ns();
+	since = core->since;
+	core->since = now;
+	if (!pid || !since || bpf_map_lookup_elem(&ours, &pid))
+		return 0;
+	if (previous->flags & PF_KTHREAD)
+		core->kernel_ns += now - since;
+	if (now - since >= SHORTEST_NS)
+		log_stretch(core, place, since, now, now - since);
+	return 0;
+}
+
+char _license[] SEC("license") = "GPL";
