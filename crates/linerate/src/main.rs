@@ -19,6 +19,7 @@ mod misuse;
 mod port;
 mod profile;
 mod progress;
+mod queues;
 mod ramp;
 mod receive_cost;
 mod report_command;
@@ -69,6 +70,8 @@ enum Command {
     Gen(generate::Args),
     /// Count what arrives at an interface
     Count(count::Args),
+    /// Show which queues of an interface the packets take, and how evenly
+    Queues(queues::Args),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),
+        Command::Queues(args) => queues::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Lab(args) => lab_command::main(&args),
         Command::Verify(args) => verify::main(&args),

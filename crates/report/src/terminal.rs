@@ -4,6 +4,7 @@ mod certificate;
 mod columns;
 mod latency;
 mod plot;
+mod queues;
 mod rfc2544;
 mod search;
 mod soak;
@@ -20,6 +21,7 @@ use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
 
 pub use certificate::certificate;
+pub use queues::{queues, queues_line};
 pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.
