@@ -125,6 +125,35 @@ fn killed_in_any_phase_a_run_leaves_its_record_and_nothing_else() {
 }
 
 #[test]
+fn a_killed_latency_test_keeps_the_distributions_it_finished() {
+    if !has_namespaces() {
+        return;
+    }
+    let _machine = machine();
+    let home = Namespace::new();
+    let directory = tempfile::tempdir().unwrap();
+    let line = "latency --dut xdp-xconnect --of 20kpps --loads 1kpps,10%,20%,30%,40%,50%,60% --duration 700ms \
+                --warm-up-duration 200ms --drain 100ms";
+    let mut run = linerate(line).inside(&home).in_directory(directory.path()).on_my_machine().start();
+    let loads = |record: &Record| record.latency.as_ref().map_or(0, |latency| latency.loads.len());
+    run.wait_for_record(|record| loads(record) >= 2);
+    kill_and_look(run, &home, "two loads are measured");
+
+    let [record] = records(&directory.path().join("runs")).try_into().unwrap();
+    assert_eq!(record.status, Status::Running);
+    assert!((2..7).contains(&loads(&record)), "{} loads", loads(&record));
+    let found = record.latency.unwrap();
+    assert_eq!((found.reference_pps, found.searched), (Some(20_000.0), false));
+    assert!(!found.unseen.is_empty());
+    for (load, name) in found.loads.iter().zip(["1.00 kpps", "10%", "20%", "30%", "40%", "50%"]) {
+        let distribution = &load.directions[0];
+        let counted: u64 = distribution.histogram_ns.iter().map(|(_, count)| count).sum();
+        assert_eq!((load.name.as_str(), counted), (name, distribution.forwarded));
+        assert!(distribution.forwarded > 0, "{distribution:?}");
+    }
+}
+
+#[test]
 fn killed_at_random_moments_nothing_is_left_behind() {
     if !has_namespaces() {
         return;

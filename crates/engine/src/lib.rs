@@ -109,7 +109,15 @@ pub struct Capabilities {
     pub name: &'static str,
     /// The largest frame it sends, FCS included.
     pub max_frame_size: usize,
+    /// What its clocks cannot see of a latency, in words.
+    pub unseen: &'static [&'static str],
 }
+
+/// What no engine tells of latencies, in words: [`Totals`] hold a distribution and no pairs.
+pub const UNTOLD: [&str; 2] = [
+    "percentiles are from buckets 3 % wide; minimum, mean and maximum are exact",
+    "the difference between consecutive frames (IPDV, RFC 5481 section 4.1) is not known: the engine keeps a distribution, not pairs",
+];
 
 /// Sends one frame table and counts what returns. One engine serves one run.
 pub trait Engine {

@@ -21,6 +21,8 @@ use lane::{Lane, Span};
 const STEP_NS: u64 = 1_000_000;
 /// Intervals whose counts can be read: no more than every engine promises.
 const KEPT_INTERVALS: usize = 1_000;
+/// What its latencies do not show.
+const UNSEEN: [&str; 1] = ["frames that one step of a millisecond serves share their mean latency"];
 /// What [`Tester::fail_after`] says.
 const DIED: &str = "the simulated worker died, as it was told to";
 
@@ -294,7 +296,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 impl Engine for SimulatedEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { name: "simulated", max_frame_size: 9216 }
+        Capabilities { name: "simulated", max_frame_size: 9216, unseen: &UNSEEN }
     }
 
     fn directions(&self) -> usize {

@@ -31,6 +31,11 @@ const DIRECTIONS: usize = 2;
 /// The largest frame, FCS included, that a page holds beside the bookkeeping of a live frame: 4096
 /// bytes less 256 of headroom, 112 of `xdp_page_head` and 320 of `skb_shared_info`, and the FCS.
 pub const MAX_FRAME: usize = 3412;
+/// What the time stamps cannot see.
+const UNSEEN: [&str; 2] = [
+    "the clock is read when a kernel program writes the frame and when one sees it at the other port: what the tester's queues, cards, interrupt moderation and line add in between is part of every figure, and cannot be told from what the device adds",
+    "frames that are due together share a reading of the clock, up to eight of them, and leave in batches: up to about 5 us of a figure are the tester's",
+];
 /// How often a waiting engine looks whether it should stop.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -142,7 +147,7 @@ fn slot_number(interval: Interval) -> u64 {
 
 impl Engine for XdpEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { name: "xdp", max_frame_size: MAX_FRAME }
+        Capabilities { name: "xdp", max_frame_size: MAX_FRAME, unseen: &UNSEEN }
     }
 
     fn directions(&self) -> usize {

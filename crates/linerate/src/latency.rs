@@ -12,7 +12,7 @@ use wire::rate::Rate;
 use crate::args::{self, Device, Output, Traffic};
 use crate::run::{Strategy, describe_strategy};
 use crate::testbed::Testbed;
-use crate::{Ending, run};
+use crate::{Ending, run, search};
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);
@@ -119,11 +119,13 @@ impl Strategy for Latency {
             Reference::Given(pps) => human::pps(*pps),
             Reference::Searched(search) => format!("the PDR, searched for {:?}", search.max_duration),
         };
-        describe_strategy(
+        let mut strategy = describe_strategy(
             "latency",
             [("loads", loads.join(",")), ("of", reference), ("duration", format!("{:?}", self.duration))],
             &self.conditions,
-        )
+        );
+        strategy.parameters.extend(self.search().into_iter().flat_map(search::goals));
+        strategy
     }
 
     fn planned(&self) -> Duration {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
-use results::record::{self, DeviceCounted, GoalResult, Phase, Record, Sample, Status, Trial};
+use results::record::{
+    self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Record, Sample, Status, Trial,
+};
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome};
@@ -243,6 +245,12 @@ impl Observer for Watcher<'_> {
     fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
         self.progress.results(results);
         self.writer.append(&Entry::Trial(Cow::Borrowed(trial), Cow::Borrowed(results)))?;
+        Ok(())
+    }
+
+    fn latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), ObserverError> {
+        let common = LatencyTest { loads: Vec::new(), unseen: test.unseen.clone(), ..*test };
+        self.writer.append(&Entry::Latency(Cow::Borrowed(measured), common))?;
         Ok(())
     }
 

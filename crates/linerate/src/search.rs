@@ -74,7 +74,6 @@ pub fn main(args: &Args) -> Result<Ending> {
 
 impl Strategy for Search {
     fn describe(&self) -> record::Strategy {
-        let goals = self.goals.iter().map(|goal| (format!("goal {}", goal.name), describe(goal)));
         let mut strategy = describe_strategy(
             "search",
             [
@@ -84,7 +83,7 @@ impl Strategy for Search {
             ],
             &self.conditions,
         );
-        strategy.parameters.extend(goals);
+        strategy.parameters.extend(goals(self));
         strategy
     }
 
@@ -95,6 +94,11 @@ impl Strategy for Search {
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         Self::run(self, engine, observer)
     }
+}
+
+/// The goals of a search, for the record.
+pub fn goals(search: &Search) -> impl Iterator<Item = (String, String)> {
+    search.goals.iter().map(|goal| (format!("goal {}", goal.name), describe(goal)))
 }
 
 /// A goal as `--goal` takes it.

@@ -29,7 +29,7 @@ pub struct Args {
     /// 100ms and a ten-thousandth of the duration]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     step: Option<Duration>,
-    /// End when nothing has come back for 5 s and three intervals
+    /// End when nothing has come back for 5 s and three intervals, in any direction
     #[arg(long)]
     stop_on_stall: bool,
     /// The rate that proves that traffic passes

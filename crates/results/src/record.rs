@@ -22,8 +22,8 @@ pub use rfc2544::{
 };
 pub use self_test::SelfTest;
 pub use soak::{
-    Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Soak,
-    SoakDirection, SoakStall,
+    Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Measure,
+    Soak, SoakDirection, SoakStall,
 };
 
 /// The schema this version writes and reads.

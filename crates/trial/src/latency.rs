@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use engine::{Engine, Totals};
+use engine::{Engine, Totals, UNTOLD};
 use results::record::{DirectionSample, Distribution, LatencyTest, LoadLatency, Percentiles, Phase, Sample};
 use stats::Histogram;
 use wire::human;
@@ -28,14 +28,6 @@ const MAX_LOADS: usize = 100;
 const UNLOADED_PPS: f64 = 1_000.0;
 /// The same as a share of what the device bears, where that is less.
 const UNLOADED_SHARE: f64 = 0.01;
-
-/// What the time stamps cannot see.
-const UNSEEN: [&str; 4] = [
-    "the clock is read when a kernel program writes the frame and when one sees it at the other port: what the tester's queues, cards, interrupt moderation and line add in between is part of every figure, and cannot be told from what the device adds",
-    "frames that are due together share a reading of the clock, up to eight of them, and leave in batches: up to about 5 us of a figure are the tester's",
-    "percentiles are from buckets 3 % wide; minimum, mean and maximum are exact",
-    "the difference between consecutive frames (IPDV, RFC 5481 section 4.1) is not known: the engine keeps a distribution, not pairs",
-];
 
 /// Distributions at chosen loads.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,11 +109,12 @@ impl Latency {
     /// Runs the test. Never fails: the outcome says how it ended.
     pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let directions = engine.directions();
+        let unseen = engine.capabilities().unseen.iter().chain(&UNTOLD).map(|words| (*words).to_owned());
+        let mut found = LatencyTest { unseen: unseen.collect(), ..LatencyTest::default() };
         let mut session = Session::new(engine, observer);
         let checked = self.check();
         let searched = checked.is_ok().then(|| self.search()).flatten();
         let mut searched = searched.map(|search| (search, State::new(search, directions)));
-        let mut found = LatencyTest { unseen: UNSEEN.map(str::to_owned).into(), ..LatencyTest::default() };
         let end = checked.map_err(Stop::from).and_then(|()| {
             found.reference_pps = self.find_reference(&mut session, searched.as_mut())?;
             found.searched = searched.is_some();
@@ -166,7 +159,8 @@ impl Latency {
     }
 
     /// The search for the reference, if one is needed.
-    fn search(&self) -> Option<&Search> {
+    #[must_use]
+    pub fn search(&self) -> Option<&Search> {
         match &self.reference {
             Reference::Searched(search) if self.loads.iter().any(|load| load.share().is_some()) => {
                 Some(search)
@@ -214,7 +208,9 @@ impl Latency {
                 ));
                 continue;
             }
-            found.loads.push(self.measure(session, load, pps)?);
+            let measured = self.measure(session, load, pps)?;
+            session.show_latency(found, &measured)?;
+            found.loads.push(measured);
         }
         Ok(())
     }

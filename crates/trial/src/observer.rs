@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{DeviceCounted, GoalResult, Phase, Sample, Trial};
+use results::record::{DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial};
 
 use crate::Noise;
 
@@ -37,6 +37,15 @@ pub trait Observer {
     /// An error ends the run; what was measured so far stands.
     fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
         let _ = (trial, results);
+        Ok(())
+    }
+
+    /// The latency at one load is measured, with final counts; `test` is what was found before it.
+    ///
+    /// # Errors
+    /// An error ends the run; what was measured so far stands.
+    fn latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), ObserverError> {
+        let _ = (test, measured);
         Ok(())
     }
 

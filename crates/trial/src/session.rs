@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{GoalResult, Phase, Sample, Status, Trial};
+use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
 use crate::sample::{Measured, Percentiles};
 use crate::verdict::{Judge, direction_name};
-use crate::{Noise, Observer};
+use crate::{Noise, Observer, ObserverError};
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
@@ -57,6 +57,17 @@ impl From<Failure> for Stop {
     }
 }
 
+/// Which stalls end a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndOnStall {
+    /// That of all directions at once.
+    All,
+    /// That of any direction.
+    Any,
+    /// None: the device may recover.
+    Never,
+}
+
 /// An interval that goes on.
 #[derive(Clone, Debug)]
 struct Open {
@@ -85,11 +96,9 @@ pub(crate) struct Session<'a> {
     readings: Vec<Vec<Option<Percentiles>>>,
     totals: Vec<Totals>,
     totals_read: Duration,
-    /// When frames were last seen to return, and how many had left by then.
-    returned: Duration,
-    offered_then: u64,
-    /// Whether it goes on though the device has stalled.
-    bears_stalls: bool,
+    /// When frames of each direction were last seen to return, and how many had left by then.
+    returned: Vec<(Duration, u64)>,
+    end_on_stall: EndOnStall,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -99,6 +108,7 @@ impl<'a> Session<'a> {
     pub(crate) fn new(engine: &'a mut dyn Engine, observer: &'a mut dyn Observer) -> Self {
         let started = engine.now();
         let totals = vec![Totals::default(); engine.directions()];
+        let returned = vec![(started, 0); engine.directions()];
         Self {
             engine,
             observer,
@@ -110,9 +120,8 @@ impl<'a> Session<'a> {
             readings: Vec::new(),
             totals,
             totals_read: started,
-            returned: started,
-            offered_then: 0,
-            bears_stalls: false,
+            returned,
+            end_on_stall: EndOnStall::All,
             forsaken: false,
             notes: Vec::new(),
         }
@@ -137,7 +146,7 @@ impl<'a> Session<'a> {
         let _ = (self.observer.dut_core_busy(), self.observer.noise());
         let start = self.engine.now();
         let mut asked = start;
-        (self.returned, self.offered_then) = (start, self.offered());
+        self.returned = self.totals.iter().map(|totals| (start, totals.offered)).collect();
         for (load, end) in loads.iter().zip(1..) {
             self.begin(phase, *load, step)?;
             // Against the plan, not against the last interval: delays do not add up.
@@ -254,6 +263,20 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let shown = self.observer.trial(trial, results);
+        self.shown(shown)
+    }
+
+    /// Shows the observer a load whose latency is measured, the next one of a test.
+    pub(crate) fn show_latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), Stop> {
+        if self.forsaken {
+            return Ok(());
+        }
+        let shown = self.observer.latency(test, measured);
+        self.shown(shown)
+    }
+
+    /// Leaves an observer alone that failed, and ends the session.
+    fn shown(&mut self, shown: Result<(), ObserverError>) -> Result<(), Stop> {
         self.forsaken = shown.is_err();
         shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
     }
@@ -276,9 +299,9 @@ impl<'a> Session<'a> {
         self.totals.len()
     }
 
-    /// Goes on from now though the device stalls: it may recover.
-    pub(crate) fn bear_stalls(&mut self) {
-        self.bears_stalls = true;
+    /// Ends on these stalls from now on.
+    pub(crate) fn end_on_stall(&mut self, which: EndOnStall) {
+        self.end_on_stall = which;
     }
 
     /// Time since the session began, on the engine's clock.
@@ -389,11 +412,7 @@ impl<'a> Session<'a> {
         }
         self.show(&measured)?;
         self.settle(MAX_UNSETTLED);
-        if !self.bears_stalls && self.has_stalled(planned) {
-            let note = format!("ended early: nothing came back for {STALL_PATIENCE:?} or more");
-            return Err(Stop::Stalled(note));
-        }
-        Ok(())
+        self.stalled(planned).map_or(Ok(()), |note| Err(Stop::Stalled(note)))
     }
 
     /// Hands a live sample to the observer, with the percentiles that were read last.
@@ -403,8 +422,7 @@ impl<'a> Session<'a> {
         }
         let percentiles = self.readings.last().map(Vec::as_slice).unwrap_or_default();
         let shown = self.observer.sample(&measured.sample(self.started, percentiles));
-        self.forsaken = shown.is_err();
-        shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
+        self.shown(shown)
     }
 
     /// Reads the final counts of all intervals but the last `keep`.
@@ -426,29 +444,40 @@ impl<'a> Session<'a> {
 
     /// Reads the totals, and the percentiles of what returned since the last time.
     fn read_totals(&mut self) -> Result<(), Stop> {
-        let before = self.forwarded();
         let totals = self.engine.totals()?;
-        let pairs = totals.iter().zip(&self.totals);
+        let pairs = || totals.iter().zip(&self.totals);
         self.readings
-            .push(pairs.map(|(now, then)| Percentiles::of(&now.latency.since(&then.latency))).collect());
-        self.totals = totals;
+            .push(pairs().map(|(now, then)| Percentiles::of(&now.latency.since(&then.latency))).collect());
         self.totals_read = self.engine.now();
-        if self.forwarded() > before {
-            (self.returned, self.offered_then) = (self.totals_read, self.offered());
+        for ((now, then), returned) in pairs().zip(&mut self.returned) {
+            if now.forwarded > then.forwarded {
+                *returned = (self.totals_read, now.offered);
+            }
         }
+        self.totals = totals;
         Ok(())
     }
 
-    /// Whether frames returned once, but none for long, though the tester went on.
-    fn has_stalled(&self, step: Duration) -> bool {
-        let silent = self.totals_read.saturating_sub(self.returned);
-        let went_on = self.offered() > self.offered_then;
-        self.forwarded() > 0 && went_on && silent >= STALL_PATIENCE.max(step * 3)
-    }
-
-    /// Frames that left in all directions, as read last.
-    fn offered(&self) -> u64 {
-        self.totals.iter().map(|totals| totals.offered).sum()
+    /// Says so if the device has stalled: frames returned once, but none for long, though the tester
+    /// went on.
+    fn stalled(&self, step: Duration) -> Option<String> {
+        let patience = STALL_PATIENCE.max(step * 3);
+        let each = || self.totals.iter().zip(&self.returned);
+        let is_silent = |returned: Duration| self.totals_read.saturating_sub(returned) >= patience;
+        let went_on = || each().any(|(totals, (_, offered_then))| totals.offered > *offered_then);
+        let all = || each().all(|(_, (returned, _))| is_silent(*returned));
+        let one = || {
+            each().position(|(totals, (returned, offered_then))| {
+                totals.forwarded > 0 && totals.offered > *offered_then && is_silent(*returned)
+            })
+        };
+        let what = match self.end_on_stall {
+            EndOnStall::Never => return None,
+            _ if self.forwarded() > 0 && went_on() && all() => "nothing came back".to_owned(),
+            EndOnStall::All => return None,
+            EndOnStall::Any => format!("{}: nothing came back", direction_name(one()?)),
+        };
+        Some(format!("ended early: {what} for {STALL_PATIENCE:?} or more"))
     }
 
     /// Frames that came back in all directions, as read last.

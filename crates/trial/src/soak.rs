@@ -6,12 +6,14 @@
 //!
 //! What is looked for in the final counts, in each direction alone:
 //! - *stalls*: nothing came back of at least five frames, and ordinary loss does not explain it;
-//! - *losses*, run by run of lossy intervals, and whether they come at equal distances (`period`);
+//! - *losses*, run by run of lossy intervals, and whether they come at equal distances in time or
+//!   in frames (`period`), or are each n-th frame (`every`);
 //! - a *drift* of the latency (`drift`);
 //! - *hiccups*: the tester gave frames up, or its machine was disturbed. Losses in such intervals
 //!   are kept apart, and make neither an event nor a period.
 
 mod drift;
+mod every;
 mod interval;
 mod losses;
 mod period;
@@ -21,15 +23,16 @@ use std::time::Duration;
 
 use engine::{Engine, Load};
 use results::record::{
-    self, Hiccup, LossEvent, LossPattern, LossPeriod, Phase, Sample, SoakDirection, SoakStall,
+    self, Hiccup, LossEvent, LossPattern, LossPeriod, Measure, Phase, Sample, SoakDirection, SoakStall,
 };
 
 use crate::conditions::{check_rate, refuse_unless};
-use crate::session::{Session, Stop};
+use crate::session::{EndOnStall, Session, Stop};
 use crate::verdict::direction_name;
 use crate::{Conditions, Failure, Observer, Outcome};
 use interval::{Interval, Reading, is_disturbed};
 use losses::Run;
+use period::Period;
 use watch::Watch;
 
 /// The shortest interval.
@@ -38,6 +41,9 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const INTERVALS: u32 = 10_000;
 /// Frames of each direction in an interval, at least.
 const FRAMES: f64 = 10.0;
+/// Losses are taken to be equally far apart in frames, not in time, if the chance of that is by so
+/// much the smaller.
+const CLEARLY: f64 = 100.0;
 /// The most events that are kept of a kind.
 const MAX_EVENTS: usize = 1_000;
 
@@ -82,9 +88,7 @@ impl Soak {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
-        if !self.stop_on_stall {
-            session.bear_stalls();
-        }
+        session.end_on_stall(if self.stop_on_stall { EndOnStall::Any } else { EndOnStall::Never });
         let loads = self.conditions.constant(Load::Rate(self.pps), self.duration);
         session.run(Phase::Hold, &loads, self.duration)?;
         session.drain(self.conditions.drain)
@@ -136,7 +140,7 @@ impl Soak {
         let lossy = losses::lossy(intervals);
         let (lossy_intervals, steady) = spread(intervals, &silences);
         let mut events: Vec<LossEvent> = lossy.iter().map(|run| losses::event(intervals, run)).collect();
-        let period = if steady { None } else { self.period(&mut events) };
+        let period = if steady { self.every(intervals) } else { self.period(&mut events) };
         let stalls: Vec<SoakStall> = silences.iter().map(|run| losses::stall(intervals, run)).collect();
         SoakDirection {
             name: direction_name(direction),
@@ -160,22 +164,59 @@ impl Soak {
         }
     }
 
-    /// The period of losses, and marks which of them fall on it.
+    /// The period of losses, in time or in frames, and marks which of them fall on it.
     fn period(&self, events: &mut [LossEvent]) -> Option<LossPeriod> {
         let interval_s = self.interval_s();
-        let times: Vec<f64> = events.iter().map(|event| event.from_s + interval_s / 2.0).collect();
-        let found = period::find(&times, interval_s)?;
+        let middle_s = |event: &LossEvent| event.from_s + interval_s / 2.0;
+        let times: Vec<f64> = events.iter().map(middle_s).collect();
+        let in_time = period::find(&times, interval_s);
+        let interval = self.pps * interval_s;
+        let places = events.iter().map(|event| event.counters.before.offered as f64 + interval / 2.0);
+        let in_frames = period::find(&places.collect::<Vec<_>>(), interval);
+        // While the load is constant, both are the same.
+        let told = |time: &Period, frames: &Period| frames.chance * CLEARLY < time.chance;
+        let (measure, found) = match (in_time, in_frames) {
+            (Some(time), Some(frames)) if told(&time, &frames) => (Measure::Frames, frames),
+            (None, Some(frames)) => (Measure::Frames, frames),
+            (time, _) => (Measure::Time, time?),
+        };
         for (event, on_period) in events.iter_mut().zip(&found.on_period) {
             event.on_period = *on_period;
         }
+        let (period_s, frames) = match measure {
+            Measure::Time => (found.length, found.length * self.pps),
+            Measure::Frames => (found.length / self.pps, found.length),
+        };
+        let phase_s = match measure {
+            Measure::Time => found.phase,
+            Measure::Frames => middle_s(events.iter().find(|event| event.on_period)?),
+        };
         Some(LossPeriod {
-            period_s: found.period_s,
-            phase_s: found.phase_s,
-            frames: found.period_s * self.pps,
+            measure,
+            period_s,
+            phase_s,
+            frames,
             on_period: found.on_period.iter().filter(|on_period| **on_period).count(),
-            losses: times.len(),
+            losses: events.len(),
             occupied: found.occupied,
             chance: found.chance,
+        })
+    }
+
+    /// The period of losses in most intervals: that of a device which counts frames, or none.
+    fn every(&self, intervals: &[Interval]) -> Option<LossPeriod> {
+        let every::Every { frames, chance } = every::find(intervals)?;
+        let soaked = || intervals.iter().filter(|interval| interval.measured);
+        let lost = soaked().map(Interval::lost).sum::<u64>() as usize;
+        Some(LossPeriod {
+            measure: Measure::Frames,
+            period_s: frames as f64 / self.pps,
+            phase_s: soaked().find(|interval| interval.lost() > 0)?.from_s,
+            frames: frames as f64,
+            on_period: lost,
+            losses: lost,
+            occupied: 1.0,
+            chance,
         })
     }
 }

@@ -10,7 +10,7 @@ use common::{SECOND, any_device, any_tester, conditions, device};
 use engine::Engine;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use proptest::prelude::*;
-use results::record::{Distribution, LoadLatency, Percentiles, Sample, Status};
+use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles, Sample, Status};
 use trial::{
     ChosenLoad, Conditions, Failure, Goal, Latency, Noise, Observer, ObserverError, Outcome, Reference,
     Search, Silent, WarmUp,
@@ -191,6 +191,37 @@ fn a_device_that_passes_nothing_or_dies_leaves_what_was_measured() {
     let reason = outcome.reason().unwrap();
     assert!(reason.contains("no load that passes") && reason.contains("give the reference"), "{reason}");
     assert_eq!(outcome.status, Status::Failed);
+}
+
+/// Keeps what is shown while the test goes on.
+#[derive(Default)]
+struct Journal {
+    shown: Vec<LoadLatency>,
+    before: Vec<usize>,
+}
+
+impl Observer for Journal {
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
+        Ok(())
+    }
+
+    fn latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), ObserverError> {
+        self.before.push(test.loads.len());
+        self.shown.push(measured.clone());
+        if self.shown.len() == 4 { Err("no space left".into()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn each_load_is_shown_when_it_is_finished() {
+    let test = Latency { duration: SECOND, ..latency(Reference::Given(50_000.0)) };
+    let mut journal = Journal::default();
+    let mut engine = SimulatedEngine::new(device(300_000.0), Tester::default());
+    let outcome = test.run(&mut engine, &mut journal);
+    assert_eq!(journal.before, [0, 1, 2, 3]);
+    // An observer that fails ends the test.
+    assert!(matches!(outcome.failure, Some(Failure::Observer(_))));
+    assert_eq!(outcome.latency.unwrap().loads, journal.shown[..3]);
 }
 
 #[test]

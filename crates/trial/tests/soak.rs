@@ -7,10 +7,10 @@ mod common;
 use std::time::Duration;
 
 use common::{SECOND, any_device, any_tester, conditions, device};
-use engine::Engine;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
+use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use proptest::prelude::*;
-use results::record::{self, DeviceCounted, LossPattern, Sample, SoakDirection, Status};
+use results::record::{self, DeviceCounted, LossPattern, Measure, Sample, SoakDirection, Status};
 use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, WarmUp};
 
 fn soak(pps: f64, seconds: u32) -> Soak {
@@ -43,7 +43,8 @@ fn check(found: &SoakDirection) {
     for event in &found.losses {
         assert!(event.counters.during.offered > event.counters.during.forwarded, "{event:?}");
     }
-    assert_eq!(found.pattern == LossPattern::Periodic, found.period.is_some());
+    let has_period = found.period.is_some();
+    assert!(has_period == (found.pattern == LossPattern::Periodic) || found.pattern == LossPattern::Steady);
     assert!(found.pattern != LossPattern::None || found.loss_count == 0);
 }
 
@@ -126,10 +127,100 @@ fn every_nth_frame_lost_is_a_period_of_as_many_frames() {
     assert_eq!((period.on_period, period.occupied), (period.losses, 1.0));
     assert!(period.chance < 1e-6 && found.losses.iter().all(|event| event.on_period), "{period:?}");
     assert!((period.phase_s - found.losses[0].from_s).abs() < 0.2, "{period:?}");
-    // Shorter than an interval: no period can be told, but it is steady.
+    // Shorter than an interval: the counts tell it to the frame.
     let found = every(70, 60);
     assert_eq!((found.pattern, found.losses.len()), (LossPattern::Steady, 0));
     assert!(found.lossy_intervals == found.intervals && found.lost.abs_diff(60_000 / 70) <= 2, "{found:?}");
+    let period = found.period.unwrap();
+    assert_eq!((period.measure, period.frames, period.on_period as u64), (Measure::Frames, 70.0, found.lost));
+    assert!(period.chance < 1e-6, "{period:?}");
+    // Random losses that are as many have none.
+    let device = Device { random_loss: 1.0 / 70.0, ..device(300_000.0) };
+    let found = run(&soak(1_000.0, 60), device, Tester::default()).1.directions.remove(0);
+    assert_eq!((found.pattern, found.period), (LossPattern::Steady, None));
+}
+
+#[test]
+fn a_device_that_counts_frames_is_told_from_one_that_counts_seconds() {
+    // The tester sends nothing in some seconds: from then on time and frames go apart.
+    let pause =
+        |from: u32, seconds: u32| Disturbance { from: from * SECOND, length: seconds * SECOND, factor: 0.0 };
+    let tester =
+        Tester { disturbances: vec![pause(40, 2), pause(90, 5), pause(170, 3)], ..Tester::default() };
+    let counting = Device { drop_every: Some(7_300), ..device(300_000.0) };
+    let found = run(&soak(1_000.0, 250), counting, tester.clone()).1.directions.remove(0);
+    let period = found.period.unwrap();
+    assert_eq!((period.measure, period.on_period), (Measure::Frames, period.losses));
+    assert!((period.frames - 7_300.0).abs() < 3.0, "{period:?}");
+    let clock = outages((0..30).map(|at| (4_000 + at * 7_300, 250)));
+    let found = run(&soak(1_000.0, 250), clock, tester).1.directions.remove(0);
+    let period = found.period.unwrap();
+    assert!(period.measure == Measure::Time && (period.period_s - 7.3).abs() < 0.01, "{period:?}");
+}
+
+#[test]
+fn four_losses_far_apart_are_a_period() {
+    let (_, found) =
+        run(&soak(1_000.0, 200), outages((0..4).map(|at| (20_000 + at * 50_000, 60))), Tester::default());
+    let period = found.directions[0].period.unwrap();
+    assert!((period.period_s - 50.0).abs() < 0.1 && period.chance <= 1e-3, "{period:?}");
+    assert_eq!((period.on_period, period.losses), (4, 4));
+}
+
+#[test]
+fn each_direction_is_watched_for_stalls() {
+    // One direction dies after its frames; the other one goes on.
+    let outcome = |stop_on_stall| {
+        let soak = Soak { stop_on_stall, ..soak(1_000.0, 60) };
+        let mut engine = HalfDead {
+            engine: SimulatedEngine::new(device(300_000.0), Tester { directions: 2, ..Tester::default() }),
+            last: 20_000,
+        };
+        soak.run(&mut engine, &mut Silent)
+    };
+    let stopped = outcome(true);
+    let duration_s = stopped.soak.as_ref().unwrap().duration_s;
+    assert!((19.0..22.0).contains(&duration_s), "{duration_s}");
+    assert!(stopped.notes.iter().any(|note| note.contains("1->0: nothing came back")), "{:?}", stopped.notes);
+    assert!((outcome(false).soak.unwrap().duration_s - 60.0).abs() < 0.2);
+}
+
+/// A device whose direction 1->0 returns so many frames and no more.
+struct HalfDead {
+    engine: SimulatedEngine,
+    last: u64,
+}
+
+impl Engine for HalfDead {
+    fn capabilities(&self) -> Capabilities {
+        self.engine.capabilities()
+    }
+
+    fn directions(&self) -> usize {
+        self.engine.directions()
+    }
+
+    fn begin(&mut self, load: Load) -> Result<Interval, Error> {
+        self.engine.begin(load)
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Error> {
+        self.engine.wait(duration)
+    }
+
+    fn now(&self) -> Duration {
+        self.engine.now()
+    }
+
+    fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error> {
+        self.engine.counts(interval)
+    }
+
+    fn totals(&mut self) -> Result<Vec<Totals>, Error> {
+        let mut totals = self.engine.totals()?;
+        totals[1].forwarded = totals[1].forwarded.min(self.last);
+        Ok(totals)
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use results::record::{
-    Counted, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Soak, SoakDirection, SoakStall,
+    Counted, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Measure, Soak, SoakDirection,
+    SoakStall,
 };
 use wire::human::{count, pps};
 
@@ -141,10 +142,13 @@ fn counted(during: &Counted) -> String {
 }
 
 fn periodic(period: &LossPeriod) -> String {
+    let (frames, seconds) = (count(period.frames.round() as u64), period.period_s);
+    let distance = match period.measure {
+        Measure::Time => format!("{seconds:.3} s ({frames} frames)"),
+        Measure::Frames => format!("{frames} frames ({} at this load)", duration(seconds * 1e9)),
+    };
     format!(
-        "loses frames every {:.3} s ({} frames), first at {:.2} s: {} of {} losses fall on that, {:.0} % of the periods have one; the chance of that at random is {:.0e}",
-        period.period_s,
-        count(period.frames.round() as u64),
+        "loses frames every {distance}, first at {:.2} s: {} of {} losses fall on that, {:.0} % of the periods have one; the chance of that at random is {:.0e}",
         period.phase_s,
         period.on_period,
         period.losses,
@@ -189,6 +193,14 @@ mod tests {
     fn all_that_went_wrong_is_told() {
         let record = Scenario::default().eventful_soak();
         insta::assert_snapshot!(table(record.soak.as_ref().unwrap(), false));
+    }
+
+    #[test]
+    fn a_device_that_counts_frames_has_its_period_in_frames() {
+        let mut period = Scenario::default().eventful_soak().soak.unwrap().directions[0].period.unwrap();
+        assert!(periodic(&period).starts_with("loses frames every 20.000 s (20,000 frames), "));
+        period.measure = Measure::Frames;
+        assert!(periodic(&period).starts_with("loses frames every 20,000 frames (20.0 s at this load), "));
     }
 
     #[test]

@@ -45,7 +45,8 @@ pub struct SoakDirection {
     pub losses: Vec<LossEvent>,
     /// How many such runs there were.
     pub loss_count: usize,
-    /// The period of the losses, if they have one.
+    /// The period of the losses, if they have one; with [`LossPattern::Steady`], if each n-th frame is
+    /// lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<LossPeriod>,
     /// How the latency changed over time; absent where too few intervals tell.
@@ -133,6 +134,9 @@ pub struct DeviceCounted {
 /// The period of losses, and what speaks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossPeriod {
+    /// What one loss is as far as any other from the next in.
+    #[serde(default)]
+    pub measure: Measure,
     /// From one loss to the next.
     pub period_s: f64,
     /// When the first loss of the period was, since the run's start.
@@ -141,12 +145,23 @@ pub struct LossPeriod {
     pub frames: f64,
     /// Losses that fall on the period, to an interval.
     pub on_period: usize,
-    /// Losses in all.
+    /// Losses in all: runs of lossy intervals, or where most intervals are lossy, frames.
     pub losses: usize,
     /// Periods in which there was one, as a share.
     pub occupied: f64,
     /// The chance that as many losses at random times would fall so on any period.
     pub chance: f64,
+}
+
+/// What is equally long from each loss to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// The time; at a constant load that cannot be told from a number of frames.
+    #[default]
+    Time,
+    /// The number of frames offered, and not the time: the device counts.
+    Frames,
 }
 
 /// How the mean latency changed over time: a straight line by Theil and Sen, which outliers do

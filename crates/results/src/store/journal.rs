@@ -1,4 +1,4 @@
-//! The journal of a run that goes on: samples and trials enter one by one, each a line of JSON in
+//! The journal of a run that goes on: samples, trials and distributions enter one by one, each a line of JSON in
 //! a file beside the record; leaves the record as far as it got, whoever killed its writer.
 //!
 //! A line costs microseconds and waits for no disk. The record itself is only replaced at the end:
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{GoalResult, Record, Sample, Trial};
+use crate::record::{GoalResult, LatencyTest, LoadLatency, Record, Sample, Trial};
 
 /// What a run adds while it goes on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub enum Entry<'a> {
     Sample(Cow<'a, Sample>),
     /// A trial of a search, and what is found so far.
     Trial(Cow<'a, Trial>, Cow<'a, BTreeMap<String, GoalResult>>),
+    /// A load of a latency test, with its distributions, and what all its loads have in common: a
+    /// test without loads.
+    Latency(Cow<'a, LoadLatency>, LatencyTest),
 }
 
 impl Entry<'_> {
@@ -35,6 +38,9 @@ impl Entry<'_> {
             Self::Trial(trial, results) => {
                 record.trials.push(trial.into_owned());
                 record.results = results.into_owned();
+            }
+            Self::Latency(load, common) => {
+                record.latency.get_or_insert(common).loads.push(load.into_owned());
             }
         }
     }

@@ -1,7 +1,9 @@
 //! What a soak found: a record enters; the findings of each direction and the list of events leave.
 
 use results::Record;
-use results::record::{EventCounters, Hiccup, LossEvent, LossPattern, Soak, SoakDirection, SoakStall};
+use results::record::{
+    EventCounters, Hiccup, LossEvent, LossPattern, Measure, Soak, SoakDirection, SoakStall,
+};
 use wire::human::{count, pps};
 
 use super::{Table, TableCell, TableRow};
@@ -54,14 +56,19 @@ fn findings(soak: &Soak) -> Table {
     }
 }
 
-fn pattern(direction: &SoakDirection) -> String {
+/// How the losses are spread, in words.
+pub fn pattern(direction: &SoakDirection) -> String {
     match (direction.pattern, direction.period) {
         (LossPattern::None, _) => "none".to_owned(),
         (LossPattern::Scattered, _) => "scattered".to_owned(),
-        (LossPattern::Steady, _) => "steady".to_owned(),
+        (LossPattern::Steady, None) => "steady".to_owned(),
         (LossPattern::Periodic, None) => "periodic".to_owned(),
-        (LossPattern::Periodic, Some(period)) => {
-            format!("every {:.3} s or {} frames", period.period_s, count(period.frames.round() as u64))
+        (_, Some(period)) => {
+            let frames = count(period.frames.round() as u64);
+            match period.measure {
+                Measure::Time => format!("every {:.3} s or {frames} frames", period.period_s),
+                Measure::Frames => format!("every {frames} frames"),
+            }
         }
     }
 }
