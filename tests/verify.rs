@@ -36,6 +36,7 @@ fn the_tester_measures_what_is_true_or_says_what_kept_it_from_that() {
     assert_eq!((certificate.seed, certificate.quick), (11, true));
     assert!(certificate.command.ends_with(&["--seed", "11", "--json"].map(str::to_owned)));
     assert!(certificate.environment.cores > 0);
+    assert_eq!(certificate.unwatched, None);
     for device in DEVICES {
         let measured = certificate.checks.iter().any(|check| check.dut.starts_with(device));
         assert!(measured, "nothing was measured of {device}");

@@ -5,8 +5,6 @@ mod experiment;
 mod finding;
 mod stand;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -17,6 +15,7 @@ use crate::progress::colour;
 use crate::{Ending, environment, stop};
 use experiment::{Experiment, Pace};
 use finding::Attempts;
+use stand::Host;
 
 /// The most attempts at one experiment.
 const MOST_ATTEMPTS: usize = 6;
@@ -73,7 +72,8 @@ pub fn main(args: &Args) -> Result<Ending> {
     let seed = args.seed.unwrap_or_else(|| drawn_from(started));
     let plan = if args.quick { QUICK } else { FULL };
     eprintln!("the unknown capacities are drawn from seed {seed}: --seed {seed} draws them again");
-    let (checks, status) = plan.run(seed, &stop)?;
+    let host = Host::new(stop);
+    let (checks, status) = plan.run(seed, &host)?;
     let certificate = Certificate {
         schema: SCHEMA.to_owned(),
         started: results::time::rfc3339(started),
@@ -83,6 +83,7 @@ pub fn main(args: &Args) -> Result<Ending> {
         environment: environment::read(),
         seed,
         quick: args.quick,
+        unwatched: host.unwatched(),
         checks,
     };
     eprintln!("\n{}", report::terminal::certificate(&certificate, colour()));
@@ -99,7 +100,7 @@ fn drawn_from(time: SystemTime) -> u64 {
 
 impl Plan {
     /// All experiments, each until it is decided or there is no time to repeat it.
-    fn run(&self, seed: u64, stop: &Arc<AtomicBool>) -> Result<(Vec<Check>, Status)> {
+    fn run(&self, seed: u64, host: &Host) -> Result<(Vec<Check>, Status)> {
         use Experiment::{Burst, Chance, CrossConnect, Delay, DropEvery, Order, Stall};
         let capacities = self.draw(seed).into_iter().map(Experiment::Capacity);
         let experiments = [CrossConnect, DropEvery, Chance, Stall, Order, Burst, Delay];
@@ -107,8 +108,8 @@ impl Plan {
         let (mut checks, mut left) = (Vec::new(), self.repeats);
         for (number, experiment) in experiments.iter().enumerate() {
             let clock = Instant::now();
-            let found = self.decide(*experiment, &mut left, stop);
-            if stop::is_set(stop) {
+            let found = self.decide(*experiment, &mut left, host);
+            if stop::is_set(&host.stop) {
                 return Ok((checks, Status::Interrupted));
             }
             let found = found.with_context(|| experiment.title())?;
@@ -120,16 +121,11 @@ impl Plan {
     }
 
     /// Attempts one experiment until all its figures are decided; repeats use up what is `left`.
-    fn decide(
-        &self,
-        experiment: Experiment,
-        left: &mut Duration,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<Check>> {
+    fn decide(&self, experiment: Experiment, left: &mut Duration, host: &Host) -> Result<Vec<Check>> {
         let mut figures: Vec<Attempts> = Vec::new();
         for attempt in 0..MOST_ATTEMPTS {
             let clock = Instant::now();
-            let findings = experiment.attempt(&self.pace, stop)?;
+            let findings = experiment.attempt(&self.pace, host)?;
             figures.resize_with(findings.len(), Attempts::default);
             let undecided = figures.iter_mut().zip(findings).filter(|(figure, _)| is_undecided(figure));
             undecided.for_each(|(figure, finding)| figure.add(finding));
@@ -137,7 +133,7 @@ impl Plan {
             if attempt > 0 {
                 *left = left.saturating_sub(took);
             }
-            if stop::is_set(stop) || took > *left || !figures.iter().any(is_undecided) {
+            if stop::is_set(&host.stop) || took > *left || !figures.iter().any(is_undecided) {
                 break;
             }
         }

@@ -27,6 +27,10 @@ pub struct Certificate {
     pub seed: u64,
     /// Whether it was the short form.
     pub quick: bool,
+    /// Why nothing watched the machine, at least in some checks: what disturbed them is then not
+    /// known, and a failure may be the machine's. Absent if it was watched throughout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched: Option<String>,
     /// One for each figure that was compared with the truth.
     pub checks: Vec<Check>,
 }
@@ -137,6 +141,7 @@ mod tests {
             },
             seed: 7,
             quick: true,
+            unwatched: None,
             checks: verdicts.iter().map(check).collect(),
         }
     }

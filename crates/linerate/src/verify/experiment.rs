@@ -1,7 +1,5 @@
 //! What is compared with the truth: a device that knows it enters, what one attempt found leaves.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,7 +12,7 @@ use trial::{Conditions, Goal, Outcome, Saturate, Search};
 use wire::size;
 
 use super::finding::{BEYOND, Finding, Sight};
-use super::stand::{LINE_RATE, Stand};
+use super::stand::{Host, LINE_RATE, Stand};
 
 /// The size of the frames that are sent.
 const FRAME_SIZE: f64 = 64.0;
@@ -83,16 +81,16 @@ impl Experiment {
     ///
     /// # Errors
     /// When the lab or the engine cannot be started, or the user asked to stop.
-    pub fn attempt(self, pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+    pub fn attempt(self, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
         match self {
-            Self::CrossConnect => cross_connect(pace, stop),
-            Self::DropEvery => drop_every(pace, stop),
-            Self::Chance => chance(pace, stop),
-            Self::Stall => stall(stop),
-            Self::Order => order(pace, stop),
-            Self::Burst => burst(stop),
-            Self::Delay => delay(pace, stop),
-            Self::Capacity(pps) => capacity(pps, pace, stop),
+            Self::CrossConnect => cross_connect(pace, host),
+            Self::DropEvery => drop_every(pace, host),
+            Self::Chance => chance(pace, host),
+            Self::Stall => stall(host),
+            Self::Order => order(pace, host),
+            Self::Burst => burst(host),
+            Self::Delay => delay(pace, host),
+            Self::Capacity(pps) => capacity(pps, pace, host),
         }
     }
 }
@@ -102,8 +100,8 @@ fn frames(pps: f64, duration: Duration) -> u64 {
     (pps * duration.as_secs_f64()) as u64
 }
 
-fn cross_connect(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
-    let mut stand = Stand::open("xdp-xconnect", Directions::Both, LINE_RATE, stop)?;
+fn cross_connect(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
+    let mut stand = Stand::open("xdp-xconnect", Directions::Both, LINE_RATE, host)?;
     let sent = stand.send(Load::Rate(20_000.0), pace.load)?;
     let excuse = |off| sent.excuse(off);
     // A frame may fall to either side of an interval's beginning and end, in each direction.
@@ -115,18 +113,18 @@ fn cross_connect(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
     ])
 }
 
-fn drop_every(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn drop_every(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
     const PPS: f64 = 20_000.0;
-    let mut stand = Stand::open("calibrated:drop-every=10", Directions::Forward, LINE_RATE, stop)?;
+    let mut stand = Stand::open("calibrated:drop-every=10", Directions::Forward, LINE_RATE, host)?;
     let sent = stand.burst(PPS, frames(PPS, pace.load))?;
     let lost = (Unit::Frames, (sent.offered / 10) as f64, sent.lost() as f64);
     Ok(vec![Finding::new("frames lost, of every tenth", stand.dut(), lost, 0.0, |off| sent.excuse(off))])
 }
 
-fn chance(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn chance(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
     const PPS: f64 = 50_000.0;
     const CHANCE: f64 = 0.01;
-    let mut stand = Stand::open("calibrated:loss=1%", Directions::Forward, LINE_RATE, stop)?;
+    let mut stand = Stand::open("calibrated:loss=1%", Directions::Forward, LINE_RATE, host)?;
     let sent = stand.burst(PPS, frames(PPS, pace.load))?;
     let device = stand.device()?;
     let offered = sent.offered.max(1) as f64;
@@ -140,19 +138,19 @@ fn chance(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
     ])
 }
 
-fn stall(stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn stall(host: &Host) -> Result<Vec<Finding>> {
     const AFTER: u64 = 5_000;
     let mut stand =
-        Stand::open(&format!("calibrated:stall-after={AFTER}"), Directions::Forward, LINE_RATE, stop)?;
+        Stand::open(&format!("calibrated:stall-after={AFTER}"), Directions::Forward, LINE_RATE, host)?;
     let sent = stand.burst(20_000.0, 2 * AFTER)?;
     let forwarded = (Unit::Frames, AFTER as f64, sent.forwarded as f64);
     Ok(vec![Finding::new("frames before a stall", stand.dut(), forwarded, 0.0, |off| sent.excuse(off))])
 }
 
-fn order(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn order(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
     const PPS: f64 = 5_000.0;
     let dut = "delayed:delay=100us,reorder=1%,duplicate=0.5%";
-    let mut stand = Stand::open(dut, Directions::Both, LINE_RATE, stop)?;
+    let mut stand = Stand::open(dut, Directions::Both, LINE_RATE, host)?;
     let sent = stand.burst(PPS, frames(PPS, pace.load))?;
     let totals = stand.totals()?;
     let device = stand.device()?;
@@ -169,7 +167,7 @@ fn order(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
 }
 
 /// RFC 2544 section 26.4 against a device whose longest burst is stated: 1 + (burst - 1) L / (L - C).
-fn burst(stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn burst(host: &Host) -> Result<Vec<Finding>> {
     const NAME: &str = "longest burst, median of five";
     let (offered, capacity, queue) = (100e3, 50e3, 2_000.0);
     let dut = format!("calibrated:rate={capacity},burst={queue}");
@@ -191,7 +189,7 @@ fn burst(stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
         min_pps: 1_000.0,
         deviations: Vec::new(),
     };
-    let mut stand = Stand::open(&dut, Directions::Forward, line_rate_bps, stop)?;
+    let mut stand = Stand::open(&dut, Directions::Forward, line_rate_bps, host)?;
     let outcome = stand.run(|engine, observer| test.run(engine, observer));
     let gain = offered / (offered - capacity);
     let truth = 1.0 + (queue - 1.0) * gain;
@@ -209,12 +207,12 @@ fn burst(stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
     Ok(vec![Finding::new(NAME, &dut, (Unit::Frames, truth, median as f64), bound, |_| unclear)])
 }
 
-fn delay(pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
-    let base = lowest_latency("delayed", pace, stop)?;
+fn delay(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
+    let base = lowest_latency("delayed", pace, host)?;
     let mut findings = Vec::new();
     for (delay, truth) in [("50us", 50e3), ("200us", 200e3), ("1ms", 1e6)] {
         let dut = format!("delayed:delay={delay}");
-        let whole = lowest_latency(&dut, pace, stop)?;
+        let whole = lowest_latency(&dut, pace, host)?;
         let bound = f64::max(DELAY_BOUND.0, DELAY_BOUND.1 * truth);
         let name = format!("latency that {delay} of delay add");
         findings.push(match (&base.seen, &whole.seen) {
@@ -240,9 +238,9 @@ struct LowestLatency {
 }
 
 /// The lowest mean latency of any sample: what else a machine does only ever adds to it.
-fn lowest_latency(dut: &str, pace: &Pace, stop: &Arc<AtomicBool>) -> Result<LowestLatency> {
+fn lowest_latency(dut: &str, pace: &Pace, host: &Host) -> Result<LowestLatency> {
     const ENOUGH: u64 = 20;
-    let mut stand = Stand::open(dut, Directions::Forward, LINE_RATE, stop)?;
+    let mut stand = Stand::open(dut, Directions::Forward, LINE_RATE, host)?;
     let load = Saturate { conditions: stand.conditions(), load: Load::Rate(2_000.0), duration: pace.latency };
     let outcome = stand.run(|engine, observer| load.run(engine, observer));
     let held = outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
@@ -253,10 +251,10 @@ fn lowest_latency(dut: &str, pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Lowe
     Ok(LowestLatency { seen, disturbed: stand.disturbed(), outcome })
 }
 
-fn capacity(pps: u32, pace: &Pace, stop: &Arc<AtomicBool>) -> Result<Vec<Finding>> {
+fn capacity(pps: u32, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
     const NAME: &str = "capacity (NDR)";
     let dut = format!("calibrated:rate={pps}");
-    let mut stand = Stand::open(&dut, Directions::Forward, LINE_RATE, stop)?;
+    let mut stand = Stand::open(&dut, Directions::Forward, LINE_RATE, host)?;
     let conditions = Conditions { step: Duration::from_millis(100), ..stand.conditions() };
     let search = Search {
         conditions,

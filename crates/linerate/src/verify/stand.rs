@@ -1,6 +1,7 @@
 //! One device of known truth between the ports: its name enters; what was sent, what returned and
 //! what the machine did meanwhile leave.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,6 +21,33 @@ use crate::testbed::Testbed;
 pub const LINE_RATE: f64 = 10e9;
 /// How long the last frames may take.
 const DRAIN: Duration = Duration::from_millis(200);
+
+/// What all stands have in common.
+pub struct Host {
+    /// Set by someone else to end the run.
+    pub stop: Arc<AtomicBool>,
+    unwatched: RefCell<Option<String>>,
+}
+
+impl Host {
+    pub fn new(stop: Arc<AtomicBool>) -> Self {
+        Self { stop, unwatched: RefCell::default() }
+    }
+
+    /// Why nothing watched the machine on some stand, if so.
+    pub fn unwatched(&self) -> Option<String> {
+        self.unwatched.borrow().clone()
+    }
+
+    /// Watches the machine on a stand, if that is possible.
+    fn watch(&self, testbed: &Testbed) -> Watch {
+        let machine = Machine::watch(testbed);
+        if let Err(error) = &machine {
+            self.unwatched.borrow_mut().get_or_insert_with(|| error.to_string());
+        }
+        Watch { machine: machine.ok() }
+    }
+}
 
 /// A lab with an engine and a watch over the machine. Fields are dropped in this order.
 pub struct Stand {
@@ -56,12 +84,12 @@ impl Sent {
 
 impl Stand {
     /// 64-byte frames in one flow through `dut`, a device of the lab.
-    pub fn open(dut: &str, directions: Directions, line_rate: f64, stop: &Arc<AtomicBool>) -> Result<Self> {
+    pub fn open(dut: &str, directions: Directions, line_rate: f64, host: &Host) -> Result<Self> {
         let profile = Profile::builtin("bench", &Tunables::default())?;
         let device = Device::lab(dut.parse()?, line_rate);
         let testbed = Testbed::open(&device, usize::from(profile.largest_size()))?;
-        let engine = testbed.start_engine(&profile.table(&testbed.endpoints(), directions), stop)?;
-        let watch = Watch { machine: Machine::watch(&testbed).ok() };
+        let engine = testbed.start_engine(&profile.table(&testbed.endpoints(), directions), &host.stop)?;
+        let watch = host.watch(&testbed);
         Ok(Self { watch, engine, testbed, dut: dut.to_owned() })
     }
 

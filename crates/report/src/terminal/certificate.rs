@@ -22,6 +22,10 @@ pub fn certificate(certificate: &Certificate, colour: bool) -> String {
         let look = if check.verdict == Verdict::Passed { Look::Faint } else { Look::Warning };
         look.paint(&format!("  {}, {}: {reason}", check.name, verdict(check)), colour)
     }));
+    lines.extend(certificate.unwatched.as_ref().map(|why| {
+        let words = format!("  nothing watched the machine, so what disturbed it is not known: {why}");
+        Look::Warning.paint(&words, colour)
+    }));
     lines.push(Look::Title.paint(&conclusion(certificate), colour));
     lines.join("\n") + "\n"
 }
@@ -81,6 +85,9 @@ fn conclusion(certificate: &Certificate) -> String {
         true if undecided == 0 => "the tester measures what is true here",
         true => "what was decided is true; the machine was too busy for the rest",
         false if certificate.status != Status::Complete => "interrupted, so this certifies nothing",
+        false if failed > 0 && certificate.unwatched.is_some() => {
+            "do not trust what this tester measures here, unless the machine was disturbed"
+        }
         false if failed > 0 => "do not trust what this tester measures here",
         false => "the machine was too busy to decide anything: quiet it, and run this again",
     };
@@ -109,9 +116,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn truth_stands_beside_what_was_measured() {
-        let shown = Certificate {
+    fn shown() -> Certificate {
+        Certificate {
             schema: results::certificate::SCHEMA.to_owned(),
             started: "2026-01-01T00:00:00Z".to_owned(),
             elapsed_s: 21.4,
@@ -120,13 +126,26 @@ mod tests {
             environment: Scenario::default().record().environment,
             seed: 7,
             quick: true,
+            unwatched: None,
             checks: vec![
                 check("capacity", Unit::Pps, 300e3, Some(299_100.0), Verdict::Passed),
                 check("frames lost", Unit::Frames, 1_000.0, Some(1_000.0), Verdict::Passed),
                 check("loss ratio", Unit::Share, 0.01, Some(0.012), Verdict::Failed),
                 check("delay", Unit::Ns, 50e3, None, Verdict::Undecided),
             ],
-        };
-        insta::assert_snapshot!(certificate(&shown, false));
+        }
+    }
+
+    #[test]
+    fn truth_stands_beside_what_was_measured() {
+        insta::assert_snapshot!(certificate(&shown(), false));
+    }
+
+    #[test]
+    fn it_says_so_if_nothing_watched_the_machine() {
+        let unwatched = Some("not permitted".to_owned());
+        let text = certificate(&Certificate { unwatched, ..shown() }, false);
+        let said = "nothing watched the machine, so what disturbed it is not known: not permitted";
+        assert!(text.contains(said) && text.contains("unless the machine was disturbed"), "{text}");
     }
 }
