@@ -1,8 +1,12 @@
 //! A cross connect in user space that holds every frame for a known time, and reorders and
 //! duplicates known shares of them: the truth about latency and order.
 //!
-//! One thread on the device's core reads both interfaces by packet sockets and never sleeps, so a
-//! frame leaves within about a microsecond of its time, at loads up to some 50,000 frames a second.
+//! One thread on the device's core reads both interfaces by packet sockets and does not sleep while
+//! there is a load, so a frame leaves within about a microsecond of its time, at loads up to some
+//! 50,000 frames a second.
+//!
+//! The time for which a frame is held is all that a delay adds: it begins where a frame without one
+//! would leave, and both take the same way before and after that.
 
 mod line;
 mod socket;
@@ -49,6 +53,12 @@ pub(super) const KIND: Kind = Kind {
 const LONGEST: Duration = Duration::from_secs(1);
 /// Frames that are read before it is looked whether others are due.
 const BATCH: usize = 16;
+/// The thread sleeps once nothing has come or been held for this long: before that, a wake-up would be
+/// part of some latencies and not of others; later, the core would be missing to all who start or end
+/// something there, each of whom took half a second.
+const IDLE: Duration = Duration::from_millis(100);
+/// How long it sleeps until it looks whether it is to end.
+const NAP_MS: i32 = 10;
 
 #[derive(Debug)]
 struct Delayed(Rules);
@@ -142,13 +152,18 @@ impl Forwarder {
         let [mut zero, mut one] = self.sockets;
         let mut lines = [Line::new(self.rules), Line::new(self.rules)];
         let mut told = [Counters::default(); 2];
+        let mut busy = None;
         while !stop.load(Ordering::Relaxed) {
             carry(&mut zero, &one, &mut lines[0]);
             carry(&mut one, &zero, &mut lines[1]);
             let counted = [lines[0].counted(), lines[1].counted()];
+            let holds = lines.iter().any(|line| !line.is_empty());
             if counted != told {
                 *counters(&self.counted) = counted;
                 told = counted;
+                busy = Some(Instant::now());
+            } else if !holds && busy.is_none_or(|busy| busy.elapsed() > IDLE) {
+                socket::wait([&zero, &one], NAP_MS);
             }
         }
     }
@@ -161,9 +176,12 @@ fn carry(from: &mut FrameSocket, to: &FrameSocket, line: &mut Line) {
         // Broadcast and multicast is not load, and waits for nobody.
         if frame.first().is_some_and(|byte| byte & 1 == 1) {
             to.send(frame);
-        } else {
-            line.enter(frame, Instant::now());
+            continue;
         }
+        // What is not held leaves at the very time from which it would be.
+        let now = Instant::now();
+        line.enter(frame, now);
+        line.leave(now, |frame| to.send(frame));
     }
     if !line.is_empty() {
         line.leave(Instant::now(), |frame| to.send(frame));

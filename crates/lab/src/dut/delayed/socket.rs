@@ -1,4 +1,4 @@
-//! A packet socket on one interface: whole frames enter and leave, and nothing waits.
+//! A packet socket on one interface: whole frames enter and leave, and nothing waits unless asked to.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -64,6 +64,18 @@ impl FrameSocket {
         // SAFETY: the buffer is valid for its length.
         unsafe { libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) >= 0 }
     }
+}
+
+/// Sleeps until a frame can be read from one of the sockets, for `timeout_ms` at most.
+pub(super) fn wait(sockets: [&FrameSocket; 2], timeout_ms: i32) {
+    let mut waiting = sockets.map(|socket| libc::pollfd {
+        fd: socket.socket.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: the array is valid for its length and outlives the call. Why it returned does not matter:
+    // what can be read is read next.
+    unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, timeout_ms) };
 }
 
 fn check(answer: i32) -> io::Result<i32> {
