@@ -21,7 +21,8 @@ use crate::run::{Labels, Strategy, parameters};
 use crate::testbed::Testbed;
 use crate::{Ending, run, stop};
 
-/// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 asks for the same.
+/// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 section 5.1.1 asks for
+/// the same.
 const SIZES: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 /// Bytes of a frame that its MTU does not count.
 const OVERHEAD: u16 = 18;
@@ -59,7 +60,7 @@ pub struct Args {
     /// The tests: throughput, latency, loss, back-to-back, recovery, reset [default: all]
     #[arg(long, value_name = "TEST,…", value_delimiter = ',', help_heading = "Measurement")]
     tests: Vec<Test>,
-    /// Short trials and few repeats, in less than two minutes a size: the result does not conform
+    /// Short trials and few repeats, in less than half a minute a size: the result does not conform
     /// to RFC 2544, and says so
     #[arg(long, help_heading = "Measurement")]
     quick: bool,
@@ -233,7 +234,7 @@ impl Args {
         let smallest = Traffic::smallest(self.ip);
         if smallest > size::MIN {
             let text = format!(
-                "{smallest} bytes are the least that hold the headers and the signature: no frames of 64 bytes (RFC 5180)"
+                "{smallest} bytes are the least that hold the headers and the signature: no frames of 64 bytes (RFC 5180 section 5.1.1)"
             );
             add("no-smallest-size", &text);
         }
@@ -241,13 +242,29 @@ impl Args {
         if !(self.sizes.is_empty() || SIZES.into_iter().all(asked)) {
             add("not-all-sizes", "not all frame sizes of RFC 2544 section 9.1 were asked for");
         }
-        if self.networks == Networks::Many && testbed.lab().is_some() {
+        if self.networks == Networks::Many {
             add(
-                "one-route",
-                "one route leads to all 256 destination networks, not one to each (RFC 2544 section 12)",
+                "networks-in-turn",
+                "destinations are in the 256 networks in turn, not at random (RFC 2544 section 12)",
+            );
+            if testbed.lab().is_some() {
+                add(
+                    "one-route",
+                    "one route leads to all 256 destination networks, not one to each (RFC 2544 section 13)",
+                );
+            }
+        }
+        let asks_for = |test| self.tests.is_empty() || self.tests.contains(&test);
+        if self.ip == IpVersion::V6 && asks_for(Test::BackToBack) {
+            add(
+                "bursts-over-ipv6",
+                "back-to-back frames are no longer recommended over IPv6 (RFC 5180 section 7.4)",
             );
         }
-        if self.tests.is_empty() || self.tests.contains(&Test::Reset) {
+        if self.ip == IpVersion::V6 && !self.bidirectional {
+            add("one-direction", "one direction is loaded, not both at once (RFC 5180 section 5.4)");
+        }
+        if asks_for(Test::Reset) {
             match &self.reset_command {
                 Some(command) => add(
                     "reset-by-command",
@@ -279,7 +296,12 @@ impl Args {
 
     /// What reports compare a run under.
     fn label(&self, profile: &traffic::Profile) -> String {
-        let mut label = format!("rfc2544 {}", size_label(profile));
+        let size = size_label(profile);
+        let mut label = format!("rfc2544 {size}");
+        if size.contains('z') {
+            // RFC 6985 section 4 asks for it.
+            label += &format!(" MTU {}", self.mtu);
+        }
         let parts = [
             (self.networks == Networks::Many, " 256 networks"),
             (self.ip == IpVersion::V6, " IPv6"),
@@ -294,7 +316,8 @@ impl Args {
 
 impl Strategy for Rfc2544 {
     fn describe(&self) -> record::Strategy {
-        let Timing { trial, stream, streams, burst, bursts, overload, overloads, drain, .. } = self.timing;
+        let Timing { trial, loss_trial, stream, streams, burst, bursts, overload, overloads, .. } =
+            self.timing;
         let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
         record::Strategy {
             name: "rfc2544".to_owned(),
@@ -302,10 +325,11 @@ impl Strategy for Rfc2544 {
                 ("tests", tests.join(",")),
                 ("quick", if self.timing.quick { "yes: not conformant" } else { "no" }.to_owned()),
                 ("trial", format!("{trial:?}")),
+                ("loss trial", format!("{loss_trial:?}")),
                 ("latency streams", format!("{streams} of {stream:?}")),
                 ("bursts", format!("{bursts} of up to {burst:?}")),
                 ("overloads", format!("{overloads} of {overload:?}")),
-                ("drain", format!("{drain:?}")),
+                ("pause", format!("{:?}", self.timing.pause())),
                 ("min-rate", human::pps(self.min_pps)),
             ]),
             loss_threshold: 0.0,
@@ -368,6 +392,7 @@ mod tests {
             args.label(&args.traffic().unwrap()[0].profile().unwrap())
         };
         assert_eq!(label("--sizes 128"), "rfc2544 128b");
+        assert_eq!(label("--sizes imix:aaz --mtu 1400"), "rfc2544 imix:aaz MTU 1400");
         assert_eq!(
             label("--quick -b --networks 256 --sizes imix:ab --ip 4"),
             "rfc2544 imix:ab 256 networks bidirectional quick"

@@ -13,27 +13,31 @@
 
 mod back_to_back;
 mod deviations;
+mod hearing;
 mod latency;
 mod loss;
 mod recovery;
 mod reset;
 mod throughput;
 mod timing;
+mod trials;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use engine::{Engine, Load};
-use results::record::{self, Deviation, LimitedBy, Phase, Sample, Throughput};
+use engine::Engine;
+use results::record::{self, Deviation, LimitedBy, Throughput};
 use wire::size;
 
 use crate::conditions::{check_rate, refuse_unless};
-use crate::search::{State, fell_short};
+use crate::search::{Search, State};
 use crate::session::{Session, Stop};
-use crate::{Conditions, Failure, Noise, Observer, Outcome, WarmUp};
+use crate::{Conditions, Failure, Observer, Outcome, WarmUp};
+use hearing::{Heard, Hearing};
 pub use timing::Timing;
+use trials::{Repeat, Trials, falls_short, lost, offered};
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);
@@ -44,6 +48,9 @@ const RETRY_SHARE: u32 = 4;
 /// Where no test needs the throughput.
 const NONE: Throughput =
     Throughput { pps: 0.0, upper_pps: None, limited_by: LimitedBy::Unknown, irregular: None };
+/// Where the tester limited the throughput to less than this share of the line rate, no load
+/// reaches the device's own limit.
+const FAR: f64 = 0.9;
 /// What ending takes beyond the last drain.
 const SLACK: Duration = Duration::from_secs(2);
 /// The longest run.
@@ -58,11 +65,11 @@ pub enum Test {
     Latency,
     /// 26.3: the share of frames lost, from line rate down.
     Loss,
-    /// 26.4 and RFC 9004: the longest burst without loss.
+    /// 26.4 and RFC 9004 section 6: the longest burst without loss.
     BackToBack,
     /// 26.5: how long losses outlast an overload.
     Recovery,
-    /// 26.6 and RFC 6201: how long a reset interrupts forwarding.
+    /// 26.6 and RFC 6201 section 1.3: how long a reset interrupts forwarding.
     Reset,
 }
 
@@ -122,7 +129,9 @@ pub struct Rfc2544 {
 impl Rfc2544 {
     /// Runs the tests. Never fails: the outcome says how they ended.
     pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        let mut session = Session::new(engine, observer);
+        let heard = Heard::default();
+        let mut hearing = Hearing::new(observer, &heard);
+        let mut session = Session::new(engine, &mut hearing);
         let mut found = record::Rfc2544 {
             quick: self.timing.quick,
             deviations: self.all_deviations(),
@@ -131,8 +140,8 @@ impl Rfc2544 {
         };
         let mut search = None;
         let end = self.check().map_err(Stop::from);
-        let end = end.and_then(|()| self.drive(&mut session, &mut search, &mut found));
-        self.name_what_is_missing(&mut found);
+        let end = end.and_then(|()| self.drive(&mut session, &heard, &mut search, &mut found));
+        found.name_what_is_missing(self.tests.iter().map(|test| test.name()));
         let judge = self.conditions().judge(Some(self.theoretical_pps()));
         let mut outcome = session.finish(end, &judge, self.timing.drain);
         if let Some(search) = search {
@@ -146,7 +155,7 @@ impl Rfc2544 {
     #[must_use]
     pub fn planned(&self) -> Duration {
         let base = self.base();
-        base.saturating_add(base / RETRY_SHARE).saturating_add(self.timing.drain).saturating_add(SLACK)
+        base.saturating_add(base / RETRY_SHARE).saturating_add(self.timing.pause()).saturating_add(SLACK)
     }
 
     /// Whether it can be carried out.
@@ -196,7 +205,7 @@ impl Rfc2544 {
     /// What all takes at most if nothing is repeated.
     fn base(&self) -> Duration {
         let start = if self.needs_throughput() {
-            self.search().max_duration
+            self.search().max_duration.saturating_add(self.timing.settle)
         } else {
             self.conditions().around(Duration::ZERO)
         };
@@ -215,6 +224,7 @@ impl Rfc2544 {
     fn drive(
         &self,
         session: &mut Session,
+        heard: &Heard,
         search: &mut Option<State>,
         found: &mut record::Rfc2544,
     ) -> Result<(), Stop> {
@@ -228,7 +238,8 @@ impl Rfc2544 {
             NONE
         };
         let budget = self.base() / RETRY_SHARE;
-        let mut trials = Trials { session, drain: self.timing.drain, budget };
+        let prober = Search { max_duration: MAX_RUN, ..self.search() };
+        let mut trials = Trials { session, timing: self.timing, prober, budget };
         for test in &self.tests {
             if let Some(reason) = self.pointless(*test, &throughput) {
                 found.not_run.insert(test.to_string(), reason);
@@ -241,8 +252,10 @@ impl Rfc2544 {
                 Test::BackToBack => {
                     found.back_to_back = Some(self.back_to_back(throughput.pps, &mut trials)?);
                 }
-                Test::Recovery => self.recovery(throughput.pps, &mut trials, &mut found.recovery)?,
-                Test::Reset => match self.reset(throughput.pps, &mut trials)? {
+                Test::Recovery => {
+                    self.recovery(throughput.pps, heard, &mut trials, &mut found.recovery)?;
+                }
+                Test::Reset => match self.reset(throughput.pps, heard, &mut trials)? {
                     Ok(reset) => found.reset = Some(reset),
                     Err(reason) => {
                         found.not_run.insert(test.to_string(), reason);
@@ -255,12 +268,19 @@ impl Rfc2544 {
 
     /// Why `test` would say nothing, if so.
     fn pointless(&self, test: Test, throughput: &Throughput) -> Option<String> {
-        let reaches_line = throughput.pps >= self.theoretical_pps() * (1.0 - throughput::WIDTH);
+        let of_line = throughput.pps / self.theoretical_pps();
+        let by_tester = throughput.limited_by == LimitedBy::Tester && of_line < FAR;
         match test {
-            Test::Throughput | Test::Loss => None,
-            Test::BackToBack if reaches_line => {
-                Some("the throughput is the line rate, so no burst fills a buffer (RFC 9004)".into())
-            }
+            Test::Throughput => None,
+            Test::Loss | Test::BackToBack | Test::Recovery if by_tester => Some(format!(
+                "the tester sends no more than {}, {:.0} % of the line rate, and the device bears that: no load reaches its limit; choose larger frames or a lower line rate",
+                wire::human::pps(throughput.pps),
+                of_line * 100.0
+            )),
+            Test::Loss => None,
+            Test::BackToBack if of_line >= 1.0 - throughput::WIDTH => Some(
+                "the throughput is the line rate, so no burst fills a buffer (RFC 9004 section 6.1)".into(),
+            ),
             _ if throughput.pps > 0.0 => None,
             _ if throughput.upper_pps.is_some() => {
                 Some("no load passed without loss, so there is no throughput to start from".into())
@@ -268,117 +288,6 @@ impl Rfc2544 {
             _ => Some("the throughput is unknown: no load was sent as it should have been".into()),
         }
     }
-
-    /// Says of every test that was asked for and left nothing that it did not come to its turn.
-    fn name_what_is_missing(&self, found: &mut record::Rfc2544) {
-        for test in &self.tests {
-            let there = match test {
-                Test::Throughput => found.throughput.is_some(),
-                Test::Latency => found.latency.is_some(),
-                Test::Loss => !found.loss.is_empty(),
-                Test::BackToBack => found.back_to_back.is_some(),
-                Test::Recovery => found.recovery.is_some(),
-                Test::Reset => found.reset.is_some(),
-            };
-            if !there {
-                let reason = || "the run ended before".into();
-                found.not_run.entry(test.to_string()).or_insert_with(reason);
-            }
-        }
-    }
-}
-
-/// When a trial is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    /// When the machine may account for its loss, or for what the tester did not send.
-    IfUnclear,
-    /// When the machine disturbed it at all.
-    IfDisturbed,
-}
-
-/// What the tests make trials with.
-struct Trials<'s, 'a> {
-    session: &'s mut Session<'a>,
-    drain: Duration,
-    /// The time left to repeat what was disturbed.
-    budget: Duration,
-}
-
-impl Trials<'_, '_> {
-    /// One trial, repeated while it must be and can be.
-    fn trial(&mut self, load: Load, duration: Duration, repeat: Repeat) -> Result<Seen, Stop> {
-        let mut tried = 0;
-        loop {
-            let (sample, noise) = self.session.trial_of(Phase::Trial, load, duration, self.drain)?;
-            let seen = Seen { sample, noise };
-            let matters = repeat == Repeat::IfDisturbed || seen.fell_short();
-            let again = seen.is_unclear() || matters && seen.noise.disturbed.is_some();
-            tried += 1;
-            if !again || tried > RETRIES || !self.may_repeat(duration) {
-                return Ok(seen);
-            }
-        }
-    }
-
-    /// Takes the time of another trial of `duration` out of the budget, if it has as much.
-    fn may_repeat(&mut self, duration: Duration) -> bool {
-        let left = self.budget.checked_sub(duration + self.drain);
-        self.budget = left.unwrap_or(self.budget);
-        left.is_some()
-    }
-}
-
-/// What one trial saw.
-struct Seen {
-    sample: Sample,
-    noise: Noise,
-}
-
-impl Seen {
-    fn lost(&self) -> u64 {
-        lost(&self.sample)
-    }
-
-    fn loss_ratio(&self) -> f64 {
-        self.lost() as f64 / offered(&self.sample).max(1) as f64
-    }
-
-    /// Whether the machine may account for its loss.
-    fn is_unclear(&self) -> bool {
-        self.lost() > 0 && self.loss_ratio() <= self.noise.cost
-    }
-
-    /// What the tester sent, the mean of the directions.
-    fn offered_pps(&self) -> f64 {
-        let directions = &self.sample.directions;
-        directions.iter().map(|direction| direction.offered_pps).sum::<f64>() / directions.len().max(1) as f64
-    }
-
-    fn fell_short(&self) -> bool {
-        falls_short(&self.sample)
-    }
-
-    /// What disturbed it, in words.
-    fn disturbed(&self) -> Option<String> {
-        let unclear = || self.is_unclear().then(|| "the machine may account for the loss".to_owned());
-        self.noise.disturbed.clone().or_else(unclear)
-    }
-}
-
-/// Frames lost in all directions.
-fn lost(sample: &Sample) -> u64 {
-    sample.directions.iter().map(|direction| direction.offered.saturating_sub(direction.forwarded)).sum()
-}
-
-/// Frames that left in all directions.
-fn offered(sample: &Sample) -> u64 {
-    sample.directions.iter().map(|direction| direction.offered).sum()
-}
-
-/// Whether the tester offered less than intended in any direction.
-fn falls_short(sample: &Sample) -> bool {
-    sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction))
 }
 
 /// The mean; 0 of nothing.

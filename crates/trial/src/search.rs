@@ -169,6 +169,16 @@ impl State {
     }
 
     pub(crate) fn drive(&mut self, search: &Search, session: &mut Session) -> Result<(), Stop> {
+        self.drive_with(search, session, &mut |_, _| Ok(()))
+    }
+
+    /// The same, and does `after` each trial what the device needs before the next.
+    pub(crate) fn drive_with(
+        &mut self,
+        search: &Search,
+        session: &mut Session,
+        after: &mut dyn FnMut(&mut Session, &Sample) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         let drain = search.conditions.drain;
         session.warm_up(&search.conditions)?;
         while let Step::Measure { load, pps, duration } = self.controller.next(session.elapsed()) {
@@ -180,6 +190,7 @@ impl State {
             if let Some(trial) = self.trials.last() {
                 session.show_trial(trial, &self.results())?;
             }
+            after(session, &sample)?;
         }
         if let Some(ended) = self.controller.ended() {
             session.note(reason(ended, search.max_duration));
@@ -267,10 +278,19 @@ impl State {
 }
 
 impl Search {
+    /// How long it is probed at most whether a device forwards anything.
+    pub(crate) fn probing(&self) -> Duration {
+        (self.probe_length() + self.conditions.drain) * SILENT_PROBES as u32
+    }
+
+    fn probe_length(&self) -> Duration {
+        PROBE.max(Duration::from_secs_f64(2.0 / self.min_pps))
+    }
+
     /// Finds out why nothing came back in a trial: an overload that nothing survives, or a device
     /// that forwards nothing any more. The lowest load tells.
-    fn probe(&self, session: &mut Session) -> Result<(), Stop> {
-        let length = PROBE.max(Duration::from_secs_f64(2.0 / self.min_pps));
+    pub(crate) fn probe(&self, session: &mut Session) -> Result<(), Stop> {
+        let length = self.probe_length();
         for _ in 0..SILENT_PROBES {
             if session.elapsed() + length + self.conditions.drain > self.max_duration {
                 return Ok(());
@@ -289,7 +309,7 @@ impl Search {
 }
 
 /// Frames that came back in all directions.
-fn forwarded(sample: &Sample) -> u64 {
+pub(crate) fn forwarded(sample: &Sample) -> u64 {
     sample.directions.iter().map(|direction| direction.forwarded).sum()
 }
 

@@ -26,18 +26,44 @@ pub struct Rfc2544 {
     /// Section 26.3, from the highest load down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<LossPoint>,
-    /// Section 26.4, as RFC 9004 updates it.
+    /// Section 26.4, as RFC 9004 section 6 updates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_to_back: Option<BackToBack>,
     /// Section 26.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// Section 26.6, as RFC 6201 updates it.
+    /// Section 26.6, as RFC 6201 section 4 updates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<Reset>,
     /// Tests that were asked for but not run, by name, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_run: BTreeMap<String, String>,
+}
+
+impl Rfc2544 {
+    /// Whether the test of this name left a result.
+    #[must_use]
+    pub fn has(&self, test: &str) -> bool {
+        match test {
+            "throughput" => self.throughput.is_some(),
+            "latency" => self.latency.is_some(),
+            "loss" => !self.loss.is_empty(),
+            "back-to-back" => self.back_to_back.is_some(),
+            "recovery" => self.recovery.is_some(),
+            "reset" => self.reset.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Says of each of these tests that left nothing, and of which nothing else is said, that it did
+    /// not come to its turn.
+    pub fn name_what_is_missing<'a>(&mut self, tests: impl IntoIterator<Item = &'a str>) {
+        for test in tests {
+            if !self.has(test) {
+                self.not_run.entry(test.to_owned()).or_insert_with(|| "the run ended before".to_owned());
+            }
+        }
+    }
 }
 
 /// Something that the RFCs ask for and that was done otherwise.
@@ -107,7 +133,7 @@ pub struct LossPoint {
 }
 
 /// The longest bursts at the maximum theoretical rate that the device forwards without loss.
-/// The buffer times are those of RFC 9004.
+/// The buffer times are those of RFC 9004 section 6.4.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackToBack {
     /// Whether the tester could not send at the maximum theoretical rate: nothing was measured.
@@ -156,7 +182,8 @@ pub struct Recovery {
 /// One repeat of the recovery test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryRepeat {
-    /// From the end of the overload to the last frame lost; absent if losses went on to the end.
+    /// From the end of the overload to the last frame lost, but for losses that the machine may
+    /// account for; absent if losses went on to the end.
     pub recovery_s: Option<f64>,
     /// By how much the time may be too long.
     pub resolution_s: f64,
@@ -176,11 +203,16 @@ pub struct Reset {
     pub load_pps: f64,
     /// Frames lost in all directions.
     pub lost: u64,
-    /// Lost frames over offered rate (RFC 6201).
+    /// Lost frames over offered rate (RFC 6201 section 1.3).
     pub outage_s: f64,
+    /// From the reset until nothing was lost any more, but what the machine may account for; known
+    /// to a tenth of a second, and absent if losses went on to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_s: Option<f64>,
     /// How long was watched after the reset.
     pub watched_s: f64,
-    /// Whether most frames passed in the end; else the outage was longer.
+    /// Whether nothing was lost any more in the end, but what the machine may account for; else the
+    /// outage was longer.
     pub came_back: bool,
     /// What disturbed it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

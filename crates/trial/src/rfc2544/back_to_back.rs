@@ -1,4 +1,4 @@
-//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 updates it: the longest burst at line
+//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 section 6 updates it: the longest burst at line
 //! rate that the device forwards without loss, and the buffer that this implies.
 //!
 //! Each repeat is a search of its own, to half a percent. The first one halves the interval from
@@ -9,10 +9,12 @@ use std::time::Duration;
 use engine::Load;
 use results::record::BackToBack;
 
+use super::trials::Seen;
 use super::{Repeat, Rfc2544, Trials, mean};
 use crate::session::Stop;
 
-/// How many bursts the first search takes at most, and every other.
+/// How many bursts a search takes at most: the first, which halves an interval of frames, and every
+/// other.
 const FIRST: u32 = 40;
 const OTHERS: u32 = 8;
 /// The result is known to one part in so many.
@@ -23,8 +25,15 @@ const MARGIN: Duration = Duration::from_millis(20);
 impl Rfc2544 {
     pub(super) fn back_to_back_planned(&self) -> Duration {
         let timing = &self.timing;
-        let bursts = FIRST.saturating_add(OTHERS.saturating_mul(timing.bursts)).saturating_add(1);
-        (timing.burst.saturating_add(MARGIN).saturating_add(timing.drain)).saturating_mul(bursts)
+        let halvings = self.longest_burst().ilog2() + 2;
+        let bursts =
+            halvings.min(FIRST).saturating_add(OTHERS.saturating_mul(timing.bursts)).saturating_add(1);
+        (timing.burst.saturating_add(MARGIN).saturating_add(timing.pause())).saturating_mul(bursts)
+    }
+
+    /// The longest burst that is tried, in frames; at least one.
+    fn longest_burst(&self) -> u64 {
+        ((self.theoretical_pps() * self.timing.burst.as_secs_f64()) as u64).max(1)
     }
 
     pub(super) fn back_to_back(&self, throughput_pps: f64, trials: &mut Trials) -> Result<BackToBack, Stop> {
@@ -33,7 +42,7 @@ impl Rfc2544 {
         if probe.fell_short() {
             return Ok(BackToBack { tester_limited: true, ..BackToBack::default() });
         }
-        let most = ((line_pps * self.timing.burst.as_secs_f64()) as u64).max(1);
+        let most = self.longest_burst();
         let mut found = BackToBack { longest_tried: most, ..BackToBack::default() };
         for _ in 0..self.timing.bursts {
             let search = Bracket::new(most, found.bursts.last().copied());
@@ -73,7 +82,7 @@ fn longest(
 }
 
 /// Whether all of a burst left in each direction.
-fn complete(seen: &super::Seen, frames: u64) -> bool {
+fn complete(seen: &Seen, frames: u64) -> bool {
     seen.sample.directions.iter().all(|direction| direction.offered >= frames)
 }
 
@@ -147,7 +156,7 @@ fn resolution(frames: u64) -> u64 {
     (frames / RESOLUTION).max(1)
 }
 
-/// Fills in the figures that RFC 9004 asks for.
+/// Fills in the figures that RFC 9004 section 6.4 asks for.
 fn summarize(found: &mut BackToBack, line_pps: f64, throughput_pps: f64) {
     let bursts: Vec<f64> = found.bursts.iter().map(|burst| *burst as f64).collect();
     found.average = mean(&bursts);

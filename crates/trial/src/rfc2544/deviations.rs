@@ -18,7 +18,7 @@ impl Rfc2544 {
     fn of_the_method(&self) -> Vec<Deviation> {
         let mut found = vec![deviation(
             "no-learning-frames",
-            "a warm-up precedes the first trial, no routing update and learning frames precede each (RFC 2544 section 23)",
+            "a warm-up precedes the first trial, no routing update and learning frames precede each (RFC 2544 sections 13 and 23)",
         )];
         if self.tests.contains(&Test::Latency) {
             found.push(deviation(
@@ -28,6 +28,12 @@ impl Rfc2544 {
             found.push(deviation(
                 "latency-between-programs",
                 "latency is read in software where a frame is written and where it is received, so the tester's own share is part of it (RFC 1242 section 3.8)",
+            ));
+        }
+        if self.tests.contains(&Test::BackToBack) {
+            found.push(deviation(
+                "bursts-from-the-last",
+                "each search for a burst but the first begins at what the one before found, and steps are half a percent of the burst (RFC 9004 sections 6.2 and 6.3: independent binary searches)",
             ));
         }
         if self.tests.contains(&Test::Recovery) {
@@ -43,16 +49,27 @@ impl Rfc2544 {
     fn of_the_timing(&self) -> Vec<Deviation> {
         let (own, asked) = (&self.timing, Timing::standard());
         let needs = |test| self.tests.contains(&test);
-        let searches = self.needs_throughput() || needs(Test::Loss);
+        let searches = self.needs_throughput();
+        let overload = needs(Test::Recovery);
+        let waits =
+            ("short-waits", "between trials", own.pause(), asked.pause(), "RFC 2544 section 23", true);
         let durations = [
-            ("short-waits", "between trials", own.drain, asked.drain, "section 23", true),
-            ("short-trials", "each trial", own.trial, asked.trial, "section 24", searches),
+            waits,
+            ("short-trials", "each deciding trial", own.trial, asked.trial, "RFC 2544 section 24", searches),
+            (
+                "short-loss-trials",
+                "each trial of the loss rate",
+                own.loss_trial,
+                asked.loss_trial,
+                "RFC 2544 section 24",
+                needs(Test::Loss),
+            ),
             (
                 "short-streams",
                 "each latency stream",
                 own.stream,
                 asked.stream,
-                "section 26.2",
+                "RFC 2544 section 26.2",
                 needs(Test::Latency),
             ),
             (
@@ -60,7 +77,7 @@ impl Rfc2544 {
                 "the longest burst",
                 own.burst,
                 asked.burst,
-                "section 26.4",
+                "RFC 2544 section 26.4",
                 needs(Test::BackToBack),
             ),
             (
@@ -68,8 +85,16 @@ impl Rfc2544 {
                 "the overload",
                 own.overload,
                 asked.overload,
-                "section 26.5",
-                needs(Test::Recovery),
+                "RFC 2544 section 26.5",
+                overload,
+            ),
+            (
+                "short-before-reset",
+                "forwarding before the reset",
+                own.before_reset,
+                asked.before_reset,
+                "RFC 6201 section 4.1.1.1",
+                needs(Test::Reset),
             ),
         ];
         let counts = [
@@ -78,7 +103,7 @@ impl Rfc2544 {
                 "latency streams",
                 own.streams,
                 asked.streams,
-                "section 26.2",
+                "RFC 2544 section 26.2",
                 needs(Test::Latency),
             ),
             (
@@ -86,18 +111,18 @@ impl Rfc2544 {
                 "searches for a burst",
                 own.bursts,
                 asked.bursts,
-                "section 26.4",
+                "RFC 2544 section 26.4",
                 needs(Test::BackToBack),
             ),
         ];
         let short = durations.into_iter().filter(|(_, _, own, asked, _, run)| *run && own < asked);
         let few = counts.into_iter().filter(|(_, _, own, asked, _, run)| *run && own < asked);
         let short = short.map(|(name, what, own, asked, section, _)| {
-            let text = format!("{what}: {}, not {} (RFC 2544 {section})", seconds(own), seconds(asked));
+            let text = format!("{what}: {}, not {} ({section})", seconds(own), seconds(asked));
             deviation(name, &text)
         });
         let few = few.map(|(name, what, own, asked, section, _)| {
-            deviation(name, &format!("{own} {what}, not {asked} (RFC 2544 {section})"))
+            deviation(name, &format!("{own} {what}, not {asked} ({section})"))
         });
         short.chain(few).collect()
     }

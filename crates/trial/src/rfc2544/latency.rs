@@ -10,7 +10,7 @@ use crate::session::Stop;
 
 impl Rfc2544 {
     pub(super) fn latency_planned(&self) -> Duration {
-        (self.timing.stream.saturating_add(self.timing.drain)).saturating_mul(self.timing.streams)
+        (self.timing.stream.saturating_add(self.timing.pause())).saturating_mul(self.timing.streams)
     }
 
     /// What is measured stands in `found` even when the run ends before the last stream.

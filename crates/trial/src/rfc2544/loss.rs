@@ -14,7 +14,7 @@ const ENOUGH: usize = 2;
 impl Rfc2544 {
     pub(super) fn loss_planned(&self) -> Duration {
         let trials = u32::try_from(self.loads().len()).unwrap_or(u32::MAX);
-        (self.timing.trial.saturating_add(self.timing.drain)).saturating_mul(trials)
+        (self.timing.loss_trial.saturating_add(self.timing.pause())).saturating_mul(trials)
     }
 
     /// Loads in percent of the maximum theoretical rate: steps of 10, and below 10 each half of
@@ -31,7 +31,7 @@ impl Rfc2544 {
         let mut lossless = 0;
         for load_percent in self.loads() {
             let intended_pps = self.theoretical_pps() * load_percent / 100.0;
-            let seen = trials.trial(Load::Rate(intended_pps), self.timing.trial, Repeat::IfUnclear)?;
+            let seen = trials.trial(Load::Rate(intended_pps), self.timing.loss_trial, Repeat::IfUnclear)?;
             let point = LossPoint {
                 load_percent,
                 intended_pps,

@@ -1,11 +1,12 @@
-//! System recovery, RFC 2544 section 26.5: how long losses outlast an overload.
+//! System recovery, RFC 2544 section 26.5: how long losses outlast an overload. What the machine may
+//! account for is no loss of the device.
 
 use std::time::Duration;
 
 use engine::Load;
 use results::record::{Phase, Recovery, RecoveryRepeat, Sample};
 
-use super::{Rfc2544, Trials, falls_short, lost, mean, offered};
+use super::{Heard, Rfc2544, Trials, falls_short, lost, mean, offered};
 use crate::session::Stop;
 
 /// The overload, as a multiple of the throughput.
@@ -20,7 +21,7 @@ const FINE_FOR: Duration = Duration::from_secs(1);
 
 impl Rfc2544 {
     pub(super) fn recovery_planned(&self) -> Duration {
-        self.one_recovery().saturating_add(self.timing.drain).saturating_mul(self.timing.overloads)
+        self.one_recovery().saturating_add(self.timing.pause()).saturating_mul(self.timing.overloads)
     }
 
     fn one_recovery(&self) -> Duration {
@@ -31,6 +32,7 @@ impl Rfc2544 {
     pub(super) fn recovery(
         &self,
         throughput_pps: f64,
+        heard: &Heard,
         trials: &mut Trials,
         found: &mut Option<Recovery>,
     ) -> Result<(), Stop> {
@@ -41,9 +43,12 @@ impl Rfc2544 {
             if disturbance(&samples).is_some() && trials.may_repeat(self.one_recovery()) {
                 samples = self.overload(overload_pps, reduced_pps, trials)?;
             }
+            if let Some(last) = samples.last() {
+                trials.probe(last, 0.0)?;
+            }
             let middle = f64::midpoint(overload_pps, reduced_pps);
-            let (before, after): (Vec<&Sample>, Vec<&Sample>) =
-                samples.iter().partition(|sample| intended_pps(sample) > middle);
+            let end = samples.iter().position(|sample| intended_pps(sample) < middle);
+            let (before, after) = samples.split_at_checked(end.unwrap_or(samples.len())).unwrap_or_default();
             let found = found.get_or_insert_with(|| Recovery {
                 overload_pps,
                 overload_s: self.timing.overload.as_secs_f64(),
@@ -53,10 +58,10 @@ impl Rfc2544 {
                 repeats: Vec::new(),
                 average_s: None,
             });
-            found.tester_limited |= before.iter().any(|sample| falls_short(sample));
+            found.tester_limited |= before.iter().any(falls_short);
             found
                 .repeats
-                .push(RecoveryRepeat { disturbed: disturbance(&samples), ..repeat(&before, &after) });
+                .push(RecoveryRepeat { disturbed: disturbance(&samples), ..repeat(before, after, heard) });
             let times: Vec<f64> = found.repeats.iter().filter_map(|repeat| repeat.recovery_s).collect();
             found.average_s = (!times.is_empty()).then(|| mean(&times));
         }
@@ -78,7 +83,7 @@ impl Rfc2544 {
             let intervals = (duration.as_secs_f64() / step.as_secs_f64()).round() as usize;
             session.run(Phase::Trial, &vec![Load::Rate(reduced_pps); intervals], duration)?;
         }
-        session.drain(trials.drain)?;
+        session.drain(trials.timing.pause())?;
         Ok(session.samples().get(known..).unwrap_or_default().to_vec())
     }
 }
@@ -91,13 +96,11 @@ fn disturbance(samples: &[Sample]) -> Option<String> {
     samples.iter().find_map(|sample| sample.disturbed.clone())
 }
 
-/// When the last frame was lost, by the samples before and after the end of the overload.
-fn repeat(before: &[&Sample], after: &[&Sample]) -> RecoveryRepeat {
-    let sum = |samples: &[&Sample], frames: fn(&Sample) -> u64| -> u64 {
-        samples.iter().map(|sample| frames(sample)).sum()
-    };
+/// When the device lost the last frame, by the samples before and after the end of the overload.
+fn repeat(before: &[Sample], after: &[Sample], heard: &Heard) -> RecoveryRepeat {
+    let sum = |samples: &[Sample], frames: fn(&Sample) -> u64| samples.iter().map(frames).sum::<u64>();
     let end = after.first().map_or(0.0, |sample| sample.at_s);
-    let last = after.iter().rposition(|sample| lost(sample) > 0);
+    let last = heard.losses(after).iter().rposition(|lost| *lost > 0);
     let (recovery_s, resolution_s) = match last.and_then(|last| Some((last, after.get(last)?))) {
         None => (Some(0.0), FINE.as_secs_f64()),
         Some((last, sample)) => {

@@ -1,57 +1,82 @@
-//! Reset, RFC 2544 section 26.6: how long a reset interrupts forwarding, by the frames lost
-//! meanwhile (RFC 6201).
+//! Reset, RFC 2544 section 26.6 as RFC 6201 updates it: how long a reset interrupts forwarding, by the
+//! frames lost meanwhile (RFC 6201 section 1.3), and when the device was back: from then on it lost
+//! nothing but what the machine may account for.
 
 use std::time::Duration;
 
 use engine::Load;
 use results::record::{Phase, Reset, Sample};
 
-use super::{Rfc2544, Trials, lost, offered};
+use super::{Heard, Rfc2544, Trials, lost, offered};
 use crate::session::Stop;
 
-/// The load before the reset, and at the end, where it shows whether the device came back.
-const AROUND: Duration = Duration::from_secs(1);
-/// The most that a device loses at the end that has come back: what a busy machine costs is no outage.
-const BACK: f64 = 0.5;
+/// Intervals after the reset.
+const STEP: Duration = Duration::from_millis(100);
+/// How long a device that is back must lose nothing.
+const BACK: Duration = Duration::from_millis(500);
 
 impl Rfc2544 {
     pub(super) fn reset_planned(&self) -> Duration {
+        let Self { timing, .. } = self;
         // A reset that blocks has as long as it is watched.
-        self.timing.reset_watch.saturating_mul(2).saturating_add(2 * AROUND).saturating_add(self.timing.drain)
+        let after = timing.reset_watch.saturating_mul(2).saturating_add(BACK);
+        timing.before_reset.saturating_add(after).saturating_add(timing.pause())
     }
 
     /// Resets the device under load. The inner error is why it could not be reset.
-    pub(super) fn reset(&self, pps: f64, trials: &mut Trials) -> Result<Result<Reset, String>, Stop> {
-        let load = [Load::Rate(pps)];
+    pub(super) fn reset(
+        &self,
+        pps: f64,
+        heard: &Heard,
+        trials: &mut Trials,
+    ) -> Result<Result<Reset, String>, Stop> {
+        let watch = self.timing.reset_watch.saturating_add(BACK);
+        let intervals = (watch.as_secs_f64() / STEP.as_secs_f64()).round() as usize;
         let session = &mut *trials.session;
         let known = session.samples().len();
-        session.run(Phase::Trial, &load, AROUND)?;
+        session.run(Phase::Trial, &[Load::Rate(pps)], self.timing.before_reset)?;
+        let reset_s = session.elapsed().as_secs_f64();
         let reset = session.reset();
         if reset.is_ok() {
-            session.run(Phase::Trial, &load, self.timing.reset_watch)?;
-            session.run(Phase::Trial, &load, AROUND)?;
+            // It may take longer to be back than a device is waited for else.
+            session.bear_stalls();
+            session.run(Phase::Trial, &vec![Load::Rate(pps); intervals], watch)?;
         }
-        session.drain(trials.drain)?;
+        session.drain(trials.timing.pause())?;
         if let Err(reason) = reset {
             return Ok(Err(reason));
         }
         let samples = session.samples().get(known..).unwrap_or_default();
-        Ok(Ok(outage(pps, samples, self.timing.reset_watch)))
+        let back_s = back(samples, &heard.losses(samples), reset_s);
+        Ok(Ok(Reset {
+            load_pps: pps,
+            lost: samples.iter().map(lost).sum(),
+            outage_s: outage_s(samples),
+            back_s,
+            watched_s: self.timing.reset_watch.as_secs_f64(),
+            came_back: back_s.is_some(),
+            disturbed: samples.iter().find_map(|sample| sample.disturbed.clone()),
+        }))
     }
 }
 
-fn outage(load_pps: f64, samples: &[Sample], watched: Duration) -> Reset {
-    let lost_frames: u64 = samples.iter().map(lost).sum();
-    let offered_frames: u64 = samples.iter().map(offered).sum();
+/// How long after the reset the device had lost its last frame, if it lost none for long enough
+/// then.
+fn back(samples: &[Sample], losses: &[u64], reset_s: f64) -> Option<f64> {
+    let end = |sample: &Sample| sample.at_s + sample.duration_s;
+    let over = samples.last().map(end)?;
+    // Where nothing was sent, nothing shows that the device is back.
+    samples.last().filter(|sample| offered(sample) > 0)?;
+    let Some(last) = losses.iter().rposition(|lost| *lost > 0) else { return Some(0.0) };
+    let last = samples.get(last).map(end)?;
+    // An interval may begin late by less than half of itself.
+    let is_back = last <= over - BACK.as_secs_f64() + STEP.as_secs_f64() / 2.0;
+    is_back.then_some((last - reset_s).max(0.0))
+}
+
+/// Frames lost over the rate that they were offered at.
+fn outage_s(samples: &[Sample]) -> f64 {
+    let sum = |frames: fn(&Sample) -> u64| samples.iter().map(frames).sum::<u64>() as f64;
     let duration_s: f64 = samples.iter().map(|sample| sample.duration_s).sum();
-    let offered_pps = offered_frames as f64 / duration_s.max(f64::MIN_POSITIVE);
-    let at_end = |sample: &Sample| lost(sample) as f64 <= offered(sample) as f64 * BACK;
-    Reset {
-        load_pps,
-        lost: lost_frames,
-        outage_s: if offered_frames == 0 { 0.0 } else { lost_frames as f64 / offered_pps },
-        watched_s: watched.as_secs_f64(),
-        came_back: samples.last().is_some_and(|sample| offered(sample) > 0 && at_end(sample)),
-        disturbed: samples.iter().find_map(|sample| sample.disturbed.clone()),
-    }
+    if sum(offered) > 0.0 { sum(lost) / sum(offered) * duration_s } else { 0.0 }
 }

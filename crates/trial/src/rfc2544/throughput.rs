@@ -5,6 +5,7 @@ use std::time::Duration;
 use results::record::Throughput;
 
 use super::Rfc2544;
+use super::trials::rest;
 use crate::search::{Goal, Search, State};
 use crate::session::{Session, Stop};
 
@@ -12,9 +13,6 @@ use crate::session::{Session, Stop};
 const NAME: &str = "throughput";
 /// How far apart the rate that passed and the one that failed may be in the end.
 pub(super) const WIDTH: f64 = 0.005;
-/// How many deciding trials, and trials that find the way, the search has time for.
-const DECIDING: u32 = 20;
-const FINDING: u32 = 40;
 
 impl Rfc2544 {
     /// The search with the goal that draft-ietf-bmwg-mlrsearch-15 calls equivalent to RFC 2544.
@@ -30,21 +28,21 @@ impl Rfc2544 {
             duration_sum: timing.trial,
             hidden_queue: 0,
         };
-        let each = |count: u32, trial: Duration| (trial.saturating_add(timing.drain)).saturating_mul(count);
-        let trials = each(DECIDING, timing.trial).saturating_add(each(FINDING, timing.search_trial));
         let conditions = self.conditions();
         Search {
             goals: vec![goal],
             min_pps: self.min_pps,
             max_pps: self.theoretical_pps(),
-            max_duration: conditions.around(Duration::ZERO).saturating_add(trials),
+            max_duration: conditions.around(Duration::ZERO).saturating_add(timing.search),
             conditions,
         }
     }
 
     /// Warms up and searches.
     pub(super) fn throughput(&self, state: &mut State, session: &mut Session) -> Result<Throughput, Stop> {
-        state.drive(&self.search(), session)?;
+        state.drive_with(&self.search(), session, &mut |session, sample| {
+            rest(session, sample, &self.timing)
+        })?;
         let directions = session.directions().max(1) as f64;
         let result = state.results().remove(NAME);
         let result =

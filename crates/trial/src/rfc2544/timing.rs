@@ -19,13 +19,19 @@ pub struct Timing {
     pub quick: bool,
     /// A low load before all, which proves that traffic passes.
     pub warm_up: Duration,
-    /// Between trials nothing is sent: 2 s for the last frames and 5 s for the device to become
-    /// stable again (section 23).
+    /// After a trial nothing is sent, so that the last frames can return (section 23: 2 s).
     pub drain: Duration,
-    /// Trials of the throughput that only find the way.
+    /// Then the device has this time to become stable again (section 23: at least 5 s). Zero also
+    /// ends the drain as soon as all frames have returned.
+    pub settle: Duration,
+    /// Trials of the throughput that only find the way (section 24 allows short ones).
     pub search_trial: Duration,
-    /// Trials that decide (section 24: at least 60 s).
+    /// Trials that decide on the throughput (section 24: at least 60 s).
     pub trial: Duration,
+    /// How long the throughput is searched for at most.
+    pub search: Duration,
+    /// Trials of the frame loss rate (section 24: at least 60 s).
+    pub loss_trial: Duration,
     /// One stream of the latency test (section 26.2: at least 120 s).
     pub stream: Duration,
     /// How many of them (at least 20).
@@ -40,6 +46,8 @@ pub struct Timing {
     pub overloads: u32,
     /// How long recovery is watched.
     pub recovery_watch: Duration,
+    /// How long the device forwards before it is reset (RFC 6201 section 4.1: at least 15 s).
+    pub before_reset: Duration,
     /// How long is watched after a reset.
     pub reset_watch: Duration,
 }
@@ -51,9 +59,12 @@ impl Timing {
         Self {
             quick: false,
             warm_up: Duration::from_secs(2),
-            drain: Duration::from_secs(7),
+            drain: Duration::from_secs(2),
+            settle: Duration::from_secs(5),
             search_trial: Duration::from_secs(1),
             trial: Duration::from_secs(60),
+            search: Duration::from_secs(30 * 60),
+            loss_trial: Duration::from_secs(60),
             stream: Duration::from_secs(120),
             streams: 20,
             burst: Duration::from_secs(2),
@@ -61,28 +72,41 @@ impl Timing {
             overload: Duration::from_secs(60),
             overloads: 3,
             recovery_watch: Duration::from_secs(5),
+            before_reset: Duration::from_secs(15),
             reset_watch: Duration::from_secs(60),
         }
     }
 
-    /// Short ones, to see what there is to see in half a minute.
+    /// Short ones, to see what there is to see in less than half a minute. Trials of the throughput
+    /// remain the longest, because a queue hides an overload from short ones; and all of them are
+    /// equally long, because those that find the way would be led astray in the same manner.
     #[must_use]
     pub fn quick() -> Self {
         Self {
             quick: true,
-            warm_up: Duration::from_millis(500),
+            warm_up: Duration::from_millis(300),
             drain: Duration::from_millis(200),
-            search_trial: Duration::from_millis(250),
+            settle: Duration::ZERO,
+            search_trial: Duration::from_secs(1),
             trial: Duration::from_secs(1),
-            stream: Duration::from_secs(1),
+            search: Duration::from_secs(9),
+            loss_trial: Duration::from_millis(200),
+            stream: Duration::from_millis(500),
             streams: 2,
-            burst: Duration::from_millis(500),
+            burst: Duration::from_millis(250),
             bursts: 3,
-            overload: Duration::from_secs(2),
+            overload: Duration::from_secs(1),
             overloads: 1,
-            recovery_watch: Duration::from_secs(1),
-            reset_watch: Duration::from_secs(2),
+            recovery_watch: Duration::from_millis(500),
+            before_reset: Duration::from_millis(500),
+            reset_watch: Duration::from_millis(1500),
         }
+    }
+
+    /// How long nothing is sent between two trials, at most.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        self.drain.saturating_add(self.settle)
     }
 
     /// # Errors
@@ -93,12 +117,18 @@ impl Timing {
             ("drain", self.drain),
             ("trial of the search", self.search_trial),
             ("trial", self.trial),
+            ("search", self.search),
+            ("trial of the loss rate", self.loss_trial),
             ("latency stream", self.stream),
             ("longest burst", self.burst),
             ("overload", self.overload),
             ("recovery watch", self.recovery_watch),
+            ("forwarding before a reset", self.before_reset),
             ("reset watch", self.reset_watch),
         ];
+        refuse_unless(self.settle <= MOST, || {
+            format!("a rest of {:?} is out of range: give at most 24 hours", self.settle)
+        })?;
         for (name, duration) in durations {
             refuse_unless((LEAST..=MOST).contains(&duration), || {
                 format!("a {name} of {duration:?} is out of range: give {LEAST:?} to 24 hours")
