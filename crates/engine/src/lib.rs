@@ -40,8 +40,8 @@ pub enum Load {
     /// This many frames a second in each direction, evenly spaced.
     Rate(f64),
     /// Exactly so many frames in each direction, evenly spaced, then nothing: the bursts of
-    /// RFC 2544 section 26.4. It begins within a millisecond, so the interval must be some
-    /// milliseconds longer than `frames / pps`: frames that have not left by its end are unsent.
+    /// RFC 2544 section 26.4. The interval must be some milliseconds longer than `frames / pps`,
+    /// since a burst begins a millisecond later: frames that have not left by its end are unsent.
     Burst {
         /// Frames a second in each direction while it lasts.
         pps: f64,
@@ -58,7 +58,8 @@ pub type Interval = u64;
 /// What happened to one direction's frames of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// Frames that should have left by the set rate and the interval's length so far.
+    /// Frames that should have left by the set rate and the interval's length so far, which is
+    /// the one that the tester really kept to.
     /// With [`Load::Max`] the same as `offered`; with [`Load::Burst`] its frames, from the start.
     pub intended: f64,
     /// Frames that left the tester.
@@ -127,7 +128,8 @@ pub trait Engine {
     /// The directions it sends in: 1 or 2.
     fn directions(&self) -> usize;
 
-    /// Ends the current interval and begins the next one at `load`.
+    /// Ends the current interval and begins the next one at `load`; after silence a millisecond
+    /// later, or when the caller leaves the generator's core: what it does first delays no frame.
     ///
     /// # Errors
     /// When the engine has failed since, or `load` is refused.

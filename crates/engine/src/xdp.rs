@@ -71,8 +71,8 @@ pub struct XdpEngine {
     /// Whether a wait has said so already.
     interrupted: bool,
     made: u64,
-    /// When each interval began (nanoseconds, monotonic clock), and its load.
-    begun: Vec<(u64, Load)>,
+    /// When each interval was asked for (nanoseconds, monotonic clock), and its load.
+    asked: Vec<(u64, Load)>,
     /// What was sent in each direction in the intervals before `settled_until`.
     settled: Vec<Sent>,
     settled_until: Interval,
@@ -95,7 +95,7 @@ impl XdpEngine {
             stop: Arc::clone(&config.stop),
             interrupted: false,
             made: monotonic()?,
-            begun: Vec::new(),
+            asked: Vec::new(),
             settled: vec![Sent::default(); directions],
             settled_until: 0,
         })
@@ -107,24 +107,34 @@ impl XdpEngine {
         self.receiver.modes()
     }
 
-    /// When `interval` ended, or now while it lasts.
-    fn end_of(&self, interval: Interval) -> Result<u64, Error> {
-        match self.begun.get(interval as usize + 1) {
-            Some((begin, _)) => Ok(*begin),
-            None => monotonic(),
-        }
+    /// How long `interval` lasted, or lasts until now, in seconds: what the workers say, on average.
+    /// One that has not moved on ends it when the next is asked for: it has yet to hear of that.
+    fn length_of(&self, interval: Interval) -> Result<f64, Error> {
+        let slot = slot_number(interval);
+        let begun = self.generator.begun(slot)?;
+        let ended = match self.asked.get(interval as usize + 1) {
+            Some((asked, _)) => {
+                let moved_on = self.generator.begun(slot + 1)?.into_iter();
+                moved_on.map(|begun| begun.unwrap_or(*asked)).collect()
+            }
+            None => vec![monotonic()?; begun.len()],
+        };
+        let lengths = begun
+            .iter()
+            .zip(&ended)
+            .map(|(begun, ended)| begun.map_or(0, |begun| ended.saturating_sub(begun)));
+        Ok(lengths.sum::<u64>() as f64 / begun.len() as f64 / 1e9)
     }
 
-    /// Adds up the intervals that have come to rest, before their places are used again. The
-    /// last two may still change: a worker may not have moved on yet.
+    /// Adds up the intervals that all workers have left, before their places are used again.
     fn settle(&mut self) -> Result<(), Error> {
-        for interval in self.settled_until..(self.begun.len() as Interval).saturating_sub(2) {
+        while slot_number(self.settled_until) < self.generator.reached() {
             for direction in 0..self.directions {
-                let sent = self.sent(interval, direction)?;
+                let sent = self.sent(self.settled_until, direction)?;
                 self.settled[direction].frames += sent.frames;
                 self.settled[direction].unsent += sent.unsent;
             }
-            self.settled_until = interval + 1;
+            self.settled_until += 1;
         }
         Ok(())
     }
@@ -156,14 +166,14 @@ impl Engine for XdpEngine {
 
     fn begin(&mut self, load: Load) -> Result<Interval, Error> {
         self.settle()?;
-        let interval = self.begun.len() as Interval;
+        let interval = self.asked.len() as Interval;
         let slot = slot_number(interval);
         if slot >= INTERVALS as u64 {
             self.receiver.forget(slot)?;
         }
         let start = monotonic()?;
         self.generator.begin(slot, load, start)?;
-        self.begun.push((start, load));
+        self.asked.push((start, load));
         Ok(interval)
     }
 
@@ -188,14 +198,13 @@ impl Engine for XdpEngine {
     }
 
     fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error> {
-        let Some((begin, load)) = self.begun.get(interval as usize).copied() else {
+        let Some((_, load)) = self.asked.get(interval as usize).copied() else {
             return Err(Error::Refused(format!("interval {interval} has not begun")));
         };
-        let age = self.begun.len() as u64 - interval;
+        let age = self.asked.len() as u64 - interval;
         if age >= INTERVALS as u64 {
             return Err(Error::Refused(format!("interval {interval} is too old: {INTERVALS} are kept")));
         }
-        let duration = (self.end_of(interval)? - begin) as f64 / 1e9;
         (0..self.directions)
             .map(|direction| {
                 let sent = self.sent(interval, direction)?;
@@ -203,7 +212,7 @@ impl Engine for XdpEngine {
                 Ok(Counts {
                     intended: match load {
                         Load::Idle => 0.0,
-                        Load::Rate(pps) => pps * duration,
+                        Load::Rate(pps) => pps * self.length_of(interval)?,
                         Load::Burst { frames, .. } => frames as f64,
                         Load::Max => sent.frames as f64,
                     },
@@ -226,7 +235,7 @@ impl Engine for XdpEngine {
                 let mut totals = self.receiver.totals(direction)?;
                 totals.offered = self.settled[direction].frames;
                 totals.unsent = self.settled[direction].unsent;
-                for interval in self.settled_until..self.begun.len() as Interval {
+                for interval in self.settled_until..self.asked.len() as Interval {
                     let sent = self.sent(interval, direction)?;
                     totals.offered += sent.frames;
                     totals.unsent += sent.unsent;

@@ -24,8 +24,11 @@ const volatile bool checksums;
 #define GIVE_UP_NS (10 * 1000 * 1000)
 /* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time. */
 #define CATCH_UP_NS (20 * 1000)
-/* A burst begins this long after its interval: until then all workers follow, so none begins late. */
-#define BURST_LEAD_NS (100 * 1000)
+/*
+ * Paced frames that follow silence begin this long after they are asked for: user space may share
+ * a worker's core, and goes on with what it does. Until then all workers follow, and begin at once.
+ */
+#define LEAD_NS (1000 * 1000)
 
 /*
  * A reading of the clock serves for this many frames, if they were due by it: a worker at its limit
@@ -70,7 +73,7 @@ enum mode { MODE_IDLE, MODE_MAX, MODE_RATE, MODE_BURST };
 
 /* The load of one interval, written before the interval is announced. */
 struct load {
-	__u64 start;	    /* nanoseconds of the monotonic clock */
+	__u64 start;	    /* when it is asked for: nanoseconds of the monotonic clock */
 	__u64 gap;	    /* nanoseconds between departures of one worker … */
 	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
 	__u64 frames;	    /* of a burst, all workers and directions together */
@@ -89,6 +92,7 @@ struct sent {
 	__u64 frames;
 	__u64 bytes;  /* without FCS */
 	__u64 unsent; /* of all directions together, counted under the first */
+	__u64 begun;  /* when the worker's interval really began, under the first direction */
 };
 
 struct {
@@ -109,7 +113,7 @@ struct {
 	__uint(max_entries, 1); /* workers * DIRECTIONS */
 } lateness SEC(".maps");
 
-/* The interval under way: user space counts it up, and every worker follows. */
+/* The newest interval: user space counts it up, and every worker follows through all of them. */
 volatile __u64 current_interval;
 
 /* What a worker remembers from frame to frame; nobody else writes it. */
@@ -190,32 +194,47 @@ static __always_inline __u64 rescale(__u64 rest, __u64 from, __u64 to)
 }
 
 /*
- * Takes over the load of a new interval. From one rate to the next, the part of a gap (or the
- * frames) still owed is kept, so that the number of departures is the integral of the rate.
+ * Where a rate ends for a worker: when the next load is asked for, or after the last departure that
+ * was due, if the worker heard of it late and went on.
+ */
+static __always_inline __u64 end_of_rate(const struct worker *worker, const struct load *next)
+{
+	__u64 departed = worker->next - worker->gap + 1;
+
+	return (__s64)(departed - next->start) > 0 ? departed : next->start;
+}
+
+/*
+ * When a load begins that does not go on from a rate: never before the worker takes it up, so that it
+ * owes no frames and need not catch up.
+ */
+static __always_inline __u64 begin_of(const struct worker *worker, const struct load *load)
+{
+	bool silent = worker->mode == MODE_IDLE || load->mode == MODE_BURST;
+	__u64 begin = load->start + (load->mode >= MODE_RATE && silent ? LEAD_NS : 0);
+	__u64 now = bpf_ktime_get_ns();
+
+	return begin > now ? begin : now;
+}
+
+/*
+ * Takes over the load of the next interval. From one rate to the next, the part of a gap still to come
+ * is kept, so that the number of departures is the integral of the rate.
  * A burst begins with the first row, of which each worker has its own, so that all bursts of a size
  * are alike and have as many frames in each direction.
  */
-static __always_inline void follow(struct worker *worker, __u32 id, __u64 interval)
+static __always_inline void follow(struct worker *worker, __u32 id, const struct load *load)
 {
-	__u32 slot = interval & (INTERVALS - 1);
-	struct load *load = bpf_map_lookup_elem(&loads, &slot);
 	bool had_rate = worker->mode == MODE_RATE;
+	__u64 begun = had_rate ? end_of_rate(worker, load) : begin_of(worker, load);
+	struct sent *count;
 
-	if (!load)
-		return;
 	if (load->mode == MODE_RATE && had_rate) {
-		if (worker->next >= load->start)
-			worker->next =
-				load->start + rescale(worker->next - load->start, worker->gap, load->gap);
-		else
-			worker->next =
-				load->start - rescale(load->start - worker->next, worker->gap, load->gap);
+		worker->next = begun + rescale(worker->next - begun, worker->gap, load->gap);
 	} else {
 		if (worker->mode == MODE_BURST)
 			count_unsent(worker, id, worker->left);
-		else if (had_rate && worker->next < load->start)
-			give_up(worker, id, load->start - worker->next);
-		worker->next = load->start + id * load->gap / worker_count;
+		worker->next = (had_rate ? begin_of(worker, load) : begun) + id * load->gap / worker_count;
 		worker->next_fraction = 0;
 	}
 	if (!worker->interval || load->mode == MODE_BURST)
@@ -223,13 +242,36 @@ static __always_inline void follow(struct worker *worker, __u32 id, __u64 interv
 	worker->mode = load->mode;
 	worker->gap = load->gap;
 	worker->gap_fraction = load->gap_fraction;
-	worker->interval = interval + 1;
+	worker->interval++;
 	worker->readings_left = 0;
 	if (load->mode == MODE_BURST) {
-		worker->next += BURST_LEAD_NS;
 		worker->left = (load->frames + worker_count - 1 - id) / worker_count;
 		end_burst_after(worker, 0);
 	}
+	count = sent_of(id, worker->interval - 1, 0);
+	if (count)
+		count->begun = begun;
+}
+
+/*
+ * Goes on to the next interval, once all frames have left that were due before it was asked for: a
+ * frame belongs to the interval that it was due in, and those too late are given up as ever.
+ */
+static __always_inline void follow_in_time(struct worker *worker, __u32 id)
+{
+	__u32 slot = worker->interval & (INTERVALS - 1); /* counted from one, so this is the next */
+	struct load *load = bpf_map_lookup_elem(&loads, &slot);
+
+	if (!load)
+		return;
+	if (worker->mode >= MODE_RATE && worker->next < load->start) {
+		if (bpf_ktime_get_ns() <= worker->next + GIVE_UP_NS)
+			return;
+		give_up(worker, id, load->start - 1 - worker->next);
+		if (worker->next < load->start)
+			worker->next = load->start;
+	}
+	follow(worker, id, load);
 }
 
 /*
@@ -332,14 +374,13 @@ int generate(struct xdp_md *ctx)
 	__u32 id = worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	struct histogram *late_counts;
-	__u64 interval = current_interval;
 	struct sent *count;
 	struct row *row;
 	__u32 length, key;
 	__u64 now, late = 0;
 
-	if (worker->interval != interval + 1)
-		follow(worker, id, interval);
+	if (worker->interval != current_interval + 1)
+		follow_in_time(worker, id);
 	if (worker->mode == MODE_IDLE)
 		return XDP_DROP;
 	now = read_clock(worker);
@@ -357,7 +398,7 @@ int generate(struct xdp_md *ctx)
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (!row)
 		return XDP_ABORTED;
-	count = sent_of(id, interval, row->direction & 1);
+	count = sent_of(id, worker->interval - 1, row->direction & 1);
 	if (!count)
 		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;

@@ -149,6 +149,12 @@ impl Generator {
         }
     }
 
+    /// The interval that all workers have come to: what they sent of those before is final.
+    #[must_use]
+    pub fn reached(&self) -> u64 {
+        (0..self.workers.len()).map(|worker| self.interval_of(worker).unwrap_or(0)).min().unwrap_or(0)
+    }
+
     /// The interval that `worker` follows now.
     fn interval_of(&self, worker: usize) -> Option<u64> {
         let bss = self.skeleton.maps.bss_data.as_deref()?;
@@ -157,11 +163,18 @@ impl Generator {
         unsafe { place.read_volatile() }.checked_sub(1)
     }
 
-    /// Announces `interval`, whose load applies from `start` (nanoseconds, monotonic clock).
+    /// Announces `interval`, the one after the last, whose load applies from `start` (nanoseconds,
+    /// monotonic clock) or when the workers hear of it; after silence, a millisecond later.
     ///
     /// # Errors
-    /// When the rate cannot be kept or the map cannot be written.
+    /// When the rate cannot be kept, the map cannot be written, or a worker is so far behind that the
+    /// interval's place is still in use.
     pub fn begin(&mut self, interval: u64, load: Load, start: u64) -> Result<(), Error> {
+        if interval - self.reached().min(interval) >= INTERVALS as u64 {
+            return Err(Error::Failed(format!(
+                "a generating thread is {INTERVALS} intervals behind; another process may hold its core"
+            )));
+        }
         for worker in 0..self.workers.len() {
             for direction in 0..DIRECTIONS {
                 let place = sent_place(worker, interval, direction);
@@ -192,6 +205,20 @@ impl Generator {
             sum.unsent += sent.unsent;
         }
         Ok(sum)
+    }
+
+    /// When each worker began `interval` (nanoseconds, monotonic clock), if it has.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn begun(&self, interval: u64) -> Result<Vec<Option<u64>>, Error> {
+        (0..self.workers.len())
+            .map(|worker| {
+                let place = sent_place(worker, interval, 0);
+                let sent: generate::types::sent = program::read(&self.skeleton.maps.sent, place)?;
+                Ok(Some(sent.begun).filter(|begun| *begun > 0))
+            })
+            .collect()
     }
 
     /// How late departures in `direction` were since the start.
