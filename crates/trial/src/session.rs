@@ -59,7 +59,7 @@ impl From<Failure> for Stop {
 
 /// Which stalls end a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndOnStall {
+enum EndOnStall {
     /// That of all directions at once.
     All,
     /// That of any direction.
@@ -299,9 +299,14 @@ impl<'a> Session<'a> {
         self.totals.len()
     }
 
-    /// Ends on these stalls from now on.
-    pub(crate) fn end_on_stall(&mut self, which: EndOnStall) {
-        self.end_on_stall = which;
+    /// Goes on from now though the device stalls: it may recover.
+    pub(crate) fn bear_stalls(&mut self) {
+        self.end_on_stall = EndOnStall::Never;
+    }
+
+    /// Ends from now when any direction stalls.
+    pub(crate) fn end_on_any_stall(&mut self) {
+        self.end_on_stall = EndOnStall::Any;
     }
 
     /// Time since the session began, on the engine's clock.

@@ -27,7 +27,7 @@ use results::record::{
 };
 
 use crate::conditions::{check_rate, refuse_unless};
-use crate::session::{EndOnStall, Session, Stop};
+use crate::session::{Session, Stop};
 use crate::verdict::direction_name;
 use crate::{Conditions, Failure, Observer, Outcome};
 use interval::{Interval, Reading, is_disturbed};
@@ -88,7 +88,11 @@ impl Soak {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
-        session.end_on_stall(if self.stop_on_stall { EndOnStall::Any } else { EndOnStall::Never });
+        if self.stop_on_stall {
+            session.end_on_any_stall();
+        } else {
+            session.bear_stalls();
+        }
         let loads = self.conditions.constant(Load::Rate(self.pps), self.duration);
         session.run(Phase::Hold, &loads, self.duration)?;
         session.drain(self.conditions.drain)
