@@ -178,7 +178,7 @@ fn finish(args: &Args, records: &[Record]) -> Result<()> {
         report::terminal::table(records, colour())
     );
     eprintln!("records: {}", args.output.display());
-    report_command::write(records, "Linerate quick bench", &args.report)?;
+    report_command::write(records, &[], "Linerate quick bench", &args.report)?;
     if args.json {
         println!("{}", serde_json::to_string(records)?);
     }

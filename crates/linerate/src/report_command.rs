@@ -1,9 +1,13 @@
-//! `linerate report`: records enter, one HTML page leaves.
+//! `linerate report`: records and certificates enter, one HTML page leaves.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use results::{Record, store};
+use results::Record;
+use results::certificate::Certificate;
+use results::store::{self, Document, Loaded};
 
 use crate::Ending;
 use crate::misuse::in_one_line;
@@ -11,7 +15,7 @@ use crate::progress::colour;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directories of records, or single records
+    /// Directories of records and certificates, or single ones
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// The page to write
@@ -23,36 +27,59 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
-    let records = load(&args.runs)?;
-    eprintln!("{}", report::terminal::matrix(&records, colour()));
-    write(&records, &args.title, &args.output)?;
+    let Loaded { records, certificates, .. } = load_all(&args.runs)?;
+    if records.is_empty() && certificates.is_empty() {
+        bail!("nothing to report on found: {NAME_ONE}, or a certificate of `linerate verify --json`");
+    }
+    if !records.is_empty() {
+        eprintln!("{}", report::terminal::matrix(&records, colour()));
+    }
+    for certificate in &certificates {
+        eprintln!("{}", report::terminal::certificate(certificate, colour()));
+    }
+    write(&records, &certificates, &args.title, &args.output)?;
     Ok(Ending::Done)
 }
 
+const NAME_ONE: &str = "name a directory that `linerate ramp` or `linerate bench` wrote to";
+
 /// All records of the directories and files in `paths`.
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Record>> {
-    let mut records = Vec::new();
+    let records = load_all(paths)?.records;
+    if records.is_empty() {
+        bail!("no records found: {NAME_ONE}");
+    }
+    Ok(records)
+}
+
+/// All that the directories and files in `paths` hold; says what was passed over in directories.
+fn load_all(paths: &[PathBuf]) -> Result<Loaded> {
+    let mut all = Loaded::default();
     for path in paths {
         if path.is_dir() {
             let loaded = store::load_all(path)?;
             for warning in loaded.warnings {
                 eprintln!("linerate: passed over: {}", in_one_line(&warning.into()));
             }
-            records.extend(loaded.records);
+            all.records.extend(loaded.records);
+            all.certificates.extend(loaded.certificates);
         } else {
-            records.push(store::load(path)?);
+            match store::read(path)? {
+                Document::Record(record) => all.records.push(*record),
+                Document::Certificate(certificate) => all.certificates.push(*certificate),
+            }
         }
     }
-    if records.is_empty() {
-        bail!("no records found: name a directory that `linerate ramp` or `linerate bench` wrote to");
-    }
-    Ok(records)
+    Ok(all)
 }
 
-/// Writes the page of `records` to `file`.
-pub fn write(records: &[Record], title: &str, file: &Path) -> Result<()> {
-    let page = report::html::page(records, title)?;
-    std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+/// Writes the page of `records` and `certificates` to `file`.
+pub fn write(records: &[Record], certificates: &[Certificate], title: &str, file: &Path) -> Result<()> {
+    let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
+        report::html::write(records, certificates, title, &mut out)?;
+        out.flush()
+    });
+    written.with_context(|| format!("cannot write {}", file.display()))?;
     eprintln!("report: {}", file.display());
     Ok(())
 }

@@ -1,20 +1,31 @@
-//! The HTML page: records enter, one self-contained file leaves that needs no network.
+//! The HTML page: records and certificates enter, one self-contained file leaves that needs no
+//! network.
 //!
 //! Tables are in the markup; the charts are drawn by the page's script from the records, which
-//! the page holds whole, so that any figure can be recomputed from the page alone.
+//! the page holds whole, so that any figure can be recomputed from the page alone. Each record is
+//! written out and read by the script by itself, so that neither needs room for all at once.
 
+mod certificates;
 mod facts;
+mod run_tables;
+mod runs;
 mod strategies;
+mod way;
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
 
 use askama::Template;
 use results::Record;
-use results::record::Direction;
+use results::certificate::Certificate;
 use serde::Serialize;
-use wire::human::{bps, count, pps};
+use wire::human::pps;
 
 use crate::comparison::{Cell, Comparison, without_way};
-use crate::outcome::{Mark, Outcome, limited_by, percent, status};
-use facts::{Environment, Facts, environments, run_facts};
+use crate::outcome::Mark;
+use facts::{Environment, environments};
+use run_tables::{RunTable, run_tables};
+use runs::{Run, runs};
 use strategies::{Panel, panels, rfc2544_panels};
 
 /// The page's script, bundled by the build script.
@@ -24,30 +35,26 @@ const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.css"));
 /// Colours of devices that the style defines; more devices begin again with the first.
 const DEVICE_COLOURS: usize = 7;
 
-/// Why no page could be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A record cannot be embedded.
-    #[error(
-        "a record cannot be written as JSON ({0}); run `linerate report` on records that were read from files"
-    )]
-    Json(#[from] serde_json::Error),
-    /// The template failed.
-    #[error("the page cannot be put together ({0}); this is a defect of linerate, please report it")]
-    Template(#[from] askama::Error),
-}
-
-/// The report on `records` as an HTML page.
+/// Writes the report on `records` and `certificates` to `out`, as an HTML page.
 ///
 /// # Errors
-/// [`Error::Json`] if a record cannot be written as JSON. A record that was read from a file can.
-pub fn page(records: &[Record], title: &str) -> Result<String, Error> {
+/// What `out` says, or that a record cannot be written as JSON. A record that was read from a file
+/// can.
+pub fn write(
+    records: &[Record],
+    certificates: &[Certificate],
+    title: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let comparison = Comparison::new(records);
     let page = Page {
         title,
         script: SCRIPT.replace("</script", "<\\/script"),
         style: STYLE,
-        data: script_safe(&serde_json::to_string(&Data::new(&comparison, records))?),
+        index: Json(Index::new(&comparison, records)),
+        records: records.iter().enumerate().map(|(at, record)| (anchor(at), Json(record))).collect(),
+        certificates: certificates::panels(certificates),
+        run_tables: run_tables(&comparison, records),
         runs: runs(&comparison, records),
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
@@ -62,41 +69,53 @@ pub fn page(records: &[Record], title: &str) -> Result<String, Error> {
         has_reverse: records.iter().any(|record| record.profile.bidirectional),
         devices: comparison.duts.iter().enumerate().map(|(at, name)| Device { at, name }).collect(),
     };
-    Ok(page.render()?)
+    page.write_into(out)
 }
 
-/// JSON that cannot end the script element which holds it: `<` only occurs within strings.
-fn script_safe(json: &str) -> String {
-    json.replace('<', "\\u003c")
+/// Something as JSON that cannot end the script element which holds it: `<` only occurs within
+/// strings.
+struct Json<T>(T);
+
+impl<T: Serialize> Display for Json<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
+        f.write_str(&json.replace('<', "\\u003c"))
+    }
 }
 
-/// What the script reads; `page/src/data.ts` has the same types.
+/// What the script reads before it reads single records; `page/src/data.ts` has the same types.
 #[derive(Serialize)]
-struct Data<'a> {
+struct Index<'a> {
     devices: &'a [String],
     tests: Vec<&'a str>,
-    runs: Vec<DataRun<'a>>,
+    runs: Vec<IndexRun>,
 }
 
 #[derive(Serialize)]
-struct DataRun<'a> {
+struct IndexRun {
     anchor: String,
     device: usize,
     test: usize,
-    record: &'a Record,
+    /// Whether its samples are curves beside those of others.
+    curves: bool,
 }
 
-impl<'a> Data<'a> {
+impl<'a> Index<'a> {
     fn new(comparison: &'a Comparison, records: &'a [Record]) -> Self {
         let tests = comparison.tests();
-        let run = |(at, record): (usize, &'a Record)| DataRun {
+        let run = |(at, record): (usize, &Record)| IndexRun {
             anchor: anchor(at),
             device: device(comparison, record),
             test: tests.iter().position(|test| *test == record.test).unwrap_or(0),
-            record,
+            curves: strategies::has_curves(record) && !record.samples.is_empty(),
         };
         Self { devices: &comparison.duts, runs: records.iter().enumerate().map(run).collect(), tests }
     }
+}
+
+/// The place of `record`, which is one of them.
+fn place(records: &[Record], record: &Record) -> usize {
+    records.iter().position(|other| std::ptr::eq(other, record)).unwrap_or(0)
 }
 
 /// The id of a run's element. Ids of records may repeat when directories were merged.
@@ -115,7 +134,9 @@ struct Page<'a> {
     title: &'a str,
     script: String,
     style: &'static str,
-    data: String,
+    index: Json<Index<'a>>,
+    /// Each with its anchor.
+    records: Vec<(String, Json<&'a Record>)>,
     summary: String,
     figure: &'static str,
     devices: Vec<Device<'a>>,
@@ -128,6 +149,8 @@ struct Page<'a> {
     environments: Vec<Environment>,
     tests: Vec<Test<'a>>,
     rfc2544: Vec<Panel<'a>>,
+    certificates: Vec<certificates::Panel>,
+    run_tables: Vec<RunTable>,
     runs: Vec<Run<'a>>,
 }
 
@@ -191,31 +214,6 @@ struct MatrixCell {
     repeats: usize,
 }
 
-/// One line an outcome in the result table, and the run's full record.
-struct Run<'a> {
-    /// Whether no outcome of the same run stands before it.
-    first: bool,
-    anchor: String,
-    colour: usize,
-    device: String,
-    label: &'a str,
-    way: &'static str,
-    outcome: Outcome<'a>,
-    forwarded: String,
-    lossless: String,
-    l1: String,
-    l2: String,
-    percent: String,
-    limit: String,
-    status: &'static str,
-    /// Columns of the verdict.
-    directions: Vec<String>,
-    /// Its rows: what, and for each direction how much.
-    verdict: Vec<(&'static str, Vec<String>)>,
-    stalls: Vec<String>,
-    facts: Vec<Facts>,
-}
-
 fn summary(comparison: &Comparison, records: &[Record]) -> String {
     let plural = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     let days = |at: fn(Option<&str>, &str) -> bool| {
@@ -272,7 +270,7 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
     let Some(run) = cell.median() else {
         return MatrixCell { text: "–".to_owned(), ..MatrixCell::default() };
     };
-    let at = records.iter().position(|record| std::ptr::eq(record, run.record)).unwrap_or(0);
+    let at = place(records, run.record);
     let lines = run.record.directions.len().max(1) as f64;
     MatrixCell {
         anchor: anchor(at),
@@ -286,74 +284,4 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
         marked: !run.marks.is_empty(),
         repeats: cell.runs.len(),
     }
-}
-
-/// In the order of the comparison: device by device, test by test.
-fn runs<'a>(comparison: &'a Comparison<'a>, records: &'a [Record]) -> Vec<Run<'a>> {
-    let mut runs = Vec::new();
-    for column in 0..comparison.duts.len() {
-        for row in comparison.rows() {
-            for outcome in row.cells.get(column).into_iter().flat_map(|cell| &cell.runs) {
-                let at = records.iter().position(|record| std::ptr::eq(record, outcome.record)).unwrap_or(0);
-                let first = runs.iter().all(|run: &Run| !std::ptr::eq(run.outcome.record, outcome.record));
-                runs.push(Run { first, ..run(at, column, &row.label, outcome.clone()) });
-            }
-        }
-    }
-    runs
-}
-
-fn run<'a>(at: usize, column: usize, label: &'a str, outcome: Outcome<'a>) -> Run<'a> {
-    let record = outcome.record;
-    let figure = |text: String| if outcome.has_figures { text } else { "–".to_owned() };
-    Run {
-        first: true,
-        anchor: anchor(at),
-        colour: column % DEVICE_COLOURS,
-        device: record.dut.label(),
-        label,
-        way: if record.profile.bidirectional { "Bidirectional" } else { "Unidirectional" },
-        forwarded: figure(pps(outcome.forwarded_pps)),
-        lossless: figure(pps(outcome.lossless_pps)),
-        l1: figure(bps(outcome.l1_bps)),
-        l2: figure(bps(outcome.l2_bps)),
-        percent: outcome.marked_percent(),
-        limit: figure(outcome.limited_by.clone()),
-        status: status(record.status),
-        directions: record.directions.iter().map(direction_name).collect(),
-        verdict: verdict(&record.directions),
-        stalls: record.directions.iter().filter_map(stall).collect(),
-        facts: run_facts(record),
-        outcome,
-    }
-}
-
-fn direction_name(direction: &Direction) -> String {
-    direction.name.replace("->", "→")
-}
-
-fn verdict(directions: &[Direction]) -> Vec<(&'static str, Vec<String>)> {
-    type Figure = (&'static str, fn(&Direction) -> String);
-    let figures: [Figure; 13] = [
-        ("highest lossless", |d| pps(d.max_lossless_pps)),
-        ("highest forwarded", |d| pps(d.max_forwarded_pps)),
-        ("at L1", |d| bps(d.l1_bps)),
-        ("at L2", |d| bps(d.l2_bps)),
-        ("of line rate", |d| percent(d.line_rate_percent)),
-        ("limited by", |d| limited_by(d.limited_by).to_owned()),
-        ("frames offered", |d| count(d.offered)),
-        ("frames forwarded", |d| count(d.forwarded)),
-        ("frames unsent", |d| count(d.unsent)),
-        ("duplicates", |d| count(d.duplicates)),
-        ("reordered", |d| count(d.reordered)),
-        ("returned", |d| count(d.returned)),
-        ("foreign", |d| count(d.foreign)),
-    ];
-    figures.map(|(name, figure)| (name, directions.iter().map(figure).collect())).into()
-}
-
-fn stall(direction: &Direction) -> Option<String> {
-    let stall = direction.stalled?;
-    let frames = count(stall.after_frames);
-    Some(format!("{} stalled at {:.1} s after {frames} frames", direction_name(direction), stall.at_s))
 }

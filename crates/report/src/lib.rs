@@ -1,4 +1,4 @@
-//! Records enter; terminal tables and the HTML page leave.
+//! Records and certificates enter; terminal tables and the HTML page leave.
 //!
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices)
@@ -6,6 +6,7 @@
 //!                                                             └──► html
 //! ```
 
+mod certificate;
 mod comparison;
 pub mod html;
 mod outcome;

@@ -230,11 +230,15 @@ pub fn loss(ratio: f64) -> String {
     format!("{percent:.*}%", usize::try_from(decimals).unwrap_or(0))
 }
 
-/// The latency at half of what the device bears, or at the first load, in words.
+/// The load of a latency test that stands for all: half of what the device bears, or the first one.
+pub fn typical_load(record: &Record) -> Option<&LoadLatency> {
+    let loads = &record.latency.as_ref()?.loads;
+    loads.iter().find(|load| load.share == Some(0.5)).or(loads.first())
+}
+
+/// The latency at the typical load, in words.
 fn latency(record: &Record) -> String {
-    let loads = record.latency.iter().flat_map(|test| &test.loads);
-    let half = |load: &&LoadLatency| load.share == Some(0.5);
-    let Some(load) = loads.clone().find(half).or_else(|| loads.clone().next()) else { return "-".to_owned() };
+    let Some(load) = typical_load(record) else { return "-".to_owned() };
     let p99 = load.directions.iter().filter_map(|direction| direction.percentiles.p99_ns).fold(0.0, f64::max);
     format!("p99 {} at {}", duration(p99), load.name)
 }

@@ -1,14 +1,24 @@
 //! The HTML page: its markup, and its behaviour in a real headless browser.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod kinds;
 mod strategies;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
+use kinds::{certificate, followed, many};
 use report::html;
 use results::Record;
+use results::certificate::Certificate;
 use results::fixtures::{Scenario, bench, oddities, searches};
+
+fn page(records: &[Record], certificates: &[Certificate], title: &str) -> String {
+    let mut page = Vec::new();
+    html::write(records, certificates, title, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
 
 /// The text between the first `from` and the next `until`.
 fn between<'a>(text: &'a str, from: &str, until: &str) -> &'a str {
@@ -28,7 +38,7 @@ fn rows(table: &str) -> Vec<String> {
 
 #[test]
 fn tables_hold_the_figures() {
-    let page = html::page(&bench(), "Two routers").unwrap();
+    let page = page(&bench(), &[], "Two routers");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
     let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
     insta::assert_snapshot!(format!("{}\n\n{}", matrix.join("\n"), runs.join("\n")));
@@ -36,7 +46,7 @@ fn tables_hold_the_figures() {
 
 #[test]
 fn oddities_are_marked_and_explained() {
-    let page = html::page(&oddities(), "Oddities").unwrap();
+    let page = page(&oddities(), &[], "Oddities");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
     let notes = between(&page, "<ul class=\"notes\">", "</ul>").replace("</li>", "\n");
     insta::assert_snapshot!(format!("{}\n\n{notes}", matrix.join("\n")));
@@ -47,11 +57,12 @@ fn oddities_are_marked_and_explained() {
 #[test]
 fn the_page_holds_the_whole_records() {
     let records = bench();
-    let page = html::page(&records, "Two routers").unwrap();
-    let data = between(&page, "<script type=\"application/json\" id=\"data\">", "</script>");
-    let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    let embedded = data["runs"].as_array().unwrap().iter().map(|run| run["record"].clone());
-    let embedded: Vec<Record> = embedded.map(|record| serde_json::from_value(record).unwrap()).collect();
+    let page = page(&records, &[], "Two routers");
+    let embedded = (0..records.len()).map(|at| {
+        let begin = format!("<script type=\"application/json\" id=\"run-{at}-record\">");
+        serde_json::from_str(between(&page, &begin, "</script>")).unwrap()
+    });
+    let embedded: Vec<Record> = embedded.collect();
     assert!(embedded == records);
 }
 
@@ -62,20 +73,20 @@ fn hostile_names_stay_text() {
     record.dut.name = hostile.to_owned();
     record.notes.push(hostile.to_owned());
     record.command.push(hostile.to_owned());
-    let page = html::page(&[record], hostile).unwrap();
+    let page = page(&[record], &[], hostile);
     assert!(!page.contains("<script>alert"));
     assert!(!page.contains("<!-- <b>"));
-    assert_eq!(page.matches("</script>").count(), 2);
+    assert_eq!(page.matches("</script>").count(), 3, "the index, the record and the script");
 }
 
 #[test]
 fn a_page_without_records_is_a_page() {
-    assert!(html::page(&[], "Nothing").unwrap().contains("0 runs"));
+    assert!(page(&[], &[], "Nothing").contains("0 runs"));
 }
 
 #[test]
 fn the_page_names_no_address() {
-    let page = html::page(&bench(), "Two routers").unwrap();
+    let page = page(&bench(), &[], "Two routers");
     for reference in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(reference), "the page contains {reference}");
     }
@@ -83,7 +94,7 @@ fn the_page_names_no_address() {
 
 #[test]
 fn searches_are_compared_by_goal_and_have_panels() {
-    let page = html::page(&searches(), "Searches").unwrap();
+    let page = page(&searches(), &[], "Searches");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
     let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
     let panels: Vec<_> = page.split("<details class=\"panel\"").skip(1).collect();
@@ -115,7 +126,7 @@ fn others() -> Vec<Record> {
 
 #[test]
 fn other_strategies_have_tables_of_what_they_found() {
-    let page = html::page(&others(), "Strategies").unwrap();
+    let page = page(&others(), &[], "Strategies");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
     let figures = page.split("<table class=\"figures\">").skip(1).map(|table| {
         let (table, _) = table.split_once("</table>").unwrap();
@@ -123,7 +134,14 @@ fn other_strategies_have_tables_of_what_they_found() {
         format!("{caption}\n{}", rows(table).join("\n"))
     });
     let figures: Vec<_> = figures.collect();
-    insta::assert_snapshot!(format!("{}\n\n{}", matrix.join("\n"), figures.join("\n\n")));
+    let runs = page.split("<table class=\"runs\">").skip(1);
+    let runs: Vec<_> = runs.map(|table| rows(table.split_once("</table>").unwrap().0).join("\n")).collect();
+    insta::assert_snapshot!(format!(
+        "{}\n\n{}\n\n{}",
+        matrix.join("\n"),
+        figures.join("\n\n"),
+        runs.join("\n\n")
+    ));
     assert!(page.contains("not conformant to RFC 2544"));
     assert_eq!(
         page.matches("data-runs=\"").count(),
@@ -133,13 +151,43 @@ fn other_strategies_have_tables_of_what_they_found() {
 }
 
 #[test]
+fn the_way_of_the_frames_and_the_tester_alone_are_shown() {
+    let page = page(&[followed(true), followed(false)], &[], "Counters");
+    let ways = page.split("<table class=\"way\">").skip(1);
+    let ways: Vec<_> = ways.map(|table| rows(table.split_once("</table>").unwrap().0).join("\n")).collect();
+    insta::assert_snapshot!(ways.join("\n\n"));
+    assert_eq!(page.matches("<em>counters disagree</em>").count(), 1);
+    assert!(page.contains("of the tester’s ceiling</b> of 4.20 Mpps"), "the self-test is missing");
+}
+
+#[test]
+fn certificates_are_tables_with_a_picture_of_each_error() {
+    let page = page(&[], &[certificate()], "Certificate");
+    let section = between(&page, "<section id=\"certificates\">", "</details>");
+    insta::assert_snapshot!(
+        rows(between(section, "<table class=\"figures checks\">", "</table>")).join("\n")
+    );
+    assert!(section.contains("do not trust what this tester measures here"));
+    assert_eq!(section.matches("<g class=\"sign\"").count(), 5, "nothing was measured in one check");
+}
+
+#[test]
+fn five_hundred_runs_open_quickly() {
+    let records = many(500);
+    let started = Instant::now();
+    let bytes = page(&records, &[], "Many").len();
+    eprintln!("built in {:.2} s, {:.1} MB", started.elapsed().as_secs_f64(), bytes as f64 / 1e6);
+    browse("speed.mjs", &records, &[]);
+}
+
+#[test]
 fn the_page_works_in_a_browser() {
     let mut records = bench();
     records.extend(oddities().into_iter().map(|mut record| {
         record.test = "64b oddities".to_owned();
         record
     }));
-    browse("browser.mjs", &records);
+    browse("browser.mjs", &records, &[]);
 }
 
 #[test]
@@ -149,7 +197,8 @@ fn panels_work_in_a_browser() {
     records.push(Scenario { capacity_pps: 1_090_000.0, ..Scenario::default() }.search());
     records.push(Scenario::default().record());
     records.extend(others());
-    browse("panels.mjs", &records);
+    records.extend([followed(true), followed(false)]);
+    browse("panels.mjs", &records, &[certificate()]);
 }
 
 #[test]
@@ -168,16 +217,17 @@ fn trials_become_the_right_intervals() {
 }
 
 /// Runs a script of `page/test` on the page of `records`, in a browser.
-fn browse(script: &str, records: &[Record]) {
+fn browse(script: &str, records: &[Record], certificates: &[Certificate]) {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
         return;
     };
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = directory.join(script).with_extension("html");
-    std::fs::write(&file, html::page(records, "Two routers").unwrap()).unwrap();
+    std::fs::write(&file, page(records, certificates, "Two routers")).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test").join(script);
     let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
+    eprint!("{}", String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use journal::Entry;
+use serde::Deserialize;
+use serde_json::error::Category;
 use tempfile::NamedTempFile;
 
+use crate::certificate::{self, Certificate};
 use crate::record::{Record, SCHEMA, Status};
 use crate::time::compact;
 
@@ -96,10 +99,12 @@ pub enum Error {
         found: String,
     },
     /// The schema is ours, the content is not.
-    #[error("{path}: says it is {SCHEMA}, but is not ({source})")]
+    #[error("{path}: says it is {schema}, but is not ({source})")]
     Malformed {
         /// The file.
         path: PathBuf,
+        /// What it says it is.
+        schema: &'static str,
         /// What is wrong, and where.
         source: serde_json::Error,
     },
@@ -129,6 +134,8 @@ pub struct Store {
 pub struct Loaded {
     /// Its records, in order of their file names, which is the order they began in.
     pub records: Vec<Record>,
+    /// Certificates of the tester that lie beside them.
+    pub certificates: Vec<Certificate>,
     /// Why other files that end in `.json` were passed over.
     pub warnings: Vec<Error>,
 }
@@ -275,26 +282,46 @@ fn file_safe(text: &str) -> String {
     if name.is_empty() { "run".to_owned() } else { name }
 }
 
+/// What a file of ours holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Document {
+    /// A run.
+    Record(Box<Record>),
+    /// What `linerate verify` found.
+    Certificate(Box<Certificate>),
+}
+
 /// The record in `file`.
+///
+/// # Errors
+/// See [`read`]; [`Error::Foreign`] if the file holds a certificate.
+pub fn load(file: &Path) -> Result<Record, Error> {
+    match read(file)? {
+        Document::Record(record) => Ok(*record),
+        Document::Certificate(_) => Err(Error::Foreign { path: file.to_path_buf() }),
+    }
+}
+
+/// What `file` holds.
 ///
 /// # Errors
 /// Says which file, and whether it is unreadable, truncated, foreign, malformed or of another
 /// version's schema.
-pub fn load(file: &Path) -> Result<Record, Error> {
+pub fn read(file: &Path) -> Result<Document, Error> {
     let path = || file.to_path_buf();
     let json = fs::read(file).map_err(|source| Error::Unreadable { path: path(), source })?;
-    let value: serde_json::Value = serde_json::from_slice(&json).map_err(|source| match source.is_eof() {
-        true => Error::Truncated { path: path(), source },
-        false => Error::NotJson { path: path(), source },
-    })?;
-    match value.get("schema").and_then(serde_json::Value::as_str) {
+    let malformed = |schema| move |source| Error::Malformed { path: file.to_path_buf(), schema, source };
+    match schema_of(&json, file)?.as_deref() {
         Some(SCHEMA) => {
-            let mut record: Record =
-                serde_json::from_slice(&json).map_err(|source| Error::Malformed { path: path(), source })?;
+            let mut record: Record = serde_json::from_slice(&json).map_err(malformed(SCHEMA))?;
             if record.status == Status::Running {
                 journal::complete(&mut record, &journal::path(file));
             }
-            Ok(record)
+            Ok(Document::Record(Box::new(record)))
+        }
+        Some(certificate::SCHEMA) => {
+            let found = serde_json::from_slice(&json).map_err(malformed(certificate::SCHEMA))?;
+            Ok(Document::Certificate(Box::new(found)))
         }
         Some(found) if found.starts_with(SCHEMA_FAMILY) => {
             Err(Error::OtherSchema { path: path(), found: found.to_owned() })
@@ -303,7 +330,25 @@ pub fn load(file: &Path) -> Result<Record, Error> {
     }
 }
 
-/// The records among the files of `directory` that end in `.json`, and why others are none.
+/// What `json` says it is, if anything; nothing else of it is kept.
+fn schema_of(json: &[u8], file: &Path) -> Result<Option<String>, Error> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: Option<String>,
+    }
+    let path = || file.to_path_buf();
+    match serde_json::from_slice::<Head>(json) {
+        Ok(head) => Ok(head.schema),
+        Err(source) => match source.classify() {
+            Category::Eof => Err(Error::Truncated { path: path(), source }),
+            Category::Data => Ok(None),
+            Category::Syntax | Category::Io => Err(Error::NotJson { path: path(), source }),
+        },
+    }
+}
+
+/// The records and certificates among the files of `directory` that end in `.json`, and why others
+/// are neither.
 ///
 /// # Errors
 /// [`Error::Unreadable`] if the directory cannot be read.
@@ -319,8 +364,9 @@ pub fn load_all(directory: &Path) -> Result<Loaded, Error> {
     files.sort();
     let mut loaded = Loaded::default();
     for file in files {
-        match load(&file) {
-            Ok(record) => loaded.records.push(record),
+        match read(&file) {
+            Ok(Document::Record(record)) => loaded.records.push(*record),
+            Ok(Document::Certificate(certificate)) => loaded.certificates.push(*certificate),
             Err(error) => loaded.warnings.push(error),
         }
     }

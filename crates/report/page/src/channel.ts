@@ -1,6 +1,6 @@
 // A channel: one direction of one run, which is one set of curves.
 
-import { hasPanel, type Page, type Run } from "./data";
+import type { Page, Run } from "./data";
 import { losslessAt, type Points, points, rampStart } from "./curves";
 import type { Settings } from "./settings";
 
@@ -17,7 +17,7 @@ export interface Channel {
 
 /** The runs of one test whose samples are curves, device by device; the others have panels. */
 export function runsOf(page: Page, test: number): Run[] {
-  const runs = page.runs.filter((run) => run.test === test && run.record.samples.length > 0 && !hasPanel(run));
+  const runs = page.runs.filter((run) => run.test === test && run.curves);
   return runs.sort((a, b) => a.device - b.device);
 }
 

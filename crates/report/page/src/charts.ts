@@ -8,7 +8,7 @@ import { nearest, type Points } from "./curves";
 import { drawMarks, type Marks } from "./marks";
 import type { Settings } from "./settings";
 import { deviceColour, faded, type Theme } from "./theme";
-import { durationText, rateTick, shareText, unitName } from "./units";
+import { durationText, fromPps, rateTick, shareText, unitName } from "./units";
 
 type Series = { values: (number | null)[]; dash?: number[]; width?: number; opacity?: number };
 
@@ -41,7 +41,15 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       ],
       scale: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
       tick: (value) => rateTick(value, settings.unit),
-      marks: { named: true, threshold: false },
+      marks: {
+        named: true,
+        threshold: false,
+        alone: ({ record }) => {
+          const found = record.tester?.self_test;
+          const value = fromPps(found?.ceiling_pps ?? 0, record, settings.unit);
+          return found ? { value, name: "the tester's own ceiling" } : null;
+        },
+      },
     },
     {
       name: "loss",
@@ -52,7 +60,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
         ? { distr: 3, range: (_, min) => [Math.min(SMALL_LOSS, min > 0 ? 10 ** Math.floor(Math.log10(min)) : 1), 1] }
         : { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 0.01] },
       tick: shareText,
-      marks: { named: false, threshold: true },
+      marks: { named: false, threshold: true, alone: () => null },
     },
     some((points) => points.p50) && {
       name: "latency",
@@ -61,7 +69,14 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       series: (points) => [{ values: points.p99, dash: DASHED, width: 1 }, { values: points.p50 }],
       scale: { distr: 3 },
       tick: durationText,
-      marks: { named: false, threshold: false },
+      marks: {
+        named: false,
+        threshold: false,
+        alone: ({ record }) => {
+          const value = record.tester?.self_test?.base_latency_mean_ns;
+          return value ? { value, name: `the tester alone, mean ${durationText(value)}` } : null;
+        },
+      },
     },
     some((points) => points.busy) && {
       name: "busy",
@@ -70,7 +85,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       series: (points, channel) => (channel.direction === 0 ? [{ values: points.busy }] : []),
       scale: { range: () => [0, 1.04] },
       tick: shareText,
-      marks: { named: false, threshold: false },
+      marks: { named: false, threshold: false, alone: () => null },
     },
   ];
   return all.filter((kind): kind is Kind => kind !== false);

@@ -14,7 +14,10 @@ export interface Run {
   anchor: string;
   device: number;
   test: number;
-  record: RunRecord;
+  /** Whether its samples are curves beside those of others; other runs have a panel. */
+  curves: boolean;
+  /** Read from the page when it is first asked for. */
+  readonly record: RunRecord;
 }
 
 export interface RunRecord {
@@ -24,6 +27,7 @@ export interface RunRecord {
   elapsed_s: number;
   strategy: { name: string; parameters: Record<string, string>; loss_threshold: number };
   profile: { mean_frame_size: number };
+  tester?: { self_test?: SelfTest };
   samples: Sample[];
   directions: Direction[];
   /** What a search found, by goal: all directions added up. */
@@ -33,6 +37,13 @@ export interface RunRecord {
   latency?: LatencyTest;
   rfc2544?: Rfc2544;
   soak?: Soak;
+}
+
+/** What the tester reaches without a device. */
+export interface SelfTest {
+  /** In each direction. */
+  ceiling_pps: number;
+  base_latency_mean_ns: number;
 }
 
 export interface LatencyTest {
@@ -80,6 +91,9 @@ export interface Trial {
   load_pps: number;
   loss_ratio: number;
   verdicts: Record<string, Verdict>;
+  /** The share of its frames whose loss the machine may account for, an upper estimate. */
+  noise?: number;
+  /** What the machine did meanwhile, if it was more than usual. */
   disturbed?: string;
 }
 
@@ -112,16 +126,23 @@ export interface Direction {
   latency_ns: [number, number][];
 }
 
-/** The strategies whose runs are drawn each by itself. */
-const PANELS = new Set(["search", "latency", "rfc2544", "soak"]);
-
-/** Whether a run has a panel of its own, and no curves beside those of others. */
-export function hasPanel(run: Run): boolean {
-  return PANELS.has(run.record.strategy.name);
+/** The data in the page's `<script id="index">`, and records in scripts of their own. */
+export function embedded(): Page {
+  const index = JSON.parse(text("index")) as Omit<Page, "runs"> & { runs: Omit<Run, "record">[] };
+  return { ...index, runs: index.runs.map(withRecord) };
 }
 
-/** The data in the page's `<script id="data">`. */
-export function embedded(): Page {
-  const element = document.getElementById("data");
-  return JSON.parse(element?.textContent ?? "") as Page;
+function withRecord(run: Omit<Run, "record">): Run {
+  let record: RunRecord | null = null;
+  return {
+    ...run,
+    get record(): RunRecord {
+      record ??= JSON.parse(text(`${run.anchor}-record`)) as RunRecord;
+      return record;
+    },
+  };
+}
+
+function text(id: string): string {
+  return document.getElementById(id)?.textContent ?? "";
 }

@@ -3,7 +3,7 @@
 
 import { percentiles } from "./curves";
 import type { LatencyDistribution, LatencyTest, Run } from "./data";
-import { dot, line, nameCurves, stroke } from "./paint";
+import { dot, line, nameCurves, paintLimit, stroke } from "./paint";
 import { nines, percentileText } from "./percentiles";
 import type { Plan, Point } from "./picture";
 import { deviceColour, type Theme } from "./theme";
@@ -39,7 +39,8 @@ export function latencyPlans(run: Run, theme: Theme): Plan[] {
   const directions = loads[0]?.directions ?? [];
   return directions.flatMap((direction, at) => {
     const curves = curvesOf(loads, at, theme);
-    return curves.length === 0 ? [] : [plan(direction.name, curves, directions.length > 1)];
+    const base = run.record.tester?.self_test?.base_latency_mean_ns ?? null;
+    return curves.length === 0 ? [] : [plan(direction.name, curves, directions.length > 1, base, theme)];
   });
 }
 
@@ -52,11 +53,13 @@ function curvesOf(loads: LatencyTest["loads"], direction: number, theme: Theme):
   });
 }
 
-function plan(direction: string, curves: Curve[], several: boolean): Plan {
+/** `base` is what a frame takes on average without a device, where that is known. */
+function plan(direction: string, curves: Curve[], several: boolean, base: number | null, theme: Theme): Plan {
   const most = Math.min(MOST_NINES, Math.max(2, ...curves.map(({ x }) => x[x.length - 1] ?? 0)));
   // A value holds from the place before it to its own.
   const values = curves.flatMap(({ x, y }) => y.filter((_, at) => (x[at - 1] ?? 0) < most)).filter((ns) => ns > 0);
-  const range: [number, number] = [Math.min(...values) / 1.3, Math.max(...values) * 1.3];
+  const lowest = Math.min(...values, ...(base ? [base] : []));
+  const range: [number, number] = [lowest / 1.3, Math.max(...values) * 1.3];
   return {
     kind: "latency",
     size: several ? "half" : "full",
@@ -68,6 +71,7 @@ function plan(direction: string, curves: Curve[], several: boolean): Plan {
     margin: 90,
     points: curves.flatMap(pointsOf),
     paint: (ctx, plot) => {
+      if (base) paintLimit(ctx, plot, base, `the tester alone, mean ${durationText(base)}`, theme);
       const labels = [...curves].reverse().map(({ x, y, load, colour, dash }) => {
         const across = (nine: number) => plot.valToPos(Math.min(nine, most), "x", true);
         const steps = y

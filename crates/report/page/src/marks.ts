@@ -3,6 +3,8 @@
 import uPlot from "uplot";
 import { FONT } from "./axes";
 import type { Channel } from "./channel";
+import type { Run } from "./data";
+import { paintLimit } from "./paint";
 import { deviceColour, faded, type Theme } from "./theme";
 
 export interface Marks {
@@ -10,6 +12,8 @@ export interface Marks {
   named: boolean;
   /** With a line at the loss above which a sample is lossy. */
   threshold: boolean;
+  /** With a line at what the tester reaches without a device, on this axis. */
+  alone: (run: Run) => { value: number; name: string } | null;
 }
 
 /** Lossless limits and stalls as vertical lines, the loss threshold as a horizontal one. */
@@ -39,6 +43,14 @@ export function drawMarks(plot: uPlot, channels: Channel[], theme: Theme, marks:
       horizontal(ctx, y, bbox, faded(theme.text, 0.35), scale);
     }
   }
+  const alone = new Map(
+    channels.flatMap((channel) => {
+      const limit = marks.alone(channel.run);
+      return limit === null ? [] : [[limit.value, limit.name] as const];
+    }),
+  );
+  // Runs of one tester have one limit; of many testers the lines would only confuse.
+  if (alone.size === 1) alone.forEach((name, value) => paintLimit(ctx, plot, value, name, theme));
   ctx.restore();
 }
 

@@ -3,8 +3,10 @@
 // errors are collected in its `data-errors`, which stays empty otherwise.
 
 import { embedded } from "./data";
+import { reachAll } from "./nearby";
 import { bindControls, sameView, type Settings } from "./settings";
 import { Panel } from "./panel";
+import { makeSortable } from "./sorting";
 import { TestSection } from "./test-section";
 
 const root = document.documentElement;
@@ -37,6 +39,7 @@ function start(): void {
   // Paper is white: print with the light colours.
   window.addEventListener("beforeprint", () => {
     root.classList.add("printing");
+    reachAll();
     redraw();
   });
   window.addEventListener("afterprint", () => {
@@ -44,6 +47,7 @@ function start(): void {
     redraw();
   });
 
+  document.querySelectorAll<HTMLTableElement>("table.runs").forEach(makeSortable);
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-download]")) {
     button.hidden = false;
     button.addEventListener("click", () => {
@@ -53,7 +57,12 @@ function start(): void {
   }
   window.addEventListener("hashchange", openTarget);
   openTarget();
-  requestAnimationFrame(() => requestAnimationFrame(() => (root.dataset["ready"] = "true")));
+  requestAnimationFrame(() =>
+    requestAnimationFrame(() => {
+      root.dataset["ready"] = "true";
+      performance.mark("linerate-ready");
+    }),
+  );
 }
 
 /** Opens the run that the address names. */

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { FONT } from "./axes";
+import type { Theme } from "./theme";
 
 export function line(ctx: CanvasRenderingContext2D, ...places: [number, number][]): void {
   ctx.beginPath();
@@ -29,6 +30,22 @@ export function dot(ctx: CanvasRenderingContext2D, x: number, y: number, colour:
   ctx.lineWidth = 1.6 * uPlot.pxRatio;
   if (filled) ctx.fill();
   else ctx.stroke();
+}
+
+/** A named line across the axes at `value`, if that is within them. */
+export function paintLimit(ctx: CanvasRenderingContext2D, plot: uPlot, value: number, name: string, theme: Theme): void {
+  const { left, top, width, height } = plot.bbox;
+  const y = plot.valToPos(value, "y", true);
+  if (y < top || y > top + height) return;
+  stroke(ctx, theme.muted, 1.2, [8, 3, 2, 3]);
+  line(ctx, [left, y], [left + width, y]);
+  ctx.font = scaledFont();
+  ctx.fillStyle = theme.muted;
+  ctx.textAlign = "left";
+  // Below the line where there is no room above it.
+  const above = y - top > 16 * uPlot.pxRatio;
+  ctx.textBaseline = above ? "bottom" : "top";
+  ctx.fillText(name, left + 6 * uPlot.pxRatio, y + (above ? -3 : 3) * uPlot.pxRatio);
 }
 
 /** What a curve is called, in its colour. */

@@ -3,6 +3,7 @@
 
 import type { Page, Run } from "./data";
 import { latencyPlans } from "./latency-pictures";
+import { whenNear } from "./nearby";
 import { drawPicture, type Picture, type Plan } from "./picture";
 import { rfc2544Plans } from "./rfc2544-pictures";
 import { searchPlans } from "./search-pictures";
@@ -14,6 +15,7 @@ export class Panel {
   private readonly runs: Run[];
   private readonly place: HTMLElement;
   private pictures: Picture[] = [];
+  private reached = false;
 
   constructor(
     private readonly element: HTMLDetailsElement,
@@ -31,7 +33,11 @@ export class Panel {
       choice.addEventListener("change", () => this.draw(this.settings));
     }
     element.addEventListener("toggle", () => this.draw(this.settings));
-    this.draw(settings);
+    this.show(settings);
+    whenNear(place, () => {
+      this.reached = true;
+      this.draw(this.settings);
+    });
     let width = element.clientWidth;
     new ResizeObserver(() => {
       if (element.clientWidth === width) return;
@@ -46,7 +52,7 @@ export class Panel {
     this.pictures.forEach((picture) => picture.destroy());
     this.pictures = [];
     this.place.replaceChildren();
-    if (!this.element.open || this.element.hidden) return;
+    if (!this.reached || !this.element.open || this.element.hidden) return;
     const choice = this.element.querySelector<HTMLInputElement>(".choice input:checked")?.value ?? null;
     const colours = theme();
     const wanted = plans(this.runs, choice, settings, colours);

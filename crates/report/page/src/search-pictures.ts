@@ -4,12 +4,12 @@
 import uPlot from "uplot";
 import type { Run, Trial, Verdict } from "./data";
 import { lossAxis, lossPlace, smallestLoss } from "./loss-axis";
-import { line, scaledFont } from "./paint";
+import { line, paintLimit, scaledFont } from "./paint";
 import { placeOf, type Plan, type Point } from "./picture";
 import { closing, focus, type Goal, goals, intervals } from "./search";
 import { faded, type Theme } from "./theme";
 import { fromPps, intervalText, preciseText, rateText, rateTick, shareText, type Unit, unitName } from "./units";
-import { drawVerdict, VERDICTS } from "./verdicts";
+import { DISTURBED, drawDisturbed, drawVerdict, VERDICTS } from "./verdicts";
 
 const HEIGHT = 320;
 /** Room for the names and figures of the intervals. */
@@ -60,7 +60,9 @@ class Search {
     return looks.map((verdict) => {
       const { sign, text, colour } = VERDICTS[verdict];
       return { sign, text, colour: colour(this.theme) };
-    });
+    }).concat(
+      this.trials.some((trial) => trial.disturbed) ? [{ ...DISTURBED, colour: DISTURBED.colour(this.theme) }] : [],
+    );
   }
 
   private lines(trial: Trial): string[] {
@@ -69,7 +71,8 @@ class Search {
       `${preciseText(this.rate(trial.load_pps), this.unit)}${this.each}`,
       `lost ${shareText(trial.loss_ratio)} in ${trial.duration_s} s, from ${trial.at_s.toFixed(1)} s on`,
       ...verdicts,
-      ...(trial.disturbed ? [trial.disturbed] : []),
+      ...(trial.noise ? [`the machine may have cost up to ${shareText(trial.noise)} of the frames`] : []),
+      ...(trial.disturbed ? [`disturbed: ${trial.disturbed}`] : []),
     ];
   }
 
@@ -95,6 +98,7 @@ class Search {
       points,
       paint: (ctx, plot) => {
         this.paintClosing(ctx, plot, end);
+        this.paintCeiling(ctx, plot);
         this.paintIntervals(ctx, plot);
         this.trials.forEach((trial, at) => this.paintTrial(ctx, plot, trial, points[at]));
         this.paintOutside(ctx, plot, points);
@@ -111,7 +115,9 @@ class Search {
     ctx.lineWidth = 2 * uPlot.pxRatio;
     ctx.setLineDash([]);
     line(ctx, [from ?? 0, place.y], [until ?? 0, place.y]);
-    if (!place.outside) drawVerdict(ctx, verdict, place.x, place.y, this.theme, uPlot.pxRatio);
+    if (place.outside) return;
+    drawVerdict(ctx, verdict, place.x, place.y, this.theme, uPlot.pxRatio);
+    if (trial.disturbed) drawDisturbed(ctx, place.x, place.y, this.theme, uPlot.pxRatio);
   }
 
   /** Loads that are out of sight: which way, and how much they were, where there is room. */
@@ -153,6 +159,12 @@ class Search {
       if (step.upper !== null) line(ctx, [from, high], [until, high]);
       if (step.lower !== null) line(ctx, [from, low], [until, low]);
     });
+  }
+
+  /** What the tester reaches without a device, if that is in sight. */
+  private paintCeiling(ctx: CanvasRenderingContext2D, plot: uPlot): void {
+    const ceiling = this.run.record.tester?.self_test?.ceiling_pps;
+    if (ceiling !== undefined) paintLimit(ctx, plot, this.rate(ceiling), "the tester's own ceiling", this.theme);
   }
 
   /** The final intervals as brackets at the right, with their figures. */
@@ -215,6 +227,7 @@ class Search {
           if (!point) return;
           const place = placeOf(plot, point.x, point.y);
           drawVerdict(ctx, this.verdict(trial), place.x, place.y, this.theme, uPlot.pxRatio);
+          if (trial.disturbed) drawDisturbed(ctx, place.x, place.y, this.theme, uPlot.pxRatio);
         });
       },
     };

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { measured } from "./curves";
 import type { Run, Sample } from "./data";
 import { lossAxis, lossPlace, smallestLoss } from "./loss-axis";
-import { line, scaledFont, stroke } from "./paint";
+import { line, paintLimit, scaledFont, stroke } from "./paint";
 import type { Axis, Plan, Point } from "./picture";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText, shareText } from "./units";
@@ -167,6 +167,9 @@ function latencyOverTime(run: Run, samples: Sample[], time: Axis, events: Event[
   );
   const values = curves.flatMap(({ points }) => points.map(({ ns }) => ns));
   const step = Math.max(1, Math.ceil(samples.length / MOST_POINTS));
+  const base = run.record.tester?.self_test?.base_latency_mean_ns;
+  const lowest = values.reduce((least, ns) => Math.min(least, ns), base || Infinity);
+  const highest = values.reduce((most, ns) => Math.max(most, ns), 0);
   return {
     kind: "soak-latency",
     size: "full",
@@ -175,7 +178,7 @@ function latencyOverTime(run: Run, samples: Sample[], time: Axis, events: Event[
     key: [],
     x: time,
     y: {
-      range: [Math.min(...values) / 1.3, Math.max(...values) * 1.3],
+      range: [lowest / 1.3, highest * 1.3],
       tick: durationText,
       logarithmic: true,
     },
@@ -193,6 +196,7 @@ function latencyOverTime(run: Run, samples: Sample[], time: Axis, events: Event[
       .sort((a, b) => a.x - b.x),
     paint: (ctx, plot) => {
       paintEvents(ctx, plot, events);
+      if (base) paintLimit(ctx, plot, base, `the tester alone, mean ${durationText(base)}`, theme);
       for (const { at, kind, points } of curves) {
         stroke(ctx, faded(colour, at > 0 ? 0.45 : 1), kind === "p50_ns" ? 1.8 : 1.1, kind === "p50_ns" ? [] : [5, 4]);
         for (const part of unbroken(points)) {

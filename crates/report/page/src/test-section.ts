@@ -4,6 +4,7 @@ import { type Cards, drawCards } from "./cards";
 import { type Channel, channelsOf, isShown, runsOf } from "./channel";
 import { drawStack, type Stack } from "./charts";
 import type { Page, Run } from "./data";
+import { whenNear } from "./nearby";
 import { drawPercentiles } from "./percentiles";
 import type { Settings } from "./settings";
 import { theme } from "./theme";
@@ -17,6 +18,7 @@ export class TestSection {
   private channels: Channel[] = [];
   private stacks: Stack[] = [];
   private cards: Cards | null = null;
+  private reached = false;
 
   constructor(
     section: HTMLElement,
@@ -26,7 +28,10 @@ export class TestSection {
     this.runs = runsOf(page, Number(section.dataset["test"]));
     this.charts = part(section, ".charts");
     this.side = part(section, ".side");
-    this.draw(settings);
+    whenNear(this.charts, () => {
+      this.reached = true;
+      this.draw(this.settings);
+    });
     let width = section.clientWidth;
     new ResizeObserver(() => {
       if (section.clientWidth === width) return;
@@ -38,6 +43,7 @@ export class TestSection {
   /** Draws everything anew. */
   draw(settings: Settings): void {
     this.settings = settings;
+    if (!this.reached) return;
     this.stacks.forEach((stack) => stack.destroy());
     this.side.replaceChildren();
     this.channels = channelsOf(this.runs, settings, this.hidden);

@@ -13,6 +13,10 @@ interface Look {
   filled: boolean;
 }
 
+/**
+ * A trial lost little, or much, or it is unclear which: more than the goal forgives, but no more than
+ * the machine may account for beyond that. Records call the last `disturbed`.
+ */
 export const VERDICTS: Record<Verdict, Look> = {
   "low-loss": {
     text: "low loss",
@@ -34,20 +38,34 @@ export const VERDICTS: Record<Verdict, Look> = {
     filled: false,
   },
   disturbed: {
-    text: "disturbed, proves nothing",
+    text: "unclear: lost more, but the machine may be why",
     sign: "◇",
     colour: (theme) => theme.unproved,
     trace: (path, x, y, r) => polygon(path, [x, y - r * 1.3], [x + r * 1.3, y], [x, y + r * 1.3], [x - r * 1.3, y]),
     filled: false,
   },
   "tester-fell-short": {
-    text: "the tester fell short, proves nothing",
+    text: "the tester fell short: proves nothing",
     sign: "△",
     colour: (theme) => theme.unproved,
     trace: (path, x, y, r) => polygon(path, [x, y - r * 1.2], [x + r * 1.2, y + r], [x - r * 1.2, y + r]),
     filled: false,
   },
 };
+
+/** A trial during which the machine did more than usual, whatever the verdict. */
+export const DISTURBED = { sign: "◌", text: "ringed: disturbed", colour: (theme: Theme) => theme.unproved };
+
+/** A ring around the sign of a disturbed trial. */
+export function drawDisturbed(ctx: CanvasRenderingContext2D, x: number, y: number, theme: Theme, scale: number): void {
+  ctx.beginPath();
+  ctx.setLineDash([1.5 * scale, 1.5 * scale]);
+  ctx.arc(x, y, 7.5 * scale, 0, 2 * Math.PI);
+  ctx.strokeStyle = DISTURBED.colour(theme);
+  ctx.lineWidth = scale;
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
 
 /** Draws the sign of a verdict at a place of the canvas; `scale` is its pixels in one of the page. */
 export function drawVerdict(

@@ -60,6 +60,18 @@ export function ink(canvas, colour) {
   }, colour);
 }
 
+/** Goes through the page once: pictures are drawn when they come near the window. @param {import("playwright-core").Page} page */
+export async function reachAll(page) {
+  const places = page.locator("details[open] .pictures.waiting, .charts.waiting");
+  while ((await places.count()) > 0) {
+    await places.first().scrollIntoViewIfNeeded();
+    await settle(page);
+    await settle(page);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
+  await settle(page);
+}
+
 /** Waits until what was asked for is drawn. @param {import("playwright-core").Page} page */
 export function settle(page) {
   return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));

@@ -4,7 +4,7 @@
 //     node browser.mjs CHROMIUM PAGE.html [PICTURES]
 
 import assert from "node:assert/strict";
-import { browse, ink, settle } from "./browse.mjs";
+import { browse, ink, reachAll, settle } from "./browse.mjs";
 
 const [chromium, file, pictures] = process.argv.slice(2);
 assert(chromium && file, "usage: browser.mjs CHROMIUM PAGE.html [PICTURES]");
@@ -21,6 +21,7 @@ try {
   await controlsRedraw(page);
   await theCursorReadsAllCharts(page);
   await draggingZoomsAllChartsOfATest(page);
+  await headingsSort(page);
   await aRecordOpensAndDownloads(page);
   assert.equal(await page.getAttribute("html", "data-errors"), "");
   await page.close();
@@ -38,6 +39,7 @@ function rateChart(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function everyChartHasInk(page) {
+  await reachAll(page);
   const tests = await page.locator("section[data-test]").count();
   const canvases = page.locator("figure canvas");
   const count = await canvases.count();
@@ -49,7 +51,7 @@ async function everyChartHasInk(page) {
 async function tablesHoldFigures(page) {
   const percent = /^(≥?\d+(\.\d)?%[!~…]*|failed ×)$/;
   for (const cell of await page.locator(".matrix tbody td a").allTextContents()) assert.match(cell, percent);
-  assert.equal(await page.locator("table.runs tbody tr").count(), await page.locator("details").count());
+  assert.equal(await page.locator("table.runs tbody tr").count(), await page.locator("details.run").count());
   for (const value of await page.locator(".card tbody tr:first-child td").allTextContents()) {
     assert.match(value, /^(\d+\.\d+ [kM]pps|–)$/);
   }
@@ -131,6 +133,29 @@ async function draggingZoomsAllChartsOfATest(page) {
   await page.mouse.move(5, 5);
   await settle(page);
   assert.deepEqual(await pictures(), whole, "a double-click does not show all again");
+}
+
+/** @param {import("playwright-core").Page} page */
+async function headingsSort(page) {
+  const heading = page.locator("table.runs thead th").filter({ hasText: "Packets/s" }).first();
+  const column = () =>
+    page
+      .locator("table.runs tbody tr td:nth-child(4)")
+      .evaluateAll((cells) => cells.map((cell) => Number(/** @type {HTMLElement} */ (cell).dataset["value"] ?? -1)));
+  const unsorted = await column();
+  const falling = [...unsorted].sort((a, b) => b - a);
+  assert.notDeepEqual(unsorted, falling);
+  await heading.locator("button").click();
+  assert.deepEqual(await column(), falling, "the largest figures do not come first");
+  assert.equal(await heading.getAttribute("aria-sort"), "descending");
+  await heading.locator("button").click();
+  const known = (/** @type {number[]} */ values) => values.filter((value) => value >= 0);
+  const rising = await column();
+  assert.deepEqual(known(rising), known(falling).reverse());
+  assert.equal(rising[rising.length - 1], -1, "a run without figures is not the last");
+  await page.locator("table.runs thead th button").first().click();
+  const devices = await page.locator("table.runs tbody th a").allTextContents();
+  assert.deepEqual(devices, [...devices].sort());
 }
 
 /** @param {import("playwright-core").Page} page */

@@ -4,7 +4,7 @@
 //     node panels.mjs CHROMIUM PAGE.html [PICTURES]
 
 import assert from "node:assert/strict";
-import { browse, ink, settle } from "./browse.mjs";
+import { browse, ink, reachAll, settle } from "./browse.mjs";
 
 const [chromium, file, pictures] = process.argv.slice(2);
 assert(chromium && file, "usage: panels.mjs CHROMIUM PAGE.html [PICTURES]");
@@ -16,13 +16,14 @@ try {
   await pointsTellTheirFigures(page);
   await theChosenGoalIsDrawn(page);
   await everyStrategyTells(page);
+  await disturbedTrialsTellTheirNoise(page);
   await draggingZoomsAndADoubleClickShowsAll(page);
   await unitsChangeWhatPointsSay(page);
   await closedPanelsDrawWhenOpened(page);
   await hiddenDevicesHideTheirPanels(page);
   assert.equal(await page.getAttribute("html", "data-errors"), "");
   await page.close();
-  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [500, "light"]])) {
+  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [420, "light"], [420, "dark"]])) {
     await fits(width, scheme);
   }
 } finally {
@@ -36,6 +37,7 @@ function search(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function everyPictureHasInk(page) {
+  await reachAll(page);
   const panels = await page.locator("details.panel[open]").count();
   assert(panels > 0, "no panel is open");
   for (const panel of await page.locator("details.panel[open]").all()) {
@@ -100,6 +102,21 @@ async function everyStrategyTells(page) {
     assert.match(await figure.locator(".tooltip").innerText(), text);
     await page.keyboard.press("Escape");
   }
+}
+
+/** @param {import("playwright-core").Page} page */
+async function disturbedTrialsTellTheirNoise(page) {
+  const panel = page.locator("details.panel[open]").filter({ hasText: "spoiled too many trials" }).first();
+  const figure = panel.locator('figure[data-kind="search"]');
+  assert.match(await figure.locator(".key").innerText(), /unclear: lost more, but the machine may be why/);
+  assert.match(await figure.locator(".key").innerText(), /ringed: disturbed/);
+  await figure.focus();
+  await page.keyboard.press("End");
+  assert.match(
+    await figure.locator(".tooltip").innerText(),
+    /ndr: unclear: .+\npdr: unclear: .+\nthe machine may have cost up to 80% of the frames\ndisturbed: the hypervisor/,
+  );
+  await page.keyboard.press("Escape");
 }
 
 /** @param {import("playwright-core").Page} page */
@@ -181,6 +198,9 @@ async function fits(width, scheme) {
   const content = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(content <= width, `the page is ${content} pixels wide in a window of ${width}`);
   await everyPictureHasInk(page);
+  await page.evaluate(() => document.querySelectorAll("details.run:has(.ways)").forEach((run) => (run.setAttribute("open", ""))));
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert(wide <= width, `the page with open records is ${wide} pixels wide in a window of ${width}`);
   if (pictures) await page.screenshot({ path: `${pictures}/panels-${width}-${scheme}.png`, fullPage: true });
   await page.close();
 }

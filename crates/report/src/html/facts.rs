@@ -3,19 +3,68 @@
 use std::collections::BTreeMap;
 
 use results::Record;
-use results::record::{self, Port, Tester};
-use wire::human::{bps, count};
+use results::certificate::Certificate;
+use results::record::{self, LimitedBy, Port, Tester};
+use wire::human::{bps, count, pps};
+
+use crate::outcome::duration;
+
+/// A name and its value.
+pub type Fact = (String, String);
 
 /// Names and values under a heading.
 pub struct Facts {
     pub title: &'static str,
-    pub pairs: Vec<(String, String)>,
+    pub pairs: Vec<Fact>,
+}
+
+/// What the tester reaches without a device, and how near a run came to that.
+pub struct Limits {
+    pub ceiling: String,
+    /// The most that came back in one direction.
+    pub reached: String,
+    /// That as a share of the ceiling, in percent.
+    pub share: f64,
+    /// Whether a result is the tester's limit.
+    pub near: bool,
+    pub latency_min: String,
+    pub latency_mean: String,
+    pub measured: String,
+}
+
+/// The self-test's, where the run knows of one.
+pub fn tester_limits(record: &Record) -> Option<Limits> {
+    let found = record.tester.self_test.as_ref()?;
+    let reached = record.directions.iter().map(|direction| direction.max_forwarded_pps).fold(0.0, f64::max);
+    let by_tester = |limit: LimitedBy| limit == LimitedBy::Tester;
+    Some(Limits {
+        ceiling: pps(found.ceiling_pps),
+        reached: pps(reached),
+        share: (reached / found.ceiling_pps.max(1.0) * 100.0).clamp(0.0, 100.0),
+        near: record.limited_by.is_some_and(by_tester)
+            || record.directions.iter().any(|direction| by_tester(direction.limited_by)),
+        latency_min: duration(found.base_latency_min_ns as f64),
+        latency_mean: duration(found.base_latency_mean_ns),
+        measured: found.measured.clone(),
+    })
+}
+
+/// How a certificate came about.
+pub fn certificate_facts(certificate: &Certificate) -> Vec<Fact> {
+    let mut facts = vec![
+        pair("Command", &command_line(&certificate.command)),
+        pair("Started", &certificate.started),
+        pair("Took", &format!("{:.1} s", certificate.elapsed_s)),
+        pair("Seed", &certificate.seed.to_string()),
+    ];
+    facts.extend(machine(&certificate.environment));
+    facts
 }
 
 /// A machine and tester, and how many runs share them.
 pub struct Environment {
     pub runs: usize,
-    pub pairs: Vec<(String, String)>,
+    pub pairs: Vec<Fact>,
 }
 
 /// Each environment that occurs, once.
@@ -32,11 +81,11 @@ pub fn environments(records: &[Record]) -> Vec<Environment> {
     environments
 }
 
-fn pair(name: &str, value: &str) -> (String, String) {
+fn pair(name: &str, value: &str) -> Fact {
     (name.to_owned(), value.to_owned())
 }
 
-fn machine(environment: &record::Environment) -> Vec<(String, String)> {
+fn machine(environment: &record::Environment) -> Vec<Fact> {
     let cores = if environment.cores == 1 { "core" } else { "cores" };
     let mut pairs = vec![
         pair("Processor", &format!("{}, {} {cores}", environment.cpu, environment.cores)),
@@ -71,7 +120,7 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     ]
 }
 
-fn profile(profile: &record::Profile) -> Vec<(String, String)> {
+fn profile(profile: &record::Profile) -> Vec<Fact> {
     let mut pairs = vec![pair("profile", &profile.name)];
     pairs.extend(named(&profile.tunables));
     pairs.push(pair("mean frame size", &format!("{:.1} bytes", profile.mean_frame_size)));
@@ -81,7 +130,7 @@ fn profile(profile: &record::Profile) -> Vec<(String, String)> {
     pairs
 }
 
-fn tester(tester: &Tester) -> Vec<(String, String)> {
+fn tester(tester: &Tester) -> Vec<Fact> {
     let cores: Vec<_> = tester.cores.iter().map(ToString::to_string).collect();
     let mut pairs = vec![pair("engine", &tester.engine), pair("generating cores", &cores.join(", "))];
     pairs.extend(tester.receive_core.map(|core| pair("receiving core", &core.to_string())));
@@ -99,7 +148,7 @@ fn port_text(port: &Port) -> String {
     format!("{} ({driver}, {speed}), {}, MTU {}, {} XDP", port.name, port.mac, port.mtu, port.xdp_mode)
 }
 
-fn named(values: &BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
+fn named(values: &BTreeMap<String, String>) -> impl Iterator<Item = Fact> {
     values.iter().map(|(name, value)| (name.clone(), value.clone()))
 }
 

@@ -111,9 +111,15 @@ fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a
     }
 }
 
-/// A panel for each device, all frame sizes of RFC 2544's tests together: runs with one and with
-/// both directions, or with other traffic than another size, are apart.
+/// A panel for each device, all frame sizes of RFC 2544's tests together.
 pub fn rfc2544_panels<'a>(comparison: &Comparison, records: &'a [Record]) -> Vec<Panel<'a>> {
+    rfc2544_groups(records).iter().filter_map(|group| rfc2544_panel(comparison, group)).collect()
+}
+
+/// The runs of RFC 2544's tests with their places, those that differ in frame size only together, the
+/// smallest first: runs with one and with both directions, or with other traffic than another size,
+/// are apart.
+pub fn rfc2544_groups(records: &[Record]) -> Vec<Vec<(usize, &Record)>> {
     let mut groups: Vec<Vec<(usize, &Record)>> = Vec::new();
     for (at, record) in records.iter().enumerate().filter(|(_, record)| Kind::of(record) == Kind::Rfc2544) {
         let same = |group: &&mut Vec<(usize, &Record)>| {
@@ -124,7 +130,10 @@ pub fn rfc2544_panels<'a>(comparison: &Comparison, records: &'a [Record]) -> Vec
             None => groups.push(vec![(at, record)]),
         }
     }
-    groups.into_iter().filter_map(|group| rfc2544_panel(comparison, group)).collect()
+    for group in &mut groups {
+        group.sort_by(|(_, a), (_, b)| a.profile.mean_frame_size.total_cmp(&b.profile.mean_frame_size));
+    }
+    groups
 }
 
 /// What is the same at all sizes: the device, the directions, the profile and its tunables.
@@ -134,8 +143,7 @@ fn alike(record: &Record) -> (String, bool, &str, Vec<(&str, &str)>) {
     (record.dut.label(), record.profile.bidirectional, &record.profile.name, tunables)
 }
 
-fn rfc2544_panel<'a>(comparison: &Comparison, mut group: Vec<(usize, &'a Record)>) -> Option<Panel<'a>> {
-    group.sort_by(|(_, a), (_, b)| a.profile.mean_frame_size.total_cmp(&b.profile.mean_frame_size));
+fn rfc2544_panel<'a>(comparison: &Comparison, group: &[(usize, &'a Record)]) -> Option<Panel<'a>> {
     let first = group.first()?.1;
     let runs: Vec<_> = group.iter().map(|(at, _)| anchor(*at)).collect();
     let records: Vec<_> = group.iter().map(|(_, record)| *record).collect();

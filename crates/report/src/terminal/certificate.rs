@@ -1,11 +1,10 @@
 //! The certificate as a table: checks enter, columns of text leave.
 
-use results::certificate::{Certificate, Check, Unit, Verdict};
-use results::record::Status;
-use wire::human::count;
+use results::certificate::{Certificate, Check, Verdict};
 
 use super::Look;
 use super::columns::{Align, Columns, Text};
+use crate::certificate::{bound, conclusion, error, measured, truth, unwatched, verdict};
 
 /// What was true, what was measured, and the error; what is not certain is explained below.
 #[must_use]
@@ -22,81 +21,28 @@ pub fn certificate(certificate: &Certificate, colour: bool) -> String {
         let look = if check.verdict == Verdict::Passed { Look::Faint } else { Look::Warning };
         look.paint(&format!("  {}, {}: {reason}", check.name, verdict(check)), colour)
     }));
-    lines.extend(certificate.unwatched.as_ref().map(|why| {
-        let words = format!("  nothing watched the machine, so what disturbed it is not known: {why}");
-        Look::Warning.paint(&words, colour)
-    }));
+    lines.extend(unwatched(certificate).map(|words| Look::Warning.paint(&format!("  {words}"), colour)));
     lines.push(Look::Title.paint(&conclusion(certificate), colour));
     lines.join("\n") + "\n"
 }
 
 fn figures(check: &Check) -> [Text; 6] {
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(check.unit, value));
     let look = if check.verdict == Verdict::Passed { Look::Plain } else { Look::Warning };
     [
-        Text::plain(&figure(check.unit, check.truth)),
-        Text::plain(&number(check.measured)),
-        Text::new(&check.error.map_or_else(|| "-".to_owned(), |error| signed(check.unit, error)), look),
-        Text::new(&figure(check.unit, check.bound), Look::Faint),
+        Text::plain(&truth(check)),
+        Text::plain(&measured(check)),
+        Text::new(&error(check), look),
+        Text::new(&bound(check), Look::Faint),
         Text::new(&verdict(check), look),
         Text::new(&check.dut, Look::Faint),
     ]
 }
 
-fn verdict(check: &Check) -> String {
-    let word = match check.verdict {
-        Verdict::Passed => "passed",
-        Verdict::Failed => "failed",
-        Verdict::Undecided => "undecided",
-    };
-    if check.attempts > 1 { format!("{word} ({} attempts)", check.attempts) } else { word.to_owned() }
-}
-
-fn figure(unit: Unit, value: f64) -> String {
-    let whole = || count(value.abs().round() as u64);
-    match unit {
-        Unit::Pps => format!("{} pps", whole()),
-        Unit::Frames => whole(),
-        Unit::Share => format!("{:.3} %", value.abs() * 100.0),
-        Unit::Ns => format!("{:.2} us", value.abs() / 1e3),
-    }
-}
-
-/// With its sign, unless it is shown as zero.
-fn signed(unit: Unit, value: f64) -> String {
-    let text = figure(unit, value);
-    let zero = !text.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    let sign = if zero {
-        ""
-    } else if value < 0.0 {
-        "-"
-    } else {
-        "+"
-    };
-    format!("{sign}{text}")
-}
-
-fn conclusion(certificate: &Certificate) -> String {
-    let [passed, failed, undecided] =
-        [Verdict::Passed, Verdict::Failed, Verdict::Undecided].map(|verdict| certificate.count(verdict));
-    let counts =
-        format!("{passed} passed, {failed} failed, {undecided} undecided in {:.0} s", certificate.elapsed_s);
-    let meaning = match certificate.holds() {
-        true if undecided == 0 => "the tester measures what is true here",
-        true => "what was decided is true; the machine was too busy for the rest",
-        false if certificate.status != Status::Complete => "interrupted, so this certifies nothing",
-        false if failed > 0 && certificate.unwatched.is_some() => {
-            "do not trust what this tester measures here, unless the machine was disturbed"
-        }
-        false if failed > 0 => "do not trust what this tester measures here",
-        false => "the machine was too busy to decide anything: quiet it, and run this again",
-    };
-    format!("{counts}: {meaning}")
-}
-
 #[cfg(test)]
 mod tests {
+    use results::certificate::Unit;
     use results::fixtures::Scenario;
+    use results::record::Status;
 
     use super::*;
 

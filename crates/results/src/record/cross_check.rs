@@ -27,3 +27,11 @@ pub struct Point {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<u64>,
 }
+
+impl Point {
+    /// Frames that came to this place: what is dropped where frames are sent was there all the same.
+    #[must_use]
+    pub fn came(&self) -> u64 {
+        self.frames + if self.place.starts_with("sent") { self.dropped } else { 0 }
+    }
+}

@@ -142,6 +142,28 @@ fn files_that_are_no_records_are_named_with_their_cause() {
     assert!(matches!(load_all(&directory.path().join("missing")), Err(Error::Unreadable { .. })));
 }
 
+#[test]
+fn a_certificate_lies_beside_records_and_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = record();
+    Store::open(directory.path()).unwrap().create(&mut run).unwrap();
+    let environment = serde_json::to_string(&run.environment).unwrap();
+    let certificate = format!(
+        r#"{{"schema": "linerate/certificate/1", "started": "2026-11-21T08:51:23Z", "elapsed_s": 40.0,
+            "status": "complete", "command": [], "environment": {environment}, "seed": 7, "quick": true,
+            "checks": []}}"#
+    );
+    let file = directory.path().join("certificate.json");
+    fs::write(&file, &certificate).unwrap();
+    let loaded = load_all(directory.path()).unwrap();
+    assert!(loaded.records == [run] && loaded.warnings.is_empty());
+    assert_eq!(loaded.certificates.iter().map(|found| found.seed).collect::<Vec<_>>(), [7]);
+    assert!(matches!(load(&file), Err(Error::Foreign { .. })));
+    fs::write(&file, certificate.replace("7,", r#""seven","#)).unwrap();
+    let error = read(&file).unwrap_err().to_string();
+    assert!(error.contains("says it is linerate/certificate/1"), "{error}");
+}
+
 /// Runs in a thread of its own mount namespace, on a file system of 64 kB.
 #[test]
 fn a_full_disk_keeps_the_record_as_it_was() {

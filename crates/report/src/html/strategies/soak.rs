@@ -56,8 +56,7 @@ fn findings(soak: &Soak) -> Table {
     }
 }
 
-/// How the losses are spread, in words.
-pub fn pattern(direction: &SoakDirection) -> String {
+fn pattern(direction: &SoakDirection) -> String {
     match (direction.pattern, direction.period) {
         (LossPattern::None, _) => "none".to_owned(),
         (LossPattern::Scattered, _) => "scattered".to_owned(),

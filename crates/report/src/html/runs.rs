@@ -1,0 +1,103 @@
+//! All that is known of each run: records enter; what the page shows when one is opened leaves.
+
+use results::Record;
+use results::record::Direction;
+use wire::human::{bps, count, pps};
+
+use super::facts::{Facts, Limits, run_facts, tester_limits};
+use super::way::{Way, ways};
+use super::{DEVICE_COLOURS, anchor, place};
+use crate::comparison::Comparison;
+use crate::outcome::{Outcome, limited_by, percent, status};
+
+/// A run and its full record.
+pub struct Run<'a> {
+    pub anchor: String,
+    pub colour: usize,
+    pub device: String,
+    pub record: &'a Record,
+    /// Its figure in the comparison.
+    pub figure: String,
+    pub status: &'static str,
+    /// Columns of the verdict.
+    pub directions: Vec<String>,
+    /// Its rows: what, and for each direction how much.
+    pub verdict: Vec<(&'static str, Vec<String>)>,
+    pub stalls: Vec<String>,
+    /// Where the frames went.
+    pub ways: Vec<Way>,
+    /// The tester's own, where they are known.
+    pub limits: Option<Limits>,
+    pub facts: Vec<Facts>,
+}
+
+impl Run<'_> {
+    /// Whether our counters and the kernel's are of one mind.
+    pub fn counters_agree(&self) -> bool {
+        self.ways.iter().all(|way| way.agrees)
+    }
+}
+
+/// In the order of the comparison: device by device, test by test.
+pub fn runs<'a>(comparison: &'a Comparison<'a>, records: &'a [Record]) -> Vec<Run<'a>> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut shown = vec![false; records.len()];
+    for column in 0..comparison.duts.len() {
+        let cells = comparison.rows().filter_map(|row| row.cells.get(column));
+        for outcome in cells.flat_map(|cell| &cell.runs) {
+            let at = place(records, outcome.record);
+            if !std::mem::replace(&mut shown[at], true) {
+                runs.push(run(at, column, outcome));
+            }
+        }
+    }
+    runs
+}
+
+fn run<'a>(at: usize, column: usize, outcome: &Outcome<'a>) -> Run<'a> {
+    let record = outcome.record;
+    Run {
+        anchor: anchor(at),
+        colour: column % DEVICE_COLOURS,
+        device: record.dut.label(),
+        record,
+        figure: outcome.marked_percent(),
+        status: status(record.status),
+        directions: record.directions.iter().map(direction_name).collect(),
+        verdict: verdict(&record.directions),
+        stalls: record.directions.iter().filter_map(stall).collect(),
+        ways: ways(record),
+        limits: tester_limits(record),
+        facts: run_facts(record),
+    }
+}
+
+fn direction_name(direction: &Direction) -> String {
+    direction.name.replace("->", "→")
+}
+
+fn verdict(directions: &[Direction]) -> Vec<(&'static str, Vec<String>)> {
+    type Figure = (&'static str, fn(&Direction) -> String);
+    let figures: [Figure; 13] = [
+        ("highest lossless", |d| pps(d.max_lossless_pps)),
+        ("highest forwarded", |d| pps(d.max_forwarded_pps)),
+        ("at L1", |d| bps(d.l1_bps)),
+        ("at L2", |d| bps(d.l2_bps)),
+        ("of line rate", |d| percent(d.line_rate_percent)),
+        ("limited by", |d| limited_by(d.limited_by).to_owned()),
+        ("frames offered", |d| count(d.offered)),
+        ("frames forwarded", |d| count(d.forwarded)),
+        ("frames unsent", |d| count(d.unsent)),
+        ("duplicates", |d| count(d.duplicates)),
+        ("reordered", |d| count(d.reordered)),
+        ("returned", |d| count(d.returned)),
+        ("foreign", |d| count(d.foreign)),
+    ];
+    figures.map(|(name, figure)| (name, directions.iter().map(figure).collect())).into()
+}
+
+fn stall(direction: &Direction) -> Option<String> {
+    let stall = direction.stalled?;
+    let frames = count(stall.after_frames);
+    Some(format!("{} stalled at {:.1} s after {frames} frames", direction_name(direction), stall.at_s))
+}
