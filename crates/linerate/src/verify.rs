@@ -22,7 +22,7 @@ const MOST_ATTEMPTS: usize = 6;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The short form, in about 40 s: one capacity of 200 to 500 kpps instead of ten of 30 to 900
+    /// The short form, in about 25 s: one capacity of 200 to 500 kpps instead of ten of 30 to 900
     /// kpps, and shorter loads
     #[arg(long)]
     quick: bool,

@@ -35,6 +35,11 @@ pub(super) const KIND: Kind = Kind {
                 meaning: "how long each frame is held, 16384 in each direction at most; not at all unless given",
             },
             Parameter {
+                key: "alternate",
+                values: "a number of frames",
+                meaning: "only every second run of so many frames in each direction is held, not the first; all unless given",
+            },
+            Parameter {
                 key: "reorder",
                 values: "a share up to 50%, in steps of 0.0001%",
                 meaning: "frames that leave after the next one, if that comes within 100 ms; none unless given",
@@ -68,6 +73,7 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let share = |most: f64| move |text: &str| Share::parse(text, most);
     Ok(Box::new(Delayed(Rules {
         delay: parameters.get("delay", delay)?.unwrap_or_default(),
+        alternate: parameters.get("alternate", |text| text.parse().ok())?,
         reorder: parameters.get("reorder", share(0.5))?.unwrap_or_default(),
         duplicate: parameters.get("duplicate", share(1.0))?.unwrap_or_default(),
     })))

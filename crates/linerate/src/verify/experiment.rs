@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use engine::Load;
 use results::certificate::Unit;
-use results::record::{GoalResult, Phase};
+use results::record::GoalResult;
 use traffic::Directions;
 use trial::rfc2544::{Rfc2544, Test, Timing};
-use trial::{Conditions, Goal, Outcome, Saturate, Search};
+use trial::{Conditions, Goal, Outcome, Search};
 use wire::size;
 
 use super::finding::{BEYOND, Finding, Sight};
@@ -207,48 +207,32 @@ fn burst(host: &Host) -> Result<Vec<Finding>> {
     Ok(vec![Finding::new(NAME, &dut, (Unit::Frames, truth, median as f64), bound, |_| unclear)])
 }
 
+/// The same way with and without the delay: the device holds every second burst. So the base is
+/// measured beside each delay, in the same lab and the same phase of the machine; bases of labs after
+/// each other differ by microseconds.
 fn delay(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
-    let base = lowest_latency("delayed", pace, host)?;
+    const BURST: u64 = 50;
     let mut findings = Vec::new();
     for (delay, truth) in [("50us", 50e3), ("200us", 200e3), ("1ms", 1e6)] {
-        let dut = format!("delayed:delay={delay}");
-        let whole = lowest_latency(&dut, pace, host)?;
-        let bound = f64::max(DELAY_BOUND.0, DELAY_BOUND.1 * truth);
+        let dut = format!("delayed:delay={delay},alternate={BURST}");
+        let mut stand = Stand::open(&dut, Directions::Forward, LINE_RATE, host)?;
+        let lowest = stand.alternate(BURST, pace.latency)?;
+        let (unit, bound) = (Unit::Ns, f64::max(DELAY_BOUND.0, DELAY_BOUND.1 * truth));
         let name = format!("latency that {delay} of delay add");
-        findings.push(match (&base.seen, &whole.seen) {
-            (Some(base_ns), Some(whole_ns)) => {
-                let excuse = |_| base.disturbed.clone().or(whole.disturbed.clone());
-                Finding::new(name, &dut, (Unit::Ns, truth, whole_ns - base_ns), bound, excuse)
-            }
-            _ => {
-                let spoiled = if base.seen.is_none() { &base } else { &whole };
-                nothing(&name, &dut, (Unit::Ns, truth, bound), &spoiled.outcome, spoiled.disturbed.clone())
+        let disturbed = stand.disturbed();
+        findings.push(match lowest {
+            Some([base, held]) => Finding::new(name, &dut, (unit, truth, held - base), bound, |_| disturbed),
+            None => {
+                let why = "frames were lost, so that it is not known which the device held".to_owned();
+                let sight = match disturbed {
+                    Some(words) => Sight::Unclear(format!("{why}; {words}")),
+                    None => Sight::Outside(why),
+                };
+                Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
             }
         });
     }
     Ok(findings)
-}
-
-/// A latency, and how it came about.
-struct LowestLatency {
-    /// In ns; `None` if too little returned.
-    seen: Option<f64>,
-    disturbed: Option<String>,
-    outcome: Outcome,
-}
-
-/// The lowest mean latency of any sample: what else a machine does only ever adds to it.
-fn lowest_latency(dut: &str, pace: &Pace, host: &Host) -> Result<LowestLatency> {
-    const ENOUGH: u64 = 20;
-    let mut stand = Stand::open(dut, Directions::Forward, LINE_RATE, host)?;
-    let load = Saturate { conditions: stand.conditions(), load: Load::Rate(2_000.0), duration: pace.latency };
-    let outcome = stand.run(|engine, observer| load.run(engine, observer));
-    let held = outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
-    let held = held.filter_map(|sample| sample.directions.first());
-    let means =
-        held.filter(|direction| direction.forwarded >= ENOUGH).filter_map(|direction| direction.latency);
-    let seen = means.map(|latency| latency.mean_ns).min_by(f64::total_cmp);
-    Ok(LowestLatency { seen, disturbed: stand.disturbed(), outcome })
 }
 
 fn capacity(pps: u32, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {

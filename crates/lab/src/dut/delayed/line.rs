@@ -2,6 +2,7 @@
 //! order and as often as the rules say. Pure.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use super::super::spec::share;
@@ -19,10 +20,19 @@ const MILLION: u64 = 1_000_000;
 pub(super) struct Rules {
     /// How long each is held.
     pub delay: Duration,
+    /// If so, only every second run of so many frames is held.
+    pub alternate: Option<NonZeroU64>,
     /// Those that leave after the next one: at most half of all.
     pub reorder: Share,
     /// Those that leave twice.
     pub duplicate: Share,
+}
+
+impl Rules {
+    /// Whether frame `number`, counted from 1, is held.
+    fn holds(&self, number: u64) -> bool {
+        self.alternate.is_none_or(|run| (number - 1) / run % 2 == 1)
+    }
 }
 
 /// A share of frames, spread evenly: of the first `n` frames, `n * share` rounded down.
@@ -84,7 +94,8 @@ impl Line {
         self.counted.frames += 1;
         self.counted.bytes += frame.len() as u64 + FCS;
         if self.held.len() < QUEUE {
-            self.held.push_back((now + self.rules.delay, frame.into()));
+            let delay = if self.rules.holds(self.counted.frames) { self.rules.delay } else { Duration::ZERO };
+            self.held.push_back((now + delay, frame.into()));
         }
     }
 
@@ -154,6 +165,14 @@ mod tests {
         assert_eq!((counted.frames, counted.bytes, counted.forwarded), (3, 192, 3));
         let (left, _) = pass(Rules::default(), 2, 2);
         assert_eq!(left, [(0, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn every_second_run_of_frames_is_held() {
+        let rules =
+            Rules { delay: Duration::from_millis(20), alternate: NonZeroU64::new(2), ..Rules::default() };
+        let (left, _) = pass(rules, 4, 40);
+        assert_eq!(left, [(0, 0), (1, 1), (2, 22), (3, 23)]);
     }
 
     #[test]
