@@ -4,9 +4,8 @@
 
 mod common;
 
-use std::time::Duration;
-
-use common::{eventually, has_namespaces, linerate, machine, wait_until};
+use common::sites::Site;
+use common::{Linerate, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{LimitedBy, Status};
 
@@ -17,14 +16,12 @@ const CAPACITY: f64 = 100_000.0;
 /// and less than any tester sends.
 const LINE: &str = "rfc2544 --quick --sizes 64 --line-rate 200mbps --dut calibrated:rate=100kpps --json";
 
-fn records(line: &str) -> (Vec<Record>, String) {
-    let _alone = machine();
-    // Longer than a test usually waits for the program.
-    let running = linerate(line).start();
-    let ended = || running.records().iter().any(|record| record.status != Status::Running);
-    wait_until(Duration::from_secs(180), ended);
-    let finished = running.finish().well();
-    (serde_json::from_str(&finished.stdout).unwrap(), finished.stderr)
+/// Its record of one size, and what it said to people.
+fn record(command: &Linerate) -> (Record, String) {
+    let finished = command.run().well();
+    let records: Vec<Record> = serde_json::from_str(&finished.stdout).unwrap();
+    let [record] = <[Record; 1]>::try_from(records).unwrap();
+    (record, finished.stderr)
 }
 
 #[test]
@@ -33,8 +30,7 @@ fn a_device_of_known_capacity_is_measured_in_all_tests() {
         return;
     }
     eventually(|| {
-        let (records, stderr) = records(LINE);
-        let [record] = records.as_slice() else { panic!("one size is one record: {}", records.len()) };
+        let (record, stderr) = record(&linerate(LINE));
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "rfc2544"));
         assert_eq!(record.test, "rfc2544 64b quick");
         let found = record.rfc2544.as_ref().unwrap();
@@ -82,12 +78,64 @@ fn genomes_and_256_networks_pass_a_router_that_is_reset() {
     }
     let line = "rfc2544 --quick --tests reset --sizes imix:aabg --networks 256 --line-rate 20mbps --json";
     eventually(|| {
-        let (records, _) = records(&format!("{line} --dut linux-router"));
-        let [record] = records.as_slice() else { panic!("one genome is one record") };
+        let (record, _) = record(&linerate(line).arg("--dut").arg("linux-router"));
         assert_eq!((record.profile.mean_frame_size, record.profile.flows), (443.5, 256));
         let found = record.rfc2544.as_ref().unwrap();
         let reset = found.reset.as_ref().ok_or_else(|| format!("no reset: {:?}", found.not_run))?;
         if reset.came_back { Ok(()) } else { Err(format!("it did not come back: {reset:?}")) }
+    });
+}
+
+#[test]
+fn ipv6_passes_a_router_in_both_directions_at_once() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "rfc2544 --quick --tests loss --sizes 128 --ip 6 --bidirectional --line-rate 5mbps --json";
+    eventually(|| {
+        let (record, stderr) = record(&linerate(line).arg("--dut").arg("linux-router"));
+        assert_eq!(
+            (record.test.as_str(), record.directions.len()),
+            ("rfc2544 128b IPv6 bidirectional quick", 2)
+        );
+        assert!(
+            stderr.contains("both directions at once") && !stderr.contains("bursts-over-ipv6"),
+            "{stderr}"
+        );
+        let loss = &record.rfc2544.as_ref().unwrap().loss;
+        let passed = |point: &results::record::LossPoint| point.loss_ratio == 0.0 && !point.tester_limited;
+        if loss.iter().rev().take(2).all(passed) {
+            Ok(())
+        } else {
+            Err(format!("frames were lost: {loss:?}"))
+        }
+    });
+}
+
+#[test]
+fn a_device_between_real_ports_is_reset_by_a_command() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    site.far.run(
+        "ip route add 198.18.0.0/16 via 100.65.1.2
+         ip route add 198.19.0.0/16 via 100.65.2.2",
+    );
+    // The router forwards nothing for 400 ms.
+    let forward = |on: u8| format!("nsenter --net={} sysctl -qw net.ipv4.ip_forward={on}", site.far.path());
+    let command = format!("{}; sleep 0.4; {}", forward(0), forward(1));
+    let line = "rfc2544 --quick --tests reset --sizes 128 --line-rate 5mbps --json \
+                --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1";
+    eventually(|| {
+        let run = linerate(line).arg("--reset-command").arg(&command).inside(&site.tester);
+        let (record, stderr) = record(&run);
+        assert!(stderr.contains("deviation: reset-by-command: the reset is what 'nsenter"), "{stderr}");
+        let found = record.rfc2544.as_ref().unwrap();
+        let reset = found.reset.as_ref().ok_or_else(|| format!("no reset: {:?}", found.not_run))?;
+        let back_s = reset.back_s.ok_or_else(|| format!("it is not back: {reset:?}"))?;
+        let right = (0.35..1.0).contains(&reset.outage_s) && (0.35..1.2).contains(&back_s);
+        if right { Ok(()) } else { Err(format!("the outage was one of 400 ms: {reset:?}")) }
     });
 }
 
