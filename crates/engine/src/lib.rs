@@ -11,9 +11,12 @@ pub mod simulated;
 
 pub mod xdp;
 
+mod timeline;
+
 use std::time::Duration;
 
 use stats::Histogram;
+pub use timeline::{Bin, Timeline};
 
 /// Why an engine could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +155,17 @@ pub trait Engine {
     /// # Errors
     /// When `interval` has not begun or is too old, or the counters cannot be read.
     fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error>;
+
+    /// The frames that left since `interval` began, by when they left, one timeline for each
+    /// direction. `None` where the engine keeps none, or none any more: it need not reach back more
+    /// than four seconds.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
+        let _ = interval;
+        Ok(None)
+    }
 
     /// The totals as they are now, one for each direction.
     ///

@@ -14,7 +14,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
 use lane::{Lane, Span};
 
 /// The longest step of virtual time.
@@ -325,7 +325,7 @@ impl Engine for SimulatedEngine {
             _ => u64::MAX,
         };
         for lane in &mut self.lanes {
-            lane.begin(load);
+            lane.begin(load, self.now_ns);
         }
         self.lanes.first().and_then(Lane::interval).ok_or_else(|| Error::Failed("no direction".into()))
     }
@@ -364,6 +364,10 @@ impl Engine for SimulatedEngine {
                 "interval {interval} cannot be read: read one of the last {KEPT_INTERVALS} that have begun"
             ))
         })
+    }
+
+    fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
+        Ok(self.lanes.iter().map(|lane| lane.timeline(interval)).collect())
     }
 
     fn totals(&mut self) -> Result<Vec<Totals>, Error> {

@@ -7,6 +7,7 @@ mod generator;
 pub mod precedence;
 mod program;
 mod receiver;
+mod timeline;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use traffic::FrameTable;
 pub use generator::{Generator, Sent};
 pub use receiver::{Received, Receiver};
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
 
 /// Intervals whose counts are kept, as in `shared.h`.
 const INTERVALS: usize = 4096;
@@ -225,6 +226,17 @@ impl Engine for XdpEngine {
                     latency_max: received.latency_max,
                     latency_sum: received.latency_sum,
                 })
+            })
+            .collect()
+    }
+
+    fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
+        let Some((start, _)) = self.asked.get(interval as usize).copied() else { return Ok(None) };
+        let end = monotonic()?;
+        (0..self.directions)
+            .map(|direction| {
+                let (sent, received) = (self.generator.bins(direction)?, self.receiver.bins(direction)?);
+                Ok(timeline::of(&sent, &received, start, end))
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::mem;
 
 use lab::Monitor;
 use lab::monitor::{Bounds, Disturbance, Mark};
-use trial::Noise;
+use trial::{Interruption, Noise};
 
 use crate::testbed::Testbed;
 
@@ -29,12 +29,23 @@ impl Machine {
     /// The noise of the stretch since the last call.
     pub fn noise(&mut self) -> Noise {
         let bounds = Bounds::default();
+        let interruptions = self.monitor.interruptions_since(&self.mark);
         let conditions = self.monitor.renew(&mut self.mark);
         let found = conditions.disturbances(&bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
         found.into_iter().for_each(|disturbance| self.keep(disturbance));
         let disturbed = (!words.is_empty()).then(|| words.join("; "));
-        Noise { cost: conditions.cost(&bounds), disturbed }
+        let interruption = |it: lab::monitor::Interruption| Interruption {
+            start_ns: it.start_ns,
+            end_ns: it.end_ns,
+            taken_ns: it.taken_ns,
+        };
+        Noise {
+            cost: conditions.cost(&bounds),
+            lasting: conditions.lasting_cost(&bounds),
+            interruptions: interruptions.map(|found| found.into_iter().map(interruption).collect()),
+            disturbed,
+        }
     }
 
     fn keep(&mut self, disturbance: Disturbance) {

@@ -146,6 +146,7 @@ impl Scenario {
             latency: None,
             rfc2544: None,
             soak: None,
+            cost: None,
             cross_check: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],
@@ -193,6 +194,7 @@ impl Scenario {
                 loss_ratio: (offered - forwarded) / offered,
                 l1_bps: size::pps_to_l1_bps(forwarded, self.frame_size),
                 l2_bps: size::pps_to_l2_bps(forwarded, self.frame_size),
+                undisturbed: None,
                 latency: (!stalled).then(|| self.latency(use_of_capacity(offered), at, way)),
             }
         };

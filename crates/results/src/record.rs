@@ -4,6 +4,7 @@
 //! Units stand in the names: `_s` seconds, `_ns` nanoseconds, `_pps` frames a second,
 //! `_bps` bits a second. Frame sizes include the FCS.
 
+mod cost;
 mod cross_check;
 mod latency;
 mod rfc2544;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use rfc2544::{
@@ -89,6 +91,9 @@ pub struct Record {
     /// What a soak found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Soak>,
+    /// What a forwarded frame cost the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// Our counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
@@ -277,9 +282,29 @@ pub struct DirectionSample {
     pub l1_bps: f64,
     /// What came back, without.
     pub l2_bps: f64,
+    /// The frames that left while nothing was interrupted, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<Undisturbed>,
     /// Time between departure and return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+}
+
+/// Frames that left while the machine kept neither the tester nor the device from working.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undisturbed {
+    /// Frames that left.
+    pub offered: u64,
+    /// Frames of these that came back.
+    pub forwarded: u64,
+}
+
+impl Undisturbed {
+    /// (offered − forwarded) / offered.
+    #[must_use]
+    pub fn loss_ratio(&self) -> f64 {
+        self.offered.saturating_sub(self.forwarded) as f64 / self.offered.max(1) as f64
+    }
 }
 
 /// A summary of the time between departure and return.
@@ -428,6 +453,10 @@ pub struct TrialDirection {
     pub forwarded: u64,
     /// (offered − forwarded) / offered.
     pub loss_ratio: f64,
+    /// The frames that left while nothing was interrupted, where that is known: a loss among these
+    /// is the device's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<Undisturbed>,
 }
 
 /// What a trial is by a goal.

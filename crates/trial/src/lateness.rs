@@ -31,7 +31,7 @@ pub(crate) fn noise(lateness: &Histogram, sent: u64, unsent: u64) -> Noise {
     }
     let held_up = share > FORGIVEN;
     let words = || format!("{:.1} % of the departures were more than 1 ms late", share * 100.0);
-    Noise { cost: later(HELD_UP_NS) / CATCH_UP, disturbed: held_up.then(words) }
+    Noise { cost: later(HELD_UP_NS) / CATCH_UP, disturbed: held_up.then(words), ..Noise::default() }
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod saturate;
 pub mod search;
 mod session;
 mod soak;
+mod undisturbed;
 pub mod verdict;
 
 pub use conditions::{Conditions, WarmUp};
@@ -53,3 +54,4 @@ pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
 pub use search::{Goal, Search};
 pub use soak::Soak;
+pub use undisturbed::Interruption;

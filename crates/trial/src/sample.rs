@@ -94,6 +94,7 @@ fn direction_sample(
         loss_ratio: lost as f64 / counts.offered.max(1) as f64,
         l1_bps: pps_to_l1_bps(forwarded_pps, frame_size),
         l2_bps: pps_to_l2_bps(forwarded_pps, frame_size),
+        undisturbed: None,
         latency: percentiles.filter(|_| counts.forwarded > 0).map(|p| latency(counts, p)),
     }
 }

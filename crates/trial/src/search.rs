@@ -34,6 +34,7 @@ use std::time::Duration;
 use engine::Engine;
 use results::record::{
     Direction, DirectionSample, GoalResult, LimitedBy, Phase, Sample, Trial, TrialDirection, TrialVerdict,
+    Undisturbed,
 };
 
 use crate::conditions::{check_rate, refuse_unless};
@@ -200,7 +201,7 @@ impl State {
 
     /// Tells the controller what one trial saw, and keeps it for the record.
     fn take_in(&mut self, load: Rung, pps: f64, duration: Duration, sample: &Sample, noise: Noise) {
-        let trial = TrialAt { load, pps, duration, measured_s: sample.duration_s, noise: noise.cost };
+        let trial = TrialAt { load, pps, duration, measured_s: sample.duration_s, noise: &noise };
         let sum = sum(&sample.directions);
         let all = observation(&trial, &sum, sample.directions.len());
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
@@ -226,12 +227,13 @@ impl State {
             offered: direction.offered,
             forwarded: direction.forwarded,
             loss_ratio: direction.loss_ratio,
+            undisturbed: direction.undisturbed,
         };
         self.trials.push(Trial {
             at_s: sample.at_s,
             duration_s: duration.as_secs_f64(),
             load_pps: pps,
-            loss_ratio: all.loss_ratio,
+            loss_ratio: sum.loss_ratio,
             verdicts: self.goals.iter().map(|goal| (goal.name.clone(), verdict(goal))).collect(),
             noise: noise.cost,
             disturbed: noise.disturbed,
@@ -325,18 +327,22 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
         sum.unsent += direction.unsent;
     }
     sum.loss_ratio = sum.offered.saturating_sub(sum.forwarded) as f64 / sum.offered.max(1) as f64;
+    let undisturbed: Option<Vec<_>> = directions.iter().map(|direction| direction.undisturbed).collect();
+    sum.undisturbed = undisturbed.map(|undisturbed| Undisturbed {
+        offered: undisturbed.iter().map(|direction| direction.offered).sum(),
+        forwarded: undisturbed.iter().map(|direction| direction.forwarded).sum(),
+    });
     sum
 }
 
 /// A trial, whichever directions it is looked at in.
-struct TrialAt {
+struct TrialAt<'a> {
     load: Rung,
     pps: f64,
     duration: Duration,
     /// How long it really took.
     measured_s: f64,
-    /// The share of the frames whose loss noise may account for.
-    noise: f64,
+    noise: &'a Noise,
 }
 
 /// What `trial` saw in `lanes` directions.
@@ -346,7 +352,12 @@ fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observa
     let offered = seen.offered as f64 + lanes as f64;
     let offered_share = if intended > 0.0 { (offered / intended).min(1.0) } else { 1.0 };
     let TrialAt { load, pps, duration, noise, .. } = *trial;
-    Observation { load, pps, duration, loss_ratio: seen.loss_ratio, offered_share, noise }
+    // What passed has passed, and what was not disturbed is the device's, both ways.
+    let (loss_ratio, noise) = match seen.undisturbed.map(|undisturbed| undisturbed.loss_ratio()) {
+        Some(loss_ratio) => (loss_ratio.min(seen.loss_ratio), noise.lasting),
+        None => (seen.loss_ratio, noise.cost),
+    };
+    Observation { load, pps, duration, loss_ratio, offered_share, noise }
 }
 
 /// Whether the tester offered too little, by more than a frame.

@@ -15,8 +15,9 @@ use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
 use crate::sample::{Measured, Percentiles};
+use crate::undisturbed::undisturbed;
 use crate::verdict::{Judge, direction_name};
-use crate::{Noise, Observer, ObserverError};
+use crate::{Interruption, Noise, Observer, ObserverError};
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
@@ -240,7 +241,12 @@ impl<'a> Session<'a> {
     ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
         self.run(phase, &[load], duration)?;
+        let interval = self.open.as_ref().map(|open| open.interval);
         self.drain_until_returned(drain)?;
+        let interruptions = self.noise.interruptions.take();
+        if let (Some(interval), Load::Rate(pps), Some(interruptions)) = (interval, load, interruptions) {
+            self.leave_out(interval, pps, &interruptions)?;
+        }
         let sample = self.samples.last().cloned();
         let sample =
             sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;
@@ -251,6 +257,24 @@ impl<'a> Session<'a> {
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
         Ok((sample, std::mem::take(&mut self.noise).and(late)))
+    }
+
+    /// Adds to the last sample, of a load of `pps`, what became of the frames that left while nothing
+    /// was interrupted.
+    fn leave_out(
+        &mut self,
+        interval: Interval,
+        pps: f64,
+        interruptions: &[Interruption],
+    ) -> Result<(), Stop> {
+        let (Some(timelines), Some(sample)) = (self.engine.timeline(interval)?, self.samples.last_mut())
+        else {
+            return Ok(());
+        };
+        for (timeline, direction) in timelines.iter().zip(&mut sample.directions) {
+            direction.undisturbed = undisturbed(timeline, pps, interruptions);
+        }
+        Ok(())
     }
 
     /// Shows the observer a finished trial, and what is found so far.

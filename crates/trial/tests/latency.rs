@@ -148,7 +148,7 @@ impl Observer for Noisy {
 
     fn noise(&mut self) -> Noise {
         let cost = self.costs.pop().unwrap_or_default();
-        Noise { cost, disturbed: (cost > 0.0).then(|| format!("{cost}")) }
+        Noise { cost, disturbed: (cost > 0.0).then(|| format!("{cost}")), ..Noise::default() }
     }
 }
 

@@ -10,7 +10,9 @@ use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{GoalResult, Irregular, LimitedBy, Phase, Sample, Status, Trial, TrialVerdict};
-use trial::{Conditions, Failure, Goal, Noise, Observer, ObserverError, Outcome, Search, Silent, WarmUp};
+use trial::{
+    Conditions, Failure, Goal, Interruption, Noise, Observer, ObserverError, Outcome, Search, Silent, WarmUp,
+};
 
 /// 10 Gb/s in frames of 64 bytes.
 const LINE_RATE_PPS: f64 = 14_880_952.38;
@@ -289,7 +291,7 @@ impl<F: FnMut(usize) -> f64> Observer for Noisy<F> {
     /// Asked before a trial, where the answer is not used, and at its end.
     fn noise(&mut self) -> Noise {
         let cost = (self.cost)(self.shown.len());
-        Noise { cost, disturbed: (cost > 0.0).then(|| "stolen time".to_owned()) }
+        Noise { cost, disturbed: (cost > 0.0).then(|| "stolen time".to_owned()), ..Noise::default() }
     }
 }
 
@@ -326,17 +328,20 @@ fn a_machine_too_noisy_ends_with_an_honest_interval() {
     }
 }
 
-#[test]
-fn steady_noise_widens_the_interval_by_as_much() {
-    // Every 250 ms the device stands still for 5 ms, and loses 2 %.
+/// Every 250 ms a device of 333,333 frames a second stands still for 5 ms, and loses 2 %.
+fn interrupted_device() -> Device {
     let stalls = (0..1_000).map(|stall| Disturbance {
         from: Duration::from_millis(250 * stall),
         length: Duration::from_millis(5),
         factor: 0.0,
     });
-    let device = Device { disturbances: stalls.collect(), ..device(333_333.0) };
+    Device { disturbances: stalls.collect(), ..device(333_333.0) }
+}
+
+#[test]
+fn steady_noise_widens_the_interval_by_as_much() {
     let mut noise = Noisy::new(|_| 0.04);
-    let outcome = run_with(&search(), device, Tester::default(), &mut noise);
+    let outcome = run_with(&search(), interrupted_device(), Tester::default(), &mut noise);
     for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
         let found = results(&outcome)[name];
         let upper = found.upper_pps.unwrap();
@@ -344,6 +349,48 @@ fn steady_noise_widens_the_interval_by_as_much() {
         assert!(upper < truth * 1.06, "the noise is known, so the upper bound is, too: {found:?}");
         assert!(found.disturbed, "{found:?}");
     }
+}
+
+/// Knows when the device stood still.
+struct Watchful(Vec<Interruption>);
+
+impl Observer for Watchful {
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
+        Ok(())
+    }
+
+    fn noise(&mut self) -> Noise {
+        Noise { cost: 0.04, interruptions: Some(self.0.clone()), ..Noise::default() }
+    }
+}
+
+#[test]
+fn interruptions_whose_time_is_known_cost_no_precision() {
+    let device = interrupted_device();
+    let interruption = |stall: &Disturbance| {
+        let (start_ns, taken_ns) = (stall.from.as_nanos() as u64, stall.length.as_nanos() as u64);
+        Interruption { start_ns, end_ns: start_ns + taken_ns, taken_ns }
+    };
+    let mut watchful = Watchful(device.disturbances.iter().map(interruption).collect());
+    let outcome = run_with(&search(), device.clone(), Tester::default(), &mut watchful);
+    for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
+        let found = results(&outcome)[name];
+        let upper = found.upper_pps.unwrap();
+        assert!(found.lower_pps <= truth * 1.0025 && truth <= upper, "{found:?}");
+        assert!(upper - found.lower_pps <= truth * 0.0051, "{found:?}");
+        assert!(!found.disturbed && found.irregular.is_none(), "{found:?}");
+    }
+    let undisturbed = |trial: &Trial| trial.directions[0].undisturbed;
+    assert!(trials(&outcome).iter().any(|trial| {
+        undisturbed(trial).is_some_and(|it| it.loss_ratio() == 0.0) && trial.loss_ratio > 0.01
+    }));
+    // At another time than it stood still, nothing is forgiven.
+    for interruption in &mut watchful.0 {
+        interruption.start_ns += 120_000_000;
+        interruption.end_ns += 120_000_000;
+    }
+    let outcome = run_with(&search(), device, Tester::default(), &mut watchful);
+    assert!(results(&outcome)["ndr"].lower_pps < 333_333.0 * 0.9, "{:?}", results(&outcome));
 }
 
 #[test]

@@ -289,7 +289,7 @@ impl Observer for Noisy {
 
     fn noise(&mut self) -> trial::Noise {
         let disturbed = self.disturbed.contains(&self.sample).then(|| "a backup ran".to_owned());
-        trial::Noise { cost: 0.0, disturbed }
+        trial::Noise { disturbed, ..trial::Noise::default() }
     }
 
     fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {

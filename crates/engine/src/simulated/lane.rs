@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::random::RandomLoss;
 use super::{Capacity, Device, KEPT_INTERVALS, Tester, Truth, nanoseconds};
-use crate::{Counts, Interval, Load, Totals};
+use crate::{Bin, Counts, Interval, Load, Timeline, Totals};
 
 /// One step of virtual time, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,16 @@ impl Span {
     }
 }
 
+/// Bins of the timeline are as long as the longest step.
+const BIN_NS: u64 = super::STEP_NS;
+/// Bins that are kept.
+const KEPT_BINS: usize = 8192;
+
 /// Frames of one interval that left at equal distances from `first` to `last`.
 #[derive(Debug)]
 struct Batch {
     interval: Interval,
+    bin: u64,
     frames: u64,
     first: f64,
     last: f64,
@@ -36,6 +42,7 @@ struct Batch {
 #[derive(Debug)]
 struct Flight {
     interval: Interval,
+    bin: u64,
     frames: u64,
     arrival: u64,
     latency: u64,
@@ -62,6 +69,11 @@ pub(super) struct Lane {
     /// The counts of the last intervals; the front one is interval `forgotten`.
     counts: VecDeque<Counts>,
     forgotten: Interval,
+    /// The last bins of the timeline; the front one is number `forgotten_bins` since time zero.
+    bins: VecDeque<Bin>,
+    forgotten_bins: u64,
+    /// The bins that the intervals of `counts` began in.
+    began: VecDeque<u64>,
     totals: Totals,
 }
 
@@ -83,6 +95,9 @@ impl Lane {
             dropped: 0,
             counts: VecDeque::new(),
             forgotten: 0,
+            bins: VecDeque::new(),
+            forgotten_bins: 0,
+            began: VecDeque::new(),
             totals: Totals::default(),
         }
     }
@@ -94,6 +109,25 @@ impl Lane {
 
     pub(super) fn counts(&self, interval: Interval) -> Option<Counts> {
         self.counts.get(interval.checked_sub(self.forgotten)? as usize).copied()
+    }
+
+    /// The frames that left since `interval` began, if that is still known.
+    pub(super) fn timeline(&self, interval: Interval) -> Option<Timeline> {
+        let began = *self.began.get(interval.checked_sub(self.forgotten)? as usize)?;
+        let skip = began.checked_sub(self.forgotten_bins)? as usize;
+        let bins = self.bins.iter().skip(skip).copied().collect();
+        Some(Timeline { start_ns: began * BIN_NS, bin_ns: BIN_NS, bins })
+    }
+
+    fn bin(&mut self, number: u64) -> Option<&mut Bin> {
+        let index = number.checked_sub(self.forgotten_bins)? as usize;
+        if index >= self.bins.len() {
+            self.bins.resize(index + 1, Bin::default());
+        }
+        let excess = self.bins.len().saturating_sub(KEPT_BINS);
+        self.bins.drain(..excess);
+        self.forgotten_bins += excess as u64;
+        self.bins.get_mut(index.checked_sub(excess)?)
     }
 
     pub(super) fn totals(&self) -> &Totals {
@@ -118,7 +152,7 @@ impl Lane {
     }
 
     /// Begins the next interval. What is left of a burst is unsent.
-    pub(super) fn begin(&mut self, load: Load) {
+    pub(super) fn begin(&mut self, load: Load, now_ns: u64) {
         if let Some(left) = self.burst.take() {
             self.due = 0.0;
             self.totals.unsent += left;
@@ -134,8 +168,10 @@ impl Lane {
             counts.intended = frames as f64;
         }
         self.counts.push_back(counts);
+        self.began.push_back(now_ns / BIN_NS);
         if self.counts.len() > KEPT_INTERVALS {
             self.counts.pop_front();
+            self.began.pop_front();
             self.forgotten += 1;
         }
     }
@@ -165,11 +201,15 @@ impl Lane {
         if sent > 0 {
             self.totals.lateness.record(self.lateness, sent);
         }
+        let bin = span.start / BIN_NS;
+        if let Some(bin) = self.bin(bin) {
+            bin.offered += sent;
+        }
         let passing = self.pass(sent, device);
         self.totals.offered += sent;
         if passing > 0 {
             let (first, last) = (span.start as f64, span.end() as f64);
-            self.queue.push_back(Batch { interval, frames: passing, first, last });
+            self.queue.push_back(Batch { interval, bin, frames: passing, first, last });
             self.waiting += passing;
         }
     }
@@ -204,13 +244,14 @@ impl Lane {
         let base = nanoseconds(device.base_latency);
         let mut done = 0;
         while done < serve {
-            let Some((interval, frames, left)) = self.take(serve - done) else { break };
+            let Some(taken) = self.take(serve - done) else { break };
+            let Batch { interval, bin, frames, first, last } = taken;
             let middle = span.start as f64 + (done as f64 + frames as f64 / 2.0) * each;
-            let latency = base.saturating_add((middle - left).max(nominal) as u64);
+            let latency = base.saturating_add((middle - (first + last) / 2.0).max(nominal) as u64);
             done += frames;
             let served = (done as f64 * each).min(span.length as f64) as u64;
             let arrival = (span.start + served).saturating_add(base);
-            self.flights.push_back(Flight { interval, frames, arrival, latency });
+            self.flights.push_back(Flight { interval, bin, frames, arrival, latency });
         }
         self.waiting -= done;
         self.served += done;
@@ -231,13 +272,13 @@ impl Lane {
         }
     }
 
-    /// Takes up to `most` frames of one interval from the head of the queue: the interval, how
-    /// many, and when they left on average.
-    fn take(&mut self, most: u64) -> Option<(Interval, u64, f64)> {
+    /// Takes up to `most` frames that left together from the head of the queue.
+    fn take(&mut self, most: u64) -> Option<Batch> {
         let batch = self.queue.front_mut()?;
         let frames = batch.frames.min(most);
         let split = batch.first + (batch.last - batch.first) * frames as f64 / batch.frames as f64;
-        let taken = (batch.interval, frames, (batch.first + split) / 2.0);
+        let Batch { interval, bin, first, .. } = *batch;
+        let taken = Batch { interval, bin, frames, first, last: split };
         batch.frames -= frames;
         batch.first = split;
         if batch.frames == 0 {
@@ -257,6 +298,9 @@ impl Lane {
     }
 
     fn count(&mut self, flight: &Flight) {
+        if let Some(bin) = self.bin(flight.bin) {
+            bin.forwarded += flight.frames;
+        }
         self.totals.forwarded += flight.frames;
         self.totals.latency.record(flight.latency, flight.frames);
         let index = flight.interval.checked_sub(self.forgotten);

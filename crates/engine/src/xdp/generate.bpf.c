@@ -113,6 +113,13 @@ struct {
 	__uint(max_entries, 1); /* workers * DIRECTIONS */
 } lateness SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct bins);
+	__uint(max_entries, 1); /* workers * DIRECTIONS */
+} sent_bins SEC(".maps");
+
 /* The newest interval: user space counts it up, and every worker follows through all of them. */
 volatile __u64 current_interval;
 
@@ -374,6 +381,7 @@ int generate(struct xdp_md *ctx)
 	__u32 id = worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	struct histogram *late_counts;
+	struct bins *bins;
 	struct sent *count;
 	struct row *row;
 	__u32 length, key;
@@ -410,8 +418,11 @@ int generate(struct xdp_md *ctx)
 
 	count->frames++;
 	count->bytes += length;
+	key = id * DIRECTIONS + (row->direction & 1);
+	bins = bpf_map_lookup_elem(&sent_bins, &key);
+	if (bins)
+		count_in_bin(bins, now);
 	if (worker->mode >= MODE_RATE) {
-		key = id * DIRECTIONS + (row->direction & 1);
 		late_counts = bpf_map_lookup_elem(&lateness, &key);
 		if (late_counts)
 			late_counts->counts[histogram_bucket(late)]++;

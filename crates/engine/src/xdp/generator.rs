@@ -20,6 +20,7 @@ use traffic::FrameTable;
 
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
+use super::timeline::Bins;
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
 use crate::{Error, Load};
 
@@ -92,6 +93,7 @@ impl Generator {
             let maps = &mut open.maps;
             maps.rows.set_value_size((ROW_HEAD + table.header_length) as u32)?;
             maps.rows.set_max_entries(table.rows.len() as u32)?;
+            maps.sent_bins.set_max_entries((cores.len() * DIRECTIONS) as u32)?;
             maps.sent.set_max_entries((cores.len() * INTERVALS * DIRECTIONS) as u32)?;
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
@@ -205,6 +207,17 @@ impl Generator {
             sum.unsent += sent.unsent;
         }
         Ok(sum)
+    }
+
+    /// The frames that left in `direction`, by when they left.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn bins(&self, direction: usize) -> Result<Vec<Bins>, Error> {
+        let place = |worker| worker * DIRECTIONS + direction;
+        (0..self.workers.len())
+            .map(|worker| Bins::read(&self.skeleton.maps.sent_bins, place(worker)))
+            .collect()
     }
 
     /// When each worker began `interval` (nanoseconds, monotonic clock), if it has.

@@ -135,8 +135,13 @@ unsafe impl Plain for receive::types::totals {}
 
 /// The value at `index` of an array.
 pub fn read<T: Plain>(map: &impl MapCore, index: usize) -> Result<T, Error> {
+    Ok(T::from_bytes(&read_bytes(map, index)?))
+}
+
+/// The same as it is.
+pub fn read_bytes(map: &impl MapCore, index: usize) -> Result<Vec<u8>, Error> {
     let bytes = map.lookup(&key(index), MapFlags::ANY).map_err(|error| unreadable(&error))?;
-    Ok(T::from_bytes(&bytes.unwrap_or_default()))
+    Ok(bytes.unwrap_or_default())
 }
 
 /// The values at `index` of a per-CPU array, one for each possible CPU.

@@ -45,6 +45,13 @@ struct {
 	__uint(max_entries, DIRECTIONS);
 } totals SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct bins);
+	__uint(max_entries, 1); /* CPUs * DIRECTIONS */
+} received_bins SEC(".maps");
+
 /*
  * Which sequence numbers of one stream, direction and worker were seen lately: a window of bits
  * behind the highest (as in RFC 6479). What is older than the window counts as reordered.
@@ -130,8 +137,9 @@ int receive(struct xdp_md *ctx)
 	struct received *count;
 	struct totals *total;
 	struct seen *window;
+	struct bins *bins;
 	enum order order;
-	__u64 departure, offset;
+	__u64 departure, latency, offset;
 	__u32 key;
 
 	total = bpf_map_lookup_elem(&totals, &direction);
@@ -171,7 +179,12 @@ int receive(struct xdp_md *ctx)
 	count->frames++;
 	count->bytes += length;
 	departure = (__u64)bpf_ntohs(signature->departure_high) << 32 | bpf_ntohl(signature->departure_low);
-	count_latency(count, total, (now - departure) & DEPARTURE_MASK);
+	latency = (now - departure) & DEPARTURE_MASK;
+	count_latency(count, total, latency);
+	key = bpf_get_smp_processor_id() * DIRECTIONS + direction;
+	bins = bpf_map_lookup_elem(&received_bins, &key);
+	if (bins)
+		count_in_bin(bins, now - latency);
 	return XDP_DROP;
 
 foreign:

@@ -4,10 +4,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use libbpf_rs::Link;
+use libbpf_rs::{Link, MapCore};
 use stats::Histogram;
 
 use super::program::{self, Loaded, receive};
+use super::timeline::Bins;
 use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
 use crate::{Error, Totals};
 
@@ -56,6 +57,8 @@ impl Receiver {
                 rodata.port_ifindex = indexes;
                 rodata.worker_count = workers as u32;
             }
+            let cpus = libbpf_rs::num_possible_cpus()?;
+            open.maps.received_bins.set_max_entries((cpus * DIRECTIONS) as u32)?;
             open.maps.seen.set_max_entries((streams * workers * DIRECTIONS) as u32)
         })?;
         let attach = || {
@@ -104,6 +107,16 @@ impl Receiver {
         let slot = (interval as usize % INTERVALS) * DIRECTIONS;
         (0..DIRECTIONS)
             .try_for_each(|direction| program::clear_per_cpu(&self.skeleton.maps.received, slot + direction))
+    }
+
+    /// What came back of the frames of `direction`, by when they left.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn bins(&self, direction: usize) -> Result<Vec<Bins>, Error> {
+        let map = &self.skeleton.maps.received_bins;
+        let cpus = map.max_entries() as usize / DIRECTIONS;
+        (0..cpus).map(|cpu| Bins::read(map, cpu * DIRECTIONS + direction)).collect()
     }
 
     /// Everything received in `direction` since the start, as far as the receiver knows it.

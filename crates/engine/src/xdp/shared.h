@@ -45,6 +45,34 @@ struct signature {
 #define MAX_BITS 35
 #define BUCKETS ((MAX_BITS - PRECISION_BITS + 1) << PRECISION_BITS)
 
+/* Frames by when they left, in bins of 2^20 ns (1.05 ms), of which the last ones are kept. */
+#define BIN_SHIFT 20
+#define BINS 8192
+
+struct bin {
+	__u32 number; /* bins since the clock began */
+	__u32 frames;
+};
+
+struct bins {
+	struct bin bins[BINS];
+};
+
+/* Counts a frame that left at `departure`. Of bins that share a place, the newest has it. */
+static __always_inline void count_in_bin(struct bins *bins, __u64 departure)
+{
+	__u32 number = departure >> BIN_SHIFT;
+	struct bin *bin = &bins->bins[number & (BINS - 1)];
+
+	if (bin->number != number) {
+		if ((__s32)(bin->number - number) > 0)
+			return;
+		bin->number = number;
+		bin->frames = 0;
+	}
+	bin->frames++;
+}
+
 /* The position of the highest set bit of a value that is not zero. */
 static __always_inline __u32 log2_floor(__u64 value)
 {

@@ -156,6 +156,16 @@ impl Conditions {
         (2.0 * self.cores.iter().map(|core| core.cost(self.duration, bounds)).sum::<f64>()).min(1.0)
     }
 
+    /// The part of that which lasted all the time, unlike interruptions: slow cores, and clocks that
+    /// cannot be trusted.
+    #[must_use]
+    pub fn lasting_cost(&self, bounds: &Bounds) -> f64 {
+        if self.clock_jump > self.clock_bound(bounds) {
+            return 1.0;
+        }
+        (2.0 * self.cores.iter().map(|core| core.slowness(bounds)).sum::<f64>()).min(1.0)
+    }
+
     fn clock_bound(&self, bounds: &Bounds) -> Duration {
         self.duration.mul_f64(bounds.clock.clamp(0.0, 1.0)) + CLOCK_READING
     }
@@ -176,10 +186,13 @@ impl CoreConditions {
         let steal = self.steal.map_or(0.0, Share::ratio);
         let kernel = self.kernel_threads.map_or(0.0, Share::ratio);
         let delay = self.wake_delay.saturating_sub(WAKING).as_secs_f64() / duration.as_secs_f64().max(1e-3);
-        let slow =
-            self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index);
         // What delayed the probe may be seen in the other two as well.
-        (steal + kernel + self.waited.ratio()).max(delay) + slow
+        (steal + kernel + self.waited.ratio()).max(delay) + self.slowness(bounds)
+    }
+
+    /// The share of the work that a core did not do because it was slower than usual.
+    fn slowness(&self, bounds: &Bounds) -> f64 {
+        self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index)
     }
 
     fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
@@ -404,6 +417,10 @@ mod tests {
         let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(0) };
         // 10 ms each of stolen time, kernel threads and waiting.
         assert!((conditions.cost(&Bounds::default()) - 0.06).abs() < 1e-9);
+        assert!(conditions.lasting_cost(&Bounds::default()).abs() < 1e-9);
+        let slow = CoreConditions { speed_index: Some(0.8), ..quiet() };
+        let slow = Conditions { cores: vec![slow], ..conditions.clone() };
+        assert!((slow.lasting_cost(&Bounds::default()) - 0.4).abs() < 1e-9);
         let jumped = Conditions { clock_jump: ms(100), ..conditions };
         assert!((jumped.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
     }
