@@ -5,7 +5,8 @@
 mod common;
 
 use common::namespace::Namespace;
-use common::{has_namespaces, linerate};
+use common::{eventually, has_namespaces, linerate, machine};
+use results::record::Basis;
 
 #[test]
 fn a_veth_s_queues_are_told_by_its_driver_and_served_by_its_thread() {
@@ -50,10 +51,46 @@ fn an_interface_without_queues_of_its_own_is_told_by_core() {
 }
 
 #[test]
+fn a_frame_costs_the_less_the_higher_the_load() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "explain cost --dut linux-router --duration 1s --warm-up-duration 200ms --watts 20 --json";
+    let _machine = machine();
+    eventually(|| {
+        let record = linerate(line).on_my_machine().run().well().record();
+        let found = record.cost.as_ref().unwrap();
+        assert_eq!(found.basis, Basis::WithoutIdlePolling);
+        let names: Vec<&str> = found.loads.iter().map(|load| load.name.as_str()).collect();
+        assert_eq!(names, ["low", "middle", "saturation"]);
+        for load in &found.loads {
+            let ns = load.ns_per_frame.unwrap();
+            assert!((ns * load.forwarded as f64 / 1e9 / load.busy_s - 1.0).abs() < 1e-6, "{load:?}");
+            let joules = load.uj_per_frame.unwrap() * load.forwarded as f64 / 1e6;
+            assert!((joules / 20.0 / load.duration_s - 1.0).abs() < 0.01, "{load:?}");
+            assert_eq!(load.cycles_per_frame.is_some(), load.clock_hz.is_some());
+        }
+        let [low, middle, saturation] = &found.loads[..] else { unreachable!() };
+        let counted = low.cycles_per_frame.is_some();
+        assert_eq!(found.missing.iter().any(|missing| missing.starts_with("cycles: ")), !counted);
+        assert!(record.directions[0].offered > 0);
+        let half = middle.offered_pps / saturation.forwarded_pps;
+        let per_frame = low.ns_per_frame.unwrap() / saturation.ns_per_frame.unwrap();
+        if (0.45..0.55).contains(&half) && per_frame > 1.5 && saturation.busy > 0.8 && low.busy < 0.2 {
+            Ok(())
+        } else {
+            Err(format!("{:#?}", found.loads))
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_watched_is_refused() {
     for (line, reason) in [
         ("queues no-such-if", "there is no interface 'no-such-if'"),
         ("queues lo --interval 0s", "--interval above 0"),
+        ("explain cost --ports lo,lo", "lo"),
+        ("explain cost --watts 0", "is no power"),
         ("queues lo --netns no-such-namespace", "there is no network namespace"),
     ] {
         let finished = linerate(line).run();

@@ -10,6 +10,8 @@ mod count;
 mod cross_check;
 mod doctor;
 mod environment;
+mod explain;
+mod explain_cost;
 mod export;
 mod generate;
 mod lab_command;
@@ -70,6 +72,8 @@ enum Command {
     Gen(generate::Args),
     /// Count what arrives at an interface
     Count(count::Args),
+    /// Explain why a device is no faster
+    Explain(explain::Args),
     /// Show which queues of an interface the packets take, and how evenly
     Queues(queues::Args),
     /// Show profiles, and the frames that they send
@@ -113,6 +117,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Count(args) => count::main(&args),
+        Command::Explain(args) => explain::main(&args),
         Command::Queues(args) => queues::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Lab(args) => lab_command::main(&args),

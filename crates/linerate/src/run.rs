@@ -32,6 +32,8 @@ pub trait Strategy {
     fn planned(&self) -> Duration;
     /// Runs it.
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome;
+    /// Adds to the record what only this strategy knows. Called once, after it ran.
+    fn complete(&self, _record: &mut Record) {}
 }
 
 /// What a run is called.
@@ -146,6 +148,7 @@ pub fn run(
         latency: None,
         rfc2544: None,
         soak: None,
+        cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),
     };
@@ -187,6 +190,7 @@ pub fn run(
     record.rfc2544 = outcome.rfc2544;
     record.latency = outcome.latency;
     record.soak = outcome.soak;
+    strategy.complete(&mut record);
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {

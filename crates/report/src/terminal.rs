@@ -2,7 +2,9 @@
 
 mod certificate;
 mod columns;
+mod cost;
 mod latency;
+mod links;
 mod plot;
 mod queues;
 mod rfc2544;
@@ -17,7 +19,7 @@ use results::record::{Direction, LimitedBy};
 use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison};
-use crate::outcome::{Mark, Outcome, limited_by, percent, status};
+use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
 
 pub use certificate::certificate;
@@ -189,12 +191,18 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     if !record.results.is_empty() {
         text.push_str(&search::table(record).render(colour));
     }
-    if let Some(found) = &record.latency {
+    if let Some(found) = &record.cost {
+        text.push_str(&cost::table(found, colour));
+    } else if let Some(found) = &record.latency {
         text.push_str(&latency::tables(found, colour));
     } else if let Some(found) = &record.soak {
         text.push_str(&soak::table(found, colour));
     } else if record.results.is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
+    }
+    let limit_found = matches!(Kind::of(record), Kind::Curves | Kind::Search) && record.cost.is_none();
+    if limit_found && run.lossless_pps > 0.0 {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&links::line(run.lossless_pps), colour));
     }
     for remark in remarks(record, &run) {
         let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));

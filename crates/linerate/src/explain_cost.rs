@@ -1,0 +1,345 @@
+//! `linerate explain cost`: what a forwarded frame costs the device, by load.
+//!
+//! Three loads are offered one after the other: a low one, as much as the tester can, and half of what
+//! came back then. Meanwhile the clocks of the threads that do the device's work are read.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use engine::{Engine, Load};
+use explain::cost::{self, Counted, Used};
+use explain::cycles::Cycles;
+use explain::energy::Energy;
+use lab::Lab;
+use results::record::{
+    self, Cost, DeviceCounted, GoalResult, LoadCost, Phase, Record, Sample, Status, Trial,
+};
+use trial::verdict::Judge;
+use trial::{Conditions, Noise, Observer, ObserverError, Outcome, Saturate, WarmUp};
+use wire::human;
+use wire::rate::Rate;
+
+use crate::args::{self, Device, Output, Traffic, misuse};
+use crate::run::{Strategy, describe_strategy};
+use crate::{Ending, run};
+
+/// How long one sample is.
+const STEP: Duration = Duration::from_millis(500);
+/// The middle load, as a share of what is forwarded at saturation.
+const MIDDLE: f64 = 0.5;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    /// The low load, in each direction
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    low: Rate,
+    /// How long each load is offered
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    duration: Duration,
+    /// How long the low load is sent first, to prove that traffic passes
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    warm_up_duration: Duration,
+    /// How long to wait for the last frames of each load
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    drain: Duration,
+    /// What the machine takes, as a meter shows it [default: what its processors count]
+    #[arg(long, value_name = "W", value_parser = watts)]
+    watts: Option<f64>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+        let Some(lab) = testbed.lab() else {
+            return Err(misuse(
+                "the time of a device is known only on this machine: give a device of the lab, --dut",
+            ));
+        };
+        let low_pps = testbed.pps(args.low, mean_frame_size)?;
+        let test = CostTest {
+            conditions: Conditions {
+                warm_up: WarmUp { pps: low_pps, duration: args.warm_up_duration },
+                step: STEP.min(args.duration),
+                drain: args.drain,
+                loss_threshold: 0.001,
+                line_rate_bps: testbed.line_rate_bps(),
+            },
+            low_pps,
+            duration: args.duration,
+            meter: RefCell::new(Meter::new(lab, args.watts)?),
+            found: RefCell::default(),
+        };
+        test.load(Load::Rate(low_pps)).check().map_err(|refused| misuse(refused.to_string()))?;
+        Ok(Box::new(test))
+    })
+}
+
+/// Reads a power such as `19` or `19.5W`.
+fn watts(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches(['w', 'W']).trim().parse::<f64>() {
+        Ok(watts) if watts.is_finite() && watts > 0.0 => Ok(watts),
+        _ => Err(format!("'{text}' is no power: write watts above 0, as in 19 or 19.5W")),
+    }
+}
+
+/// The strategy.
+struct CostTest {
+    conditions: Conditions,
+    low_pps: f64,
+    duration: Duration,
+    meter: RefCell<Meter>,
+    found: RefCell<Vec<LoadCost>>,
+}
+
+impl CostTest {
+    /// One load. Traffic is known to pass once the low one did.
+    fn load(&self, load: Load) -> Saturate {
+        let mut conditions = self.conditions;
+        if load != Load::Rate(self.low_pps) {
+            conditions.warm_up.duration = Duration::ZERO;
+        }
+        Saturate { conditions, load, duration: self.duration }
+    }
+
+    /// Offers one load, and keeps its costs.
+    fn measure(
+        &self,
+        name: &str,
+        load: Load,
+        engine: &mut dyn Engine,
+        observer: &mut dyn Observer,
+    ) -> (Outcome, f64) {
+        let mut meter = self.meter.borrow_mut();
+        let mut metered = Metered { observer, meter: &mut meter, begun: None, used: None };
+        let outcome = self.load(load).run(engine, &mut metered);
+        let held = outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
+        let directions = || held.clone().flat_map(|sample| &sample.directions);
+        let Some((duration, used)) = metered.used else { return (outcome, 0.0) };
+        let cost = cost::cost(
+            name,
+            &Counted {
+                duration,
+                offered: directions().map(|direction| direction.offered).sum(),
+                forwarded: directions().map(|direction| direction.forwarded).sum(),
+                used,
+                disturbed: held.clone().find_map(|sample| sample.disturbed.clone()),
+            },
+        );
+        let forwarded_pps = cost.forwarded_pps;
+        self.found.borrow_mut().push(cost);
+        (outcome, forwarded_pps)
+    }
+}
+
+impl CostTest {
+    fn judge(&self, status: Status) -> Judge {
+        Judge {
+            loss_threshold: self.conditions.loss_threshold,
+            line_rate_bps: self.conditions.line_rate_bps,
+            target_pps: None,
+            complete: status == Status::Complete,
+        }
+    }
+}
+
+/// Samples in the order of their loads, as a verdict takes them.
+fn rising(samples: &[Sample]) -> Vec<Sample> {
+    let offered =
+        |sample: &Sample| -> f64 { sample.directions.iter().map(|direction| direction.offered_pps).sum() };
+    let mut rising = samples.to_vec();
+    rising.sort_by(|one, other| offered(one).total_cmp(&offered(other)));
+    rising
+}
+
+impl Strategy for CostTest {
+    fn describe(&self) -> record::Strategy {
+        let own = [("low", human::pps(self.low_pps)), ("duration", format!("{:?}", self.duration))];
+        describe_strategy("cost", own, &self.conditions)
+    }
+
+    fn planned(&self) -> Duration {
+        let Conditions { warm_up, drain, .. } = self.conditions;
+        warm_up.duration + drain + 3 * (self.duration + drain)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let started = engine.now();
+        let (mut all, _) = self.measure("low", Load::Rate(self.low_pps), engine, observer);
+        let mut middle_pps = 0.0;
+        for name in ["saturation", "middle"] {
+            if all.status != Status::Complete {
+                return all;
+            }
+            let load = if name == "middle" { Load::Rate(middle_pps) } else { Load::Max };
+            let later = engine.now().saturating_sub(started).as_secs_f64();
+            let (outcome, forwarded_pps) = self.measure(name, load, engine, observer);
+            middle_pps = forwarded_pps / engine.directions().max(1) as f64 * MIDDLE;
+            all.samples.extend(
+                outcome.samples.into_iter().map(|sample| Sample { at_s: sample.at_s + later, ..sample }),
+            );
+            let notes = outcome.notes.into_iter().filter(|note| !all.notes.contains(note));
+            let notes: Vec<String> = notes.collect();
+            all.notes.extend(notes);
+            (all.status, all.failure) = (outcome.status, outcome.failure);
+        }
+        if let Ok(totals) = engine.totals() {
+            all.directions = self.judge(all.status).directions(&rising(&all.samples), &totals);
+        }
+        all
+    }
+
+    fn complete(&self, record: &mut Record) {
+        let mut loads = self.found.take();
+        if loads.is_empty() {
+            return;
+        }
+        loads.sort_by(|one, other| one.offered_pps.total_cmp(&other.offered_pps));
+        let meter = self.meter.borrow();
+        if let Some(cost) = record.tester.receive_cost_ns {
+            record.notes.push(format!(
+                "receiving runs in the time of the device's threads: about {cost:.0} ns of each frame's cost are the tester's at saturation, and more at low loads"
+            ));
+        }
+        record.cost = Some(Cost {
+            basis: cost::basis(&loads),
+            loads,
+            energy_source: meter.energy_source(),
+            missing: meter.missing.clone(),
+        });
+    }
+}
+
+/// Reads what the device has used so far.
+struct Meter {
+    threads: Vec<i32>,
+    cycles: Option<Cycles>,
+    power: Power,
+    started: Instant,
+    missing: Vec<String>,
+}
+
+/// Where energy is known from.
+enum Power {
+    /// From the processors.
+    Counted(Energy),
+    /// From the user, in watts.
+    Given(f64),
+    Unknown,
+}
+
+impl Meter {
+    fn new(lab: &Lab, watts: Option<f64>) -> Result<Self> {
+        let threads: Vec<i32> = lab.dut_threads()?.iter().map(|thread| thread.pid).collect();
+        if !threads.iter().any(|pid| lab::thread_time(*pid).is_some()) {
+            anyhow::bail!(
+                "the kernel does not tell how long the device's threads run: it needs CONFIG_SCHED_INFO"
+            );
+        }
+        let mut missing = Vec::new();
+        let cycles = Cycles::of(&threads).map_err(|reason| missing.push(format!("cycles: {reason}"))).ok();
+        let power = match watts {
+            Some(watts) => Power::Given(watts),
+            None => Energy::start().map_or_else(
+                |reason| {
+                    missing.push(format!("energy: {reason}"));
+                    Power::Unknown
+                },
+                Power::Counted,
+            ),
+        };
+        Ok(Self { threads, cycles, power, started: Instant::now(), missing })
+    }
+
+    fn read(&mut self) -> Used {
+        Used {
+            busy: self.threads.iter().filter_map(|pid| lab::thread_time(*pid)).sum(),
+            cycles: self.cycles.as_mut().and_then(Cycles::read),
+            joules: match &mut self.power {
+                Power::Counted(energy) => energy.read(),
+                Power::Given(watts) => Some(*watts * self.started.elapsed().as_secs_f64()),
+                Power::Unknown => None,
+            },
+        }
+    }
+
+    fn energy_source(&self) -> Option<String> {
+        match &self.power {
+            Power::Counted(_) => {
+                Some("whole processor packages, the tester's work included (RAPL)".to_owned())
+            }
+            Power::Given(watts) => Some(format!("{watts} W at every load, as given by --watts")),
+            Power::Unknown => None,
+        }
+    }
+}
+
+/// Reads the meter when a load begins and when it ends; passes all on to the real observer.
+struct Metered<'a> {
+    observer: &'a mut dyn Observer,
+    meter: &'a mut Meter,
+    begun: Option<(Instant, Used)>,
+    used: Option<(Duration, Used)>,
+}
+
+impl Observer for Metered<'_> {
+    fn phase(&mut self, phase: Phase, planned: Duration) {
+        self.observer.phase(phase, planned);
+        self.begun = (phase == Phase::Hold).then(|| (Instant::now(), self.meter.read()));
+    }
+
+    fn drain(&mut self, planned: Duration) {
+        if let Some((at, before)) = self.begun.take() {
+            self.used = Some((at.elapsed(), self.meter.read().since(before)));
+        }
+        self.observer.drain(planned);
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        if let Power::Counted(energy) = &mut self.meter.power {
+            // Its counters begin anew now and then.
+            energy.read();
+        }
+        self.observer.sample(sample)
+    }
+
+    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
+        self.observer.trial(trial, results)
+    }
+
+    fn noise(&mut self) -> Noise {
+        self.observer.noise()
+    }
+
+    fn reset(&mut self) -> Result<(), String> {
+        self.observer.reset()
+    }
+
+    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
+        self.observer.device_counters()
+    }
+
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        self.observer.dut_core_busy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_are_read() {
+        assert_eq!(watts("19"), Ok(19.0));
+        assert_eq!(watts("19.5 W"), Ok(19.5));
+        for text in ["", "0", "-1", "inf", "NaN", "much"] {
+            assert!(watts(text).unwrap_err().contains("is no power"), "{text}");
+        }
+    }
+}
