@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When a core did not do our work: its changes of threads and its timers enter; leaves a log of the
- * stretches that others had, and what the hypervisor and kernel threads took altogether.
+ * When a core did not do our work: its changes of threads and a timer of its own enter; leaves a log
+ * of the stretches that others had, and what the hypervisor and kernel threads took altogether.
  *
  * Most kernels do not take a core away from a kernel thread, however urgent the one that waits, and
  * a hypervisor asks nobody. /proc/stat tells of both in ticks of 10 ms, too coarse for a trial of a
@@ -20,6 +20,8 @@
 #define KEPT 2048
 /* Shorter stretches are not kept: any queue bears them. */
 #define SHORTEST_NS (20 * 1000)
+/* A timer that strikes so late was kept from it: it is a hard interrupt, which no work of ours delays. */
+#define LATE_NS (100 * 1000)
 #define MAX_OURS 1024
 #define PF_KTHREAD 0x00200000
 
@@ -45,13 +47,14 @@ struct task_struct {
 
 /* Place of each core among those that are watched, plus one. Set before loading. */
 const volatile __u8 watched[MAX_CORES];
+/* How often the timer strikes. */
+const volatile __u64 period_ns = 500 * 1000;
 
 /* The only variable, so that it stands at the beginning of its map. */
 struct core {
 	struct rq *queue; /* stays where it is */
 	__u64 steal_ns;	  /* what the hypervisor took, by the last `read` */
-	__u64 known_ns;	  /* the same, by the core's own last timer … */
-	__u64 timer_at;	  /* … which was then */
+	__u64 timer_at;	  /* its timer struck last */
 	__u64 kernel_ns;  /* kernel threads that are not ours ran this long */
 	__u64 since;	  /* the thread that runs now came on */
 	__u64 logged;	  /* stretches so far */
@@ -124,11 +127,7 @@ int find(void *context __attribute__((unused)))
 	if (!core)
 		return 1;
 	core->queue = BPF_CORE_READ(task, se.cfs_rq, rq);
-	if (!core->queue)
-		return 1;
-	core->known_ns = steal_of(core->queue);
-	core->timer_at = bpf_ktime_get_ns();
-	return 0;
+	return !core->queue;
 }
 
 SEC("syscall")
@@ -141,22 +140,24 @@ int read(void *context __attribute__((unused)))
 	return 0;
 }
 
-/* The timers of a core that is busy strike at every tick, and by then it knows what was stolen. */
-SEC("tp_btf/hrtimer_expire_exit")
-int on_timer(__u64 *arguments __attribute__((unused)))
+/*
+ * Whatever stops a core stops its timer: a hypervisor that gives it to others, or that is busy with
+ * its memory, which no counter of the guest shows.
+ */
+SEC("perf_event")
+int on_timer(void *context __attribute__((unused)))
 {
 	__u32 place;
 	struct core *core = this_core(&place);
-	__u64 now, steal;
+	__u64 last, now;
 
-	if (!core || !core->queue)
+	if (!core)
 		return 0;
 	now = bpf_ktime_get_ns();
-	steal = steal_of(core->queue);
-	if (steal - core->known_ns >= SHORTEST_NS)
-		log_stretch(core, place, core->timer_at, now, steal - core->known_ns);
-	core->known_ns = steal;
+	last = core->timer_at;
 	core->timer_at = now;
+	if (last && now - last > period_ns + LATE_NS)
+		log_stretch(core, place, last, now, now - last - period_ns);
 	return 0;
 }
 

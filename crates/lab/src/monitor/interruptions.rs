@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use perf_event::events::Software;
+use perf_event::{Builder, Counter};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -24,13 +26,16 @@ mod program {
 /// Cores that can be watched at once, and stretches kept of each, as in `interruptions.bpf.c`.
 const MAX_WATCHED: usize = 64;
 const KEPT: u64 = 2048;
+/// How often the timer of a core strikes, as there: some 0.2 % of the core.
+const TIMER_NS: u64 = 500_000;
 /// Words of `struct core` there.
-const WORDS: usize = 7;
+const WORDS: usize = 6;
 /// Words of `struct stretch` there.
 const STRETCH: usize = 3;
 
 /// A stretch of time in which a core did not do our work. Ends are nanoseconds of
-/// `CLOCK_MONOTONIC`. Of time that the hypervisor took, they are the core's timers before and after.
+/// `CLOCK_MONOTONIC`. Of time in which the core stood still altogether, they are when its timer struck
+/// before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interruption {
     /// The core.
@@ -39,7 +44,7 @@ pub struct Interruption {
     pub start_ns: u64,
     /// When it was over.
     pub end_ns: u64,
-    /// How much of the stretch was taken: all of it by a thread, some of it by a hypervisor.
+    /// How much of the stretch was taken: all of it by a thread, some of it by a standstill.
     pub taken_ns: u64,
 }
 
@@ -60,7 +65,7 @@ pub(super) struct Watch {
     variables: MapHandle,
     logs: MapHandle,
     cores: Vec<usize>,
-    _links: [Link; 2],
+    _links: Vec<Link>,
 }
 
 impl Watch {
@@ -83,12 +88,18 @@ impl Watch {
             let found = scope.spawn(|| cores.iter().all(|core| go_to(*core) && run(&find) == Some(0)));
             found.join().unwrap_or(false)
         });
+        let mut links = vec![loaded.progs.on_switch.attach().ok()?];
+        for core in cores {
+            // The link closes the timer.
+            let timer = timer_of(*core)?.into_raw_fd();
+            links.push(loaded.progs.on_timer.attach_perf_event(timer).ok()?);
+        }
         let watch = Self {
             read: loaded.progs.read.as_fd().try_clone_to_owned().ok()?,
             variables: MapHandle::try_from(&loaded.maps.bss).ok()?,
             logs: MapHandle::try_from(&loaded.maps.logs).ok()?,
             cores: cores.to_vec(),
-            _links: [loaded.progs.on_timer.attach().ok()?, loaded.progs.on_switch.attach().ok()?],
+            _links: links,
         };
         (found && cores.len() <= MAX_WATCHED).then_some(watch).filter(|watch| watch.read().is_some())
     }
@@ -101,8 +112,8 @@ impl Watch {
             let word = |at: usize| word(&variables, place * WORDS + at);
             Some(Taken {
                 steal: Duration::from_nanos(word(1)?),
-                kernel_threads: Duration::from_nanos(word(4)?),
-                logged: word(6)?,
+                kernel_threads: Duration::from_nanos(word(3)?),
+                logged: word(5)?,
             })
         };
         (0..self.cores.len()).map(taken).collect()
@@ -123,6 +134,12 @@ impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").field("cores", &self.cores).finish_non_exhaustive()
     }
+}
+
+/// A timer that interrupts `core` over and over, whatever runs there.
+fn timer_of(core: usize) -> Option<Counter> {
+    let mut timer = Builder::new(Software::CPU_CLOCK);
+    timer.any_pid().one_cpu(core).include_kernel().sample_period(TIMER_NS).build().ok()
 }
 
 /// Of a core's log, in which `logged` stretches were written, those that ended after `since_ns`. They
@@ -213,6 +230,23 @@ mod tests {
         // It may have been interrupted itself, by what counts as well.
         assert!(seen as f64 > (end - start) as f64 * 0.9, "{seen} of {} ns", end - start);
         assert!(interruptions.iter().all(|it| it.core == core && it.start_ns < it.end_ns));
+    }
+
+    #[test]
+    fn the_timer_of_each_core_strikes() {
+        let core = crate::placement::online().unwrap()[0];
+        let Some(watch) = Watch::start(&[core], &[]) else {
+            eprintln!("skipped: the kernel does not let its changes of threads be watched");
+            return;
+        };
+        let struck = || {
+            let variables = watch.variables.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+            word(&variables, 2).unwrap()
+        };
+        thread::sleep(Duration::from_millis(20));
+        let before = struck();
+        thread::sleep(Duration::from_millis(20));
+        assert!(before > 0 && struck() > before + 10_000_000, "{before}, {}", struck());
     }
 
     #[test]
