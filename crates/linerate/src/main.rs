@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod compare;
 mod control;
 mod count;
 mod cross_check;
@@ -82,6 +83,8 @@ enum Command {
     Lab(lab_command::Args),
     /// Measure devices of known truth, and certify how far the tester is off
     Verify(verify::Args),
+    /// Compare repeats of several configurations, and say what they prove
+    Compare(compare::Args),
     /// Draw records as one HTML page
     Report(report_command::Args),
     /// Convert records for other programs
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::main(&args),
         Command::Lab(args) => lab_command::main(&args),
         Command::Verify(args) => verify::main(&args),
+        Command::Compare(args) => compare::main(&args),
         Command::Report(args) => report_command::main(&args),
         Command::Export(args) => export::main(&args),
         Command::SelfTest(args) => self_test::main(&args),

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod columns;
+mod compare;
 mod cost;
 mod latency;
 mod links;
@@ -23,6 +24,7 @@ use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
 
 pub use certificate::certificate;
+pub use compare::{Compared, Judged, compare, verdict_word};
 pub use queues::{queues, queues_line};
 pub use rfc2544::rfc2544;
 

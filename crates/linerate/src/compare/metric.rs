@@ -1,0 +1,350 @@
+//! Which of a record's figures is compared: a name and a record enter, a [`Reading`] leaves.
+//!
+//! Directions are added up, as in all reports; of latencies the slower direction counts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use results::record::{
+    Direction, Distribution, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
+};
+
+use crate::args::{Misuse, misuse};
+
+/// Percentiles lie in a bucket of a histogram that is a 32nd of them wide.
+const BUCKET: f64 = 1.0 / 32.0;
+
+/// A figure that records have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// What a search found for a goal: `ndr`, `pdr` or another.
+    Goal(String),
+    /// The highest rate without loss, of a ramp.
+    MaxLossless,
+    /// The highest rate that came back, of a ramp or a saturation.
+    MaxForwarded,
+    /// The throughput of RFC 2544.
+    Throughput,
+    /// The share that a soak lost.
+    Loss,
+    /// A latency at a load.
+    Latency(Delay, Option<String>),
+}
+
+/// Which figure of a distribution; percentiles by their place in [`results::record::Percentiles`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Its mean.
+    Mean,
+    /// One of its percentiles.
+    Percentile(usize),
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The figure: frames a second, nanoseconds or a share.
+    pub value: f64,
+    /// By what share of it the truth may be off, however often it is measured.
+    pub resolution: f64,
+    /// What makes it doubtful, in words.
+    pub doubts: Vec<String>,
+}
+
+/// The percentiles' names.
+fn percentiles() -> impl Iterator<Item = &'static str> {
+    results::record::Percentiles::KINDS.into_iter().map(|(name, _)| name)
+}
+
+impl FromStr for Metric {
+    type Err = Misuse;
+
+    fn from_str(text: &str) -> Result<Self, Misuse> {
+        let (name, load) = text.split_once('@').map_or((text, None), |(name, load)| (name, Some(load)));
+        let metric = match name {
+            "max_lossless" => Self::MaxLossless,
+            "max_forwarded" => Self::MaxForwarded,
+            "throughput" => Self::Throughput,
+            "loss" => Self::Loss,
+            "" => return Err(Misuse("a metric needs a name, like ndr, max_forwarded or latency_p99".into())),
+            _ => match name.strip_prefix("latency_") {
+                Some(figure) => {
+                    return delay(figure).map(|delay| Self::Latency(delay, load.map(str::to_owned)));
+                }
+                None => Self::Goal(name.to_owned()),
+            },
+        };
+        match load {
+            None => Ok(metric),
+            Some(_) => Err(Misuse(format!("'{text}': only latencies have a load, as in latency_p99@50%"))),
+        }
+    }
+}
+
+fn delay(figure: &str) -> Result<Delay, Misuse> {
+    if figure == "mean" {
+        return Ok(Delay::Mean);
+    }
+    percentiles().position(|name| name == figure).map(Delay::Percentile).ok_or_else(|| {
+        let known: Vec<&str> = percentiles().collect();
+        Misuse(format!("'{figure}' is no figure of latency; there are: mean, {}", known.join(", ")))
+    })
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Goal(goal) => f.write_str(goal),
+            Self::MaxLossless => f.write_str("max_lossless"),
+            Self::MaxForwarded => f.write_str("max_forwarded"),
+            Self::Throughput => f.write_str("throughput"),
+            Self::Loss => f.write_str("loss"),
+            Self::Latency(delay, load) => {
+                let name = match delay {
+                    Delay::Mean => "mean",
+                    Delay::Percentile(at) => percentiles().nth(*at).unwrap_or("percentile"),
+                };
+                write!(f, "latency_{name}")?;
+                load.as_ref().map_or(Ok(()), |load| write!(f, "@{load}"))
+            }
+        }
+    }
+}
+
+impl Metric {
+    /// What reports name first of a record.
+    pub fn headline(record: &Record) -> Self {
+        match record.strategy.name.as_str() {
+            "search" => Self::Goal(record.results.keys().next().map_or("ndr", String::as_str).to_owned()),
+            "latency" => Self::Latency(Delay::Percentile(2), None),
+            "rfc2544" => Self::Throughput,
+            "soak" => Self::Loss,
+            _ => Self::MaxForwarded,
+        }
+    }
+
+    /// What the figures are, in words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Latency(..) => format!("{self}, nanoseconds"),
+            Self::Loss => "loss, share of the frames offered".to_owned(),
+            _ => format!("{self}, frames a second"),
+        }
+    }
+
+    /// The unit, for machines.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Self::Latency(..) => "ns",
+            Self::Loss => "share",
+            _ => "pps",
+        }
+    }
+
+    pub fn less_is_better(&self) -> bool {
+        matches!(self, Self::Latency(..) | Self::Loss)
+    }
+
+    /// What `record` says.
+    pub fn read(&self, record: &Record) -> anyhow::Result<Reading> {
+        let found = match self {
+            Self::Goal(goal) => goal_reading(record, goal),
+            Self::MaxLossless | Self::MaxForwarded => self.of_curve(record),
+            Self::Throughput => throughput(record),
+            Self::Loss => loss(record),
+            Self::Latency(delay, load) => latency(record, *delay, load.as_deref()),
+        };
+        let found = found.filter(|reading| reading.value.is_finite());
+        found.ok_or_else(|| {
+            misuse(format!("{} has no {self}; it has: {}", record.id, known(record).join(", ")))
+        })
+    }
+
+    fn of_curve(&self, record: &Record) -> Option<Reading> {
+        if !matches!(record.strategy.name.as_str(), "ramp" | "saturate") || record.directions.is_empty() {
+            return None;
+        }
+        let sum = |value: fn(&Direction) -> f64| record.directions.iter().map(value).sum::<f64>();
+        let (value, resolution) = match self {
+            Self::MaxLossless => (sum(|direction| direction.max_lossless_pps), step(record)),
+            _ => (sum(|direction| direction.max_forwarded_pps), 0.0),
+        };
+        let mut doubts = disturbances(record);
+        for direction in &record.directions {
+            doubts.extend(limit(direction.limited_by));
+            doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
+        }
+        Some(Reading { value, resolution, doubts: distinct(doubts) })
+    }
+}
+
+/// The figures that `record` has.
+fn known(record: &Record) -> Vec<String> {
+    let mut known: Vec<String> = record.results.keys().cloned().collect();
+    if matches!(record.strategy.name.as_str(), "ramp" | "saturate") {
+        known.extend(["max_lossless", "max_forwarded"].map(str::to_owned));
+    }
+    if record.rfc2544.as_ref().is_some_and(|test| test.throughput.is_some()) {
+        known.push("throughput".to_owned());
+    }
+    known.extend(record.soak.iter().map(|_| "loss".to_owned()));
+    for load in record.latency.iter().flat_map(|test| &test.loads) {
+        known.extend(["mean", "p50", "p99"].map(|figure| format!("latency_{figure}@{}", load.name)));
+    }
+    if known.is_empty() { vec!["nothing to compare".to_owned()] } else { known }
+}
+
+fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
+    let result = record.results.get(goal)?;
+    let mut doubts: Vec<String> = limit(result.limited_by).into_iter().collect();
+    doubts.extend(result.disturbed.then(|| "the machine disturbed it".to_owned()));
+    doubts.extend(result.irregular.filter(|_| !result.disturbed).map(irregular));
+    Some(Reading {
+        value: result.pps,
+        resolution: width(result.pps, result.upper_pps),
+        doubts: distinct(doubts),
+    })
+}
+
+fn throughput(record: &Record) -> Option<Reading> {
+    let found = record.rfc2544.as_ref()?.throughput?;
+    let mut doubts: Vec<String> = limit(found.limited_by).into_iter().collect();
+    doubts.extend(found.irregular.map(irregular));
+    let resolution = width(found.pps, found.upper_pps);
+    let value = found.pps * record.directions.len().max(1) as f64;
+    Some(Reading { value, resolution, doubts: distinct(doubts) })
+}
+
+fn loss(record: &Record) -> Option<Reading> {
+    let soak = record.soak.as_ref()?;
+    let offered: u64 = soak.directions.iter().map(|direction| direction.offered).sum();
+    let lost: u64 = soak.directions.iter().map(|direction| direction.lost).sum();
+    let mut doubts = disturbances(record);
+    if soak.hiccup_count > 0 {
+        doubts.push(format!("the tester was held up {} times", soak.hiccup_count));
+    }
+    Some(Reading { value: lost as f64 / offered as f64, resolution: 0.0, doubts })
+}
+
+fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading> {
+    let load = chosen(record.latency.as_ref()?, load)?;
+    let figure = |direction: &Distribution| match delay {
+        Delay::Mean => (direction.forwarded > 0).then_some(direction.mean_ns),
+        Delay::Percentile(at) => direction.percentiles.values().get(at).copied().flatten(),
+    };
+    let value = load.directions.iter().filter_map(figure).reduce(f64::max)?;
+    let resolution = if delay == Delay::Mean { 0.0 } else { BUCKET };
+    let disturbed = load.disturbed.iter().map(|what| format!("the machine disturbed it: {what}"));
+    Some(Reading { value, resolution, doubts: disturbed.collect() })
+}
+
+/// The load that is asked for; else half of what the device bears, else the first.
+fn chosen<'a>(test: &'a LatencyTest, load: Option<&str>) -> Option<&'a LoadLatency> {
+    let find = |wanted: &dyn Fn(&LoadLatency) -> bool| test.loads.iter().find(|load| wanted(load));
+    match load {
+        Some(name) => find(&|load| load.name == name),
+        None => find(&|load| load.share == Some(0.5)).or(test.loads.first()),
+    }
+}
+
+/// The width of an interval as a share of its lower bound.
+fn width(lower: f64, upper: Option<f64>) -> f64 {
+    upper.filter(|_| lower > 0.0).map_or(0.0, |upper| (upper - lower).max(0.0) / lower)
+}
+
+/// How far the next step of a ramp is from the highest lossless rate, as a share of it.
+fn step(record: &Record) -> f64 {
+    let ramp = |sample: &&Sample| sample.phase == Phase::Ramp;
+    let steps = record.directions.iter().enumerate().map(|(at, direction)| {
+        let found = direction.max_lossless_pps;
+        let loads = record.samples.iter().filter(ramp).filter_map(|sample| sample.directions.get(at));
+        let higher = loads.map(|load| load.offered_pps).filter(|load| *load > found);
+        width(found, higher.reduce(f64::min))
+    });
+    steps.fold(0.0, f64::max)
+}
+
+fn limit(limited_by: LimitedBy) -> Option<String> {
+    match limited_by {
+        LimitedBy::Dut => None,
+        LimitedBy::LineRate => Some("it reached the load's target: the device may do more".to_owned()),
+        LimitedBy::Tester => Some("the tester limited it: the device may do more".to_owned()),
+        LimitedBy::Unknown => Some("nothing proved an end".to_owned()),
+    }
+}
+
+fn irregular(why: Irregular) -> String {
+    match why {
+        Irregular::MaxLoadIsLowerBound => "the highest load passed",
+        Irregular::MinLoadIsUpperBound => "the lowest load failed",
+        Irregular::Wide => "its interval is wider than asked for",
+        Irregular::Preliminary => "it rests on less trial time than asked for",
+    }
+    .to_owned()
+}
+
+/// What the machine did in the samples that count.
+fn disturbances(record: &Record) -> Vec<String> {
+    let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);
+    let disturbed =
+        record.samples.iter().filter(measured).filter(|sample| sample.disturbed.is_some()).count();
+    match disturbed {
+        0 => Vec::new(),
+        count => vec![format!("the machine disturbed {count} of its samples")],
+    }
+}
+
+fn distinct(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use results::fixtures::{Scenario, searches};
+
+    use super::*;
+
+    fn metric(text: &str) -> Metric {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn names_are_read_and_written() {
+        for name in ["ndr", "max_lossless", "throughput", "loss", "latency_p99.9@50%", "latency_mean"] {
+            assert_eq!(metric(name).to_string(), name);
+        }
+        assert!("latency_p98".parse::<Metric>().unwrap_err().0.contains("p99.99"));
+        assert!("ndr@50%".parse::<Metric>().is_err() && "".parse::<Metric>().is_err());
+    }
+
+    #[test]
+    fn each_strategy_has_its_headline() {
+        let record = Scenario { bidirectional: true, ..Scenario::default() }.record();
+        assert_eq!(Metric::headline(&record), Metric::MaxForwarded);
+        let both: f64 = record.directions.iter().map(|direction| direction.max_forwarded_pps).sum();
+        assert_eq!(metric("max_forwarded").read(&record).unwrap().value, both);
+        let lossless = metric("max_lossless").read(&record).unwrap();
+        assert!(lossless.resolution > 0.0 && lossless.resolution < 0.1, "{lossless:?}");
+        let refusal = metric("pdr").read(&record).unwrap_err().to_string();
+        assert!(refusal.contains("has no pdr") && refusal.contains("max_lossless"), "{refusal}");
+    }
+
+    #[test]
+    fn a_search_is_known_to_its_interval_and_doubts_are_said() {
+        for record in searches() {
+            let Some(result) = record.results.get("ndr") else { continue };
+            let reading = metric("ndr").read(&record).unwrap();
+            assert_eq!(reading.value, result.pps);
+            if let (Some(upper), true) = (result.upper_pps, result.pps > 0.0) {
+                assert!((reading.resolution - (upper - result.pps) / result.pps).abs() < 1e-12);
+            }
+            let sound = result.limited_by == LimitedBy::Dut && result.irregular.is_none();
+            assert_eq!(reading.doubts.is_empty(), sound, "{reading:?} {result:?}");
+        }
+        let stalled = Scenario { stalled_from: Some(6), capacity_pps: 5e6, ..Scenario::default() }.record();
+        let doubts = metric("max_forwarded").read(&stalled).unwrap().doubts;
+        assert!(doubts.iter().any(|doubt| doubt.contains("stalled")), "{doubts:?}");
+    }
+}
