@@ -23,7 +23,7 @@ pub struct Interruption {
 
 /// After an interruption a queue is fuller, and a tester catches up by one part in fifteen: it lasts
 /// this many times as long …
-const SETTLING: u64 = 20;
+const SETTLING: u64 = 15;
 /// … and at least and at most so long, in nanoseconds.
 const SETTLING_NS: (u64, u64) = (2_000_000, 100_000_000);
 /// The share by which the frames of a bin may differ from what the load asks for.
@@ -98,8 +98,8 @@ mod tests {
         let lossy = timeline(|at| if (100..103).contains(&at) { 700 } else { 0 });
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[])), Some(2100));
         let sum = undisturbed(&lossy, 1e6, &[interruption(99, 2_000)]);
-        // 98 to 141, 40 ms of settling with them, and the two at the ends.
-        assert_eq!(sum, Some(Undisturbed { offered: 454_000, forwarded: 454_000 }));
+        // 98 to 131, 30 ms of settling with them, and the two at the ends.
+        assert_eq!(sum, Some(Undisturbed { offered: 464_000, forwarded: 464_000 }));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(300, 2_000)])), Some(2100));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(103, 50)])), Some(1400), "not before it");
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn too_little_is_nothing() {
-        let often: Vec<_> = (0..10).map(|at| interruption(at * 50, 2_400)).collect();
+        let often: Vec<_> = (0..10).map(|at| interruption(at * 50, 3_200)).collect();
         assert_eq!(undisturbed(&timeline(|_| 0), 1e6, &often), None);
         assert_eq!(undisturbed(&timeline(|_| 0), 2e6, &[]), None, "never on its schedule");
         assert_eq!(undisturbed(&Timeline::default(), 1e6, &[]), None);

@@ -19,9 +19,9 @@
 /* Stretches that are kept of each; a power of two. */
 #define KEPT 2048
 /* Shorter stretches are not kept: any queue bears them. */
-#define SHORTEST_NS (20 * 1000)
+#define SHORTEST_NS (50 * 1000)
 /* A timer that strikes so late was kept from it: it is a hard interrupt, which no work of ours delays. */
-#define LATE_NS (100 * 1000)
+#define LATE_NS (250 * 1000)
 #define MAX_OURS 1024
 #define PF_KTHREAD 0x00200000
 
@@ -54,7 +54,9 @@ const volatile __u64 period_ns = 500 * 1000;
 struct core {
 	struct rq *queue; /* stays where it is */
 	__u64 steal_ns;	  /* what the hypervisor took, by the last `read` */
-	__u64 timer_at;	  /* its timer struck last */
+	__u64 timer_at;	  /* its timer struck last … */
+	__u64 known_ns;	  /* … and this much had been stolen … */
+	__u64 idled;	  /* … and since then it had nothing to do for a moment */
 	__u64 kernel_ns;  /* kernel threads that are not ours ran this long */
 	__u64 since;	  /* the thread that runs now came on */
 	__u64 logged;	  /* stretches so far */
@@ -127,7 +129,10 @@ int find(void *context __attribute__((unused)))
 	if (!core)
 		return 1;
 	core->queue = BPF_CORE_READ(task, se.cfs_rq, rq);
-	return !core->queue;
+	if (!core->queue)
+		return 1;
+	core->known_ns = steal_of(core->queue);
+	return 0;
 }
 
 SEC("syscall")
@@ -142,22 +147,27 @@ int read(void *context __attribute__((unused)))
 
 /*
  * Whatever stops a core stops its timer: a hypervisor that gives it to others, or that is busy with
- * its memory, which no counter of the guest shows.
+ * its memory, which no counter of the guest shows. Of a core that idles in between, only what its
+ * hypervisor calls stolen counts: a timer may wait for it.
  */
 SEC("perf_event")
 int on_timer(void *context __attribute__((unused)))
 {
 	__u32 place;
 	struct core *core = this_core(&place);
-	__u64 last, now;
+	__u64 now = bpf_ktime_get_ns();
+	__u64 last, late, stolen;
 
-	if (!core)
+	if (!core || !core->queue)
 		return 0;
-	now = bpf_ktime_get_ns();
 	last = core->timer_at;
+	late = now - last > period_ns && !core->idled ? now - last - period_ns : 0;
+	stolen = steal_of(core->queue) - core->known_ns;
+	if (last && (late >= LATE_NS || stolen >= SHORTEST_NS))
+		log_stretch(core, place, last, now, late > stolen ? late : stolen);
+	core->known_ns += stolen;
 	core->timer_at = now;
-	if (last && now - last > period_ns + LATE_NS)
-		log_stretch(core, place, last, now, now - last - period_ns);
+	core->idled = 0;
 	return 0;
 }
 
@@ -174,6 +184,7 @@ int on_switch(__u64 *arguments)
 	now = bpf_ktime_get_ns();
 	since = core->since;
 	core->since = now;
+	core->idled |= !pid;
 	if (!pid || !since || bpf_map_lookup_elem(&ours, &pid))
 		return 0;
 	if (previous->flags & PF_KTHREAD)

@@ -29,7 +29,7 @@ const KEPT: u64 = 2048;
 /// How often the timer of a core strikes, as there: some 0.2 % of the core.
 const TIMER_NS: u64 = 500_000;
 /// Words of `struct core` there.
-const WORDS: usize = 6;
+const WORDS: usize = 8;
 /// Words of `struct stretch` there.
 const STRETCH: usize = 3;
 
@@ -112,8 +112,8 @@ impl Watch {
             let word = |at: usize| word(&variables, place * WORDS + at);
             Some(Taken {
                 steal: Duration::from_nanos(word(1)?),
-                kernel_threads: Duration::from_nanos(word(3)?),
-                logged: word(5)?,
+                kernel_threads: Duration::from_nanos(word(5)?),
+                logged: word(7)?,
             })
         };
         (0..self.cores.len()).map(taken).collect()
