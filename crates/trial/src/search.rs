@@ -193,6 +193,11 @@ impl State {
             }
             after(session, &sample)?;
         }
+        if let Some(left_out) = self.left_out().filter(|frames| *frames > 0) {
+            session.note(format!(
+                "{left_out} frames were lost while the machine kept the tester or the device from working: they count for no result"
+            ));
+        }
         if let Some(ended) = self.controller.ended() {
             session.note(reason(ended, search.max_duration));
         }
@@ -239,6 +244,17 @@ impl State {
             disturbed: noise.disturbed,
             directions: sample.directions.iter().map(direction).collect(),
         });
+    }
+
+    /// Frames whose loss counted for nothing, because something was interrupted when they left.
+    fn left_out(&self) -> Option<u64> {
+        let directions = self.trials.iter().flat_map(|trial| &trial.directions);
+        let left_out = directions.filter_map(|direction| {
+            let Undisturbed { offered, forwarded } = direction.undisturbed?;
+            let lost = direction.offered.saturating_sub(direction.forwarded);
+            Some(lost.saturating_sub(offered.saturating_sub(forwarded)))
+        });
+        left_out.reduce(|sum, frames| sum + frames)
     }
 
     /// What is found so far, all directions added up.

@@ -21,7 +21,7 @@
 /* Shorter stretches are not kept: any queue bears them. */
 #define SHORTEST_NS (50 * 1000)
 /* A timer that strikes so late was kept from it: it is a hard interrupt, which no work of ours delays. */
-#define LATE_NS (250 * 1000)
+#define LATE_NS (60 * 1000)
 #define MAX_OURS 1024
 #define PF_KTHREAD 0x00200000
 
@@ -47,8 +47,8 @@ struct task_struct {
 
 /* Place of each core among those that are watched, plus one. Set before loading. */
 const volatile __u8 watched[MAX_CORES];
-/* How often the timer strikes. */
-const volatile __u64 period_ns = 500 * 1000;
+/* How often the timer strikes. Set before loading. */
+const volatile __u64 period_ns;
 
 /* The only variable, so that it stands at the beginning of its map. */
 struct core {

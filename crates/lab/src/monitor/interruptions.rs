@@ -26,8 +26,8 @@ mod program {
 /// Cores that can be watched at once, and stretches kept of each, as in `interruptions.bpf.c`.
 const MAX_WATCHED: usize = 64;
 const KEPT: u64 = 2048;
-/// How often the timer of a core strikes, as there: some 0.2 % of the core.
-const TIMER_NS: u64 = 500_000;
+/// How often the timer of a core strikes: some 0.4 % of the core.
+const TIMER_NS: u64 = 250_000;
 /// Words of `struct core` there.
 const WORDS: usize = 8;
 /// Words of `struct stretch` there.
@@ -73,9 +73,10 @@ impl Watch {
     pub(super) fn start(cores: &[usize], ours: &[i32]) -> Option<Self> {
         let mut object = MaybeUninit::uninit();
         let mut open = program::InterruptionsSkelBuilder::default().open(&mut object).ok()?;
-        let places = &mut open.maps.rodata_data.as_deref_mut()?.watched;
+        let constants = open.maps.rodata_data.as_deref_mut()?;
+        constants.period_ns = TIMER_NS;
         for (place, core) in (1..=MAX_WATCHED).zip(cores) {
-            *places.get_mut(*core)? = u8::try_from(place).ok()?;
+            *constants.watched.get_mut(*core)? = u8::try_from(place).ok()?;
         }
         open.maps.logs.set_max_entries(u32::try_from(cores.len()).ok()?.max(1)).ok()?;
         let loaded = open.load().ok()?;

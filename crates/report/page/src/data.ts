@@ -95,6 +95,13 @@ export interface Trial {
   noise?: number;
   /** What the machine did meanwhile, if it was more than usual. */
   disturbed?: string;
+  directions: TrialDirection[];
+}
+
+export interface TrialDirection {
+  offered: number;
+  /** The frames that left while nothing was interrupted, if that is known. */
+  undisturbed?: { offered: number; forwarded: number };
 }
 
 export type Verdict = "low-loss" | "high-loss" | "tester-fell-short" | "disturbed";

@@ -20,6 +20,17 @@ export function searchPlans(run: Run, choice: string | null, unit: Unit, theme: 
   return search.trials.length === 0 ? [] : [search.overTime(), search.lossByLoad()];
 }
 
+/** What the trial's verdict rests on, where some frames left while something was interrupted. */
+function undisturbed(trial: Trial): string[] {
+  const total = (figures: number[]) => figures.reduce((sum, figure) => sum + figure, 0);
+  const parts = trial.directions.flatMap((direction) => direction.undisturbed ?? []);
+  if (parts.length === 0 || parts.length < trial.directions.length) return [];
+  const offered = total(parts.map((part) => part.offered));
+  const lost = offered - total(parts.map((part) => part.forwarded));
+  const share = offered / Math.max(1, total(trial.directions.map((direction) => direction.offered)));
+  return [`${shareText(lost / Math.max(1, offered))} of the ${shareText(share)} that left undisturbed`];
+}
+
 class Search {
   readonly trials: Trial[];
   private readonly goals: Goal[];
@@ -70,6 +81,7 @@ class Search {
     return [
       `${preciseText(this.rate(trial.load_pps), this.unit)}${this.each}`,
       `lost ${shareText(trial.loss_ratio)} in ${trial.duration_s} s, from ${trial.at_s.toFixed(1)} s on`,
+      ...undisturbed(trial),
       ...verdicts,
       ...(trial.noise ? [`the machine may have cost up to ${shareText(trial.noise)} of the frames`] : []),
       ...(trial.disturbed ? [`disturbed: ${trial.disturbed}`] : []),
