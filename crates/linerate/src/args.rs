@@ -2,6 +2,7 @@
 //!
 //! Words of the command line enter; profiles, rates and devices leave.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::net::IpAddr;
@@ -109,6 +110,10 @@ pub struct Device {
     /// The core that the lab's device works on
     #[arg(long, value_name = "CORE")]
     pub dut_core: Option<usize>,
+    /// A shell command that configures the device first, run in the namespace of the lab's device,
+    /// with --ports on this machine; repeat it for more
+    #[arg(long = "dut-command", value_name = "COMMAND")]
+    pub dut_commands: Vec<String>,
 }
 
 impl Device {
@@ -122,6 +127,7 @@ impl Device {
             line_rate: Some(line_rate),
             cores: None,
             dut_core: None,
+            dut_commands: Vec::new(),
         }
     }
 
@@ -148,6 +154,22 @@ pub struct Output {
     /// What reports call this run [default: from the device and the test]
     #[arg(long)]
     pub name: Option<String>,
+    /// A label that the record carries, to find it by; repeat it for more
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+}
+
+impl Output {
+    /// The labels by their keys.
+    pub fn labels(&self) -> Result<BTreeMap<String, String>> {
+        let mut labels = BTreeMap::new();
+        for (key, value) in &self.labels {
+            if labels.insert(key.clone(), value.clone()).is_some() {
+                return Err(misuse(format!("--label {key}=… is there twice: give each key once")));
+            }
+        }
+        Ok(labels)
+    }
 }
 
 /// How a load test measures.
@@ -187,6 +209,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         return Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is not a duration"));
     }
     humantime::parse_duration(text).map_err(|_| format!("'{text}' is not a duration: write 30s, 500ms or 2m"))
+}
+
+/// Reads a label: a key, and all behind the first `=`.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("'{text}' is not a label: write KEY=VALUE")),
+    }
 }
 
 /// Reads a share such as `0.1%` or `0.001`.
@@ -233,5 +263,12 @@ mod tests {
         assert!(share("100%").is_err());
         assert!(share("-1%").is_err());
         assert!(share("NaN").is_err());
+    }
+
+    #[test]
+    fn a_label_is_divided_at_its_first_equals_sign() {
+        assert_eq!(label("cell=10 rules/a=b"), Ok(("cell".to_owned(), "10 rules/a=b".to_owned())));
+        assert_eq!(label("empty="), Ok(("empty".to_owned(), String::new())));
+        assert!(label("cell").is_err() && label("=value").is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! `linerate bench --quick`: the trade's eight load tests against several devices, as one table
 //! and one page.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -148,7 +149,8 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, stop: &Arc<AtomicBool>) -> Resul
         rise: args.ramp_duration,
         hold: HOLD,
     };
-    let labels = Labels { name: format!("{dut} {}", test.label), test: test.label.to_owned() };
+    let name = format!("{dut} {}", test.label);
+    let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
     run::run(&mut testbed, &profile, test.directions, labels, &ramp, &args.output, stop)
 }
 

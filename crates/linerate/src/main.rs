@@ -10,6 +10,7 @@ mod control;
 mod count;
 mod cross_check;
 mod doctor;
+mod dut_command;
 mod environment;
 mod explain;
 mod explain_cost;

@@ -105,6 +105,7 @@ fn networks(text: &str) -> Result<Networks, String> {
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
+    args.output.labels()?;
     let traffic = args.traffic()?;
     let profiles = traffic.iter().map(|test| test.profile().map_err(|error| misuse(error.to_string())));
     let profiles: Vec<traffic::Profile> = profiles.collect::<Result<_>>()?;
@@ -156,7 +157,7 @@ fn one(
         Some(name) => format!("{name} {}", size_label(profile)),
         None => format!("{} {test}", testbed.dut_name()),
     };
-    let labels = Labels { name, test };
+    let labels = Labels { name, test, given: args.output.labels()? };
     run::run(testbed, profile, args.directions(), labels, strategy, &args.output.output, stop)
 }
 

@@ -42,11 +42,19 @@ pub struct Labels {
     pub name: String,
     /// What reports compare it under.
     pub test: String,
+    /// What else the user wants it to be found by.
+    pub given: BTreeMap<String, String>,
 }
 
 impl Labels {
-    /// Labels from a profile, unless the user gave a name.
-    pub fn new(dut: &str, profile: &Profile, bidirectional: bool, name: Option<&str>) -> Self {
+    /// Labels from a profile, unless the user gave a name, and those that the user gave.
+    pub fn new(
+        dut: &str,
+        profile: &Profile,
+        bidirectional: bool,
+        name: Option<&str>,
+        given: BTreeMap<String, String>,
+    ) -> Self {
         let mut test = profile.name().to_owned();
         for (key, value) in profile.tunables() {
             test += &match key.as_str() {
@@ -62,7 +70,7 @@ impl Labels {
             test += " bidirectional";
         }
         let name = name.map_or_else(|| format!("{dut} {test}"), str::to_owned);
-        Self { name, test }
+        Self { name, test, given }
     }
 }
 
@@ -76,12 +84,14 @@ pub fn single(
 ) -> Result<Ending> {
     let profile = traffic.profile()?;
     let directions = traffic.directions();
+    let given = output.labels()?;
     let stop = stop::flag()?;
     let mut testbed = Testbed::open(device, usize::from(profile.largest_size()))?;
     testbed.prepare()?;
     let mean = profile.table(&testbed.endpoints(), directions).mean_frame_size();
     let strategy = plan(&testbed, mean)?;
-    let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, output.name.as_deref());
+    let name = output.name.as_deref();
+    let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, name, given);
     let record = run(&mut testbed, &profile, directions, labels, &*strategy, &output.output, &stop)?;
     show(&record, output)?;
     Ok(ending(&record))
@@ -128,6 +138,7 @@ pub fn run(
         id: store::id(started, testbed.dut_name(), &labels.test),
         name: labels.name,
         test: labels.test,
+        labels: labels.given,
         started: results::time::rfc3339(started),
         elapsed_s: 0.0,
         status: Status::Running,

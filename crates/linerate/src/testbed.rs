@@ -18,7 +18,7 @@ use wire::rate::Rate;
 
 use crate::args::{Device, misuse};
 use crate::port::{self, FALLBACK_LINE_RATE};
-use crate::{receive_cost, reset_command};
+use crate::{dut_command, receive_cost, reset_command};
 
 /// The device that is tested when none is named.
 const DEFAULT_DUT: &str = "linux-router";
@@ -34,16 +34,18 @@ pub struct Testbed {
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
     reset_command: Option<String>,
+    dut_commands: Vec<String>,
     notes: Vec<String>,
 }
 
 enum Site {
-    Lab(Lab),
+    Lab(Box<Lab>),
     Real(RealPorts),
 }
 
 impl Testbed {
-    /// Opens what the flags ask for; frames of up to `max_frame_size` bytes must fit.
+    /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
+    /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Device, max_frame_size: usize) -> Result<Self> {
         if max_frame_size > xdp::MAX_FRAME {
             return Err(misuse(format!(
@@ -54,13 +56,20 @@ impl Testbed {
         }
         let placement = place(device)?;
         let site = match &device.ports {
-            Some(ports) => Site::Real(real_ports(ports, device)?),
+            Some(ports) => {
+                // The device may answer only after them.
+                dut_command::here(&device.dut_commands)?;
+                Site::Real(real_ports(ports, device)?)
+            }
             None => {
                 let dut = match &device.dut {
                     Some(dut) => dut.clone(),
                     None => DEFAULT_DUT.parse::<DutSpec>()?,
                 };
-                Site::Lab(Lab::start(&lab::Config { dut, placement: placement.clone(), max_frame_size })?)
+                let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
+                let lab = Lab::start(&config)?;
+                dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;
+                Site::Lab(Box::new(lab))
             }
         };
         let mut testbed = Self {
@@ -70,6 +79,7 @@ impl Testbed {
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
             reset_command: None,
+            dut_commands: device.dut_commands.clone(),
             notes: Vec::new(),
         };
         for port in testbed.ports() {
@@ -126,7 +136,7 @@ impl Testbed {
     /// The lab, if the testbed is one.
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
-            Site::Lab(lab) => Some(lab),
+            Site::Lab(lab) => Some(&**lab),
             Site::Real(_) => None,
         }
     }
@@ -134,7 +144,7 @@ impl Testbed {
     /// The lab, if the testbed is one, taken out of it.
     pub fn into_lab(self) -> Option<Lab> {
         match self.site {
-            Site::Lab(lab) => Some(lab),
+            Site::Lab(lab) => Some(*lab),
             Site::Real(_) => None,
         }
     }
@@ -234,7 +244,7 @@ impl Testbed {
 
     /// The device, for the record.
     pub fn describe_dut(&self) -> Result<record::Dut> {
-        Ok(match &self.site {
+        let mut dut = match &self.site {
             Site::Lab(lab) => record::Dut {
                 name: lab.dut().name().to_owned(),
                 parameters: lab.dut().parameters().clone(),
@@ -247,7 +257,11 @@ impl Testbed {
                 configuration: BTreeMap::new(),
                 core: None,
             },
-        })
+        };
+        let commands = self.dut_commands.iter().zip(1..);
+        dut.configuration
+            .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
+        Ok(dut)
     }
 
     /// The tester, for the record. `modes` is how each port runs its XDP program.

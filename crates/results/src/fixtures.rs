@@ -127,6 +127,7 @@ impl Scenario {
             id: store::id(started, self.dut, &test),
             name: format!("{} {test}", self.dut),
             test,
+            labels: BTreeMap::new(),
             started: crate::time::rfc3339(started),
             elapsed_s: samples.len() as f64,
             status: if self.interrupted_at.is_some() { Status::Interrupted } else { Status::Complete },

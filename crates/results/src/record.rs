@@ -43,6 +43,9 @@ pub struct Record {
     /// What reports compare it under: runs of one test against different devices share it,
     /// like `64b bidirectional`.
     pub test: String,
+    /// Labels that the user gave it, to find it by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// When it began, RFC 3339, UTC.
     pub started: String,
     /// How long it took.

@@ -1,0 +1,112 @@
+//! Configures the device by the user's commands: they enter, and have run one after the other, in
+//! the namespace of a lab's device or on this machine.
+
+use std::env;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use lab::Namespace;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// What a command that failed may say in a message: more hides the cause.
+const LINES: usize = 5;
+
+/// Runs `commands` by `sh` in the namespace of a lab's device: `/proc/sys/net` and `/sys/class/net`
+/// are the device's there.
+///
+/// # Errors
+/// When one cannot be started or fails: which, what it said, and what to do. None runs after it.
+pub fn inside(namespace: &Namespace, commands: &[String]) -> Result<()> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    // Entering a namespace leads to its root; paths in commands begin where the user is.
+    let directory = env::current_dir().context("the current directory is gone: change to another one")?;
+    let remedy = "Try it by hand: 'linerate lab up NAME' with the same --dut, then \
+                  'linerate lab exec NAME dut sh'";
+    // A child runs in the namespaces of the thread that starts it.
+    namespace.run(|| Ok(run_all(commands, &directory, remedy)))?
+}
+
+/// Runs `commands` by `sh` on this machine.
+///
+/// # Errors
+/// As [`inside`].
+pub fn here(commands: &[String]) -> Result<()> {
+    run_all(commands, Path::new("."), "With --ports it runs on this machine: try it there by hand")
+}
+
+fn run_all(commands: &[String], directory: &Path, remedy: &str) -> Result<()> {
+    commands.iter().try_for_each(|command| run(command, directory, remedy))
+}
+
+fn run(command: &str, directory: &Path, remedy: &str) -> Result<()> {
+    // Not a pipe: what a command leaves running in the background would hold it open.
+    let said = memfd_create(c"stderr", MFdFlags::MFD_CLOEXEC).map(File::from);
+    let mut said = said.context("cannot keep what a command says: raise 'ulimit -n'")?;
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said.try_clone()?)
+        .status()
+        .with_context(|| format!("cannot start sh for --dut-command '{command}'"))?;
+    if status.success() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    said.rewind()?;
+    said.read_to_end(&mut bytes)?;
+    let said = shortened(&String::from_utf8_lossy(&bytes));
+    bail!("--dut-command '{}' failed ({status}): {said}. {remedy}", shortened(command));
+}
+
+/// The first lines that have words, without the blanks around them.
+fn shortened(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| line.contains(|c: char| c.is_alphanumeric()));
+    let first: Vec<&str> = lines.by_ref().take(LINES).collect();
+    match (first.as_slice(), lines.next()) {
+        ([], _) => "it does not say why".to_owned(),
+        (_, None) => first.join("; ").trim_end_matches('.').to_owned(),
+        (_, Some(_)) => format!("{} …", first.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands<const N: usize>(lines: [&str; N]) -> Vec<String> {
+        lines.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn commands_run_in_order_up_to_the_first_that_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = |lines| run_all(&commands(lines), directory.path(), "Correct it");
+        run(["echo one > log", "echo two >> log"]).unwrap();
+        run(["false", "echo three >> log"]).unwrap_err();
+        assert_eq!(std::fs::read_to_string(directory.path().join("log")).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn one_that_fails_is_named_with_what_it_said_and_a_remedy() {
+        let refused = |line| here(&commands([line])).unwrap_err().to_string();
+        let text = refused("echo 'Error: no such rule\n  ^^^^\nadd it.' >&2; exit 3");
+        assert!(text.contains("(exit status: 3): Error: no such rule; add it. With --ports"), "{text}");
+        let text = refused("exit 4");
+        assert!(text.contains("'exit 4' failed (exit status: 4): it does not say why. "), "{text}");
+        assert_eq!(shortened("a\nb\nc\nd\ne\nf\n"), "a; b; c; d; e …");
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_is_not_waited_for() {
+        let began = std::time::Instant::now();
+        here(&commands(["sleep 5 & true"])).unwrap();
+        assert!(began.elapsed().as_secs() < 4);
+    }
+}
