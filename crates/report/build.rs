@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, exit};
 
 fn main() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+    let page = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("page");
     let installed = page.join("node_modules/.package-lock.json");
     for source in [&page.join("src"), &page.join("package.json"), &page.join("package-lock.json"), &installed]
     {

@@ -20,15 +20,20 @@ export function searchPlans(run: Run, choice: string | null, unit: Unit, theme: 
   return search.trials.length === 0 ? [] : [search.overTime(), search.lossByLoad()];
 }
 
-/** What the trial's verdict rests on, where some frames left while something was interrupted. */
-function undisturbed(trial: Trial): string[] {
+/** The frames that left while nothing was interrupted, where that is known: their loss, and their share. */
+function undisturbed(trial: Trial): { loss: number; share: number } | null {
   const total = (figures: number[]) => figures.reduce((sum, figure) => sum + figure, 0);
   const parts = trial.directions.flatMap((direction) => direction.undisturbed ?? []);
-  if (parts.length === 0 || parts.length < trial.directions.length) return [];
+  if (parts.length === 0 || parts.length < trial.directions.length) return null;
   const offered = total(parts.map((part) => part.offered));
   const lost = offered - total(parts.map((part) => part.forwarded));
-  const share = offered / Math.max(1, total(trial.directions.map((direction) => direction.offered)));
-  return [`${shareText(lost / Math.max(1, offered))} of the ${shareText(share)} that left undisturbed`];
+  const all = total(trial.directions.map((direction) => direction.offered));
+  return { loss: lost / Math.max(1, offered), share: offered / Math.max(1, all) };
+}
+
+/** The loss that a trial is judged by. */
+function judgedLoss(trial: Trial): number {
+  return Math.min(trial.loss_ratio, undisturbed(trial)?.loss ?? 1);
 }
 
 class Search {
@@ -77,11 +82,12 @@ class Search {
   }
 
   private lines(trial: Trial): string[] {
+    const part = undisturbed(trial);
     const verdicts = Object.entries(trial.verdicts).map(([goal, verdict]) => `${goal}: ${VERDICTS[verdict].text}`);
     return [
       `${preciseText(this.rate(trial.load_pps), this.unit)}${this.each}`,
       `lost ${shareText(trial.loss_ratio)} in ${trial.duration_s} s, from ${trial.at_s.toFixed(1)} s on`,
-      ...undisturbed(trial),
+      ...(part ? [`${shareText(part.loss)} of those that left undisturbed, which were ${shareText(part.share)}`] : []),
       ...verdicts,
       ...(trial.noise ? [`the machine may have cost up to ${shareText(trial.noise)} of the frames`] : []),
       ...(trial.disturbed ? [`disturbed: ${trial.disturbed}`] : []),
@@ -212,12 +218,12 @@ class Search {
   }
 
   lossByLoad(): Plan {
-    const losses = this.trials.map((trial) => trial.loss_ratio);
+    const losses = this.trials.map(judgedLoss);
     const smallest = smallestLoss([...losses, ...this.goals.map((goal) => goal.loss ?? 0)]);
     const points = this.trials.map(
       (trial): Point => ({
         x: this.rate(trial.load_pps),
-        y: lossPlace(trial.loss_ratio, smallest),
+        y: lossPlace(judgedLoss(trial), smallest),
         lines: this.lines(trial),
       }),
     );
@@ -225,7 +231,7 @@ class Search {
       kind: "search-loss",
       size: "minor",
       height: HEIGHT,
-      caption: `Loss against load${this.goals.some((goal) => goal.loss !== null) ? "; dashed: what each goal forgives" : ""}`,
+      caption: `${this.trials.some(undisturbed) ? "Loss of undisturbed frames" : "Loss"} against load${this.goals.some((goal) => goal.loss !== null) ? "; dashed: what each goal forgives" : ""}`,
       key: [],
       x: { range: this.loads, tick: (value) => rateTick(value, this.unit) },
       y: lossAxis(smallest),

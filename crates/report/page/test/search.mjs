@@ -18,7 +18,7 @@ const { closing, focus, goals, intervals } = await import(pathToFileURL(bundle).
  * @returns {import("../src/data").Trial}
  */
 function trial(at_s, load_pps, verdict) {
-  return { at_s, duration_s: 1, load_pps, loss_ratio: 0, verdicts: { ndr: verdict } };
+  return { at_s, duration_s: 1, load_pps, loss_ratio: 0, verdicts: { ndr: verdict }, directions: [] };
 }
 
 /**
