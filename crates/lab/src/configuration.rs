@@ -57,13 +57,21 @@ pub(crate) fn read(
         let threads = |link: &Link| finder.find(&link.name, link.index);
         both("napi-core", on_each(&|link| of_threads(&threads(link), napi::core_of)));
         both("napi-nice", on_each(&|link| of_threads(&threads(link), napi::nice_of)));
-        found.insert("ipv4-forwarding".to_owned(), setting("ipv4/ip_forward"));
-        found.insert("ipv6-forwarding".to_owned(), setting("ipv6/conf/all/forwarding"));
-        found.insert("routes".to_owned(), routes(netlink)?);
-        let static_neighbours = netlink.neighbours()?.iter().filter(|neighbour| neighbour.permanent).count();
-        found.insert("static-neighbours".to_owned(), static_neighbours.to_string());
+        found.extend(routing(netlink)?);
         Ok(found)
     })
+}
+
+/// The part of it that makes a namespace a router, in that of `netlink`.
+pub(crate) fn routing(netlink: &Netlink) -> Result<BTreeMap<String, String>> {
+    let static_neighbours = netlink.neighbours()?.iter().filter(|neighbour| neighbour.permanent).count();
+    let found = [
+        ("ipv4-forwarding", setting("ipv4/ip_forward")),
+        ("ipv6-forwarding", setting("ipv6/conf/all/forwarding")),
+        ("routes", routes(netlink)?),
+        ("static-neighbours", static_neighbours.to_string()),
+    ];
+    Ok(found.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 /// One value where both interfaces agree, else both with their names.

@@ -5,6 +5,7 @@
 
 mod calibrated;
 mod delayed;
+mod jail;
 mod linux_bridge;
 mod linux_router;
 mod pass;
@@ -130,6 +131,8 @@ pub(crate) struct Running {
     links: Vec<XdpLink>,
     /// Holds what counts: maps, or a device in user space.
     counters: Option<ReadCounters>,
+    /// Where it forwards, if not in the device's namespace.
+    jail: Option<Namespace>,
 }
 
 type ReadCounters = Box<dyn Fn() -> Result<[Counters; 2]> + Send + Sync>;
@@ -161,6 +164,11 @@ impl Running {
     /// What it counted: entered by `dut0`, entered by `dut1`. `None` where it does not count.
     pub fn counters(&self) -> Option<Result<[Counters; 2]>> {
         self.counters.as_ref().map(|read| read())
+    }
+
+    /// Where it forwards, if that is not the device's namespace.
+    pub fn jail(&self) -> Option<&Namespace> {
+        self.jail.as_ref()
     }
 }
 

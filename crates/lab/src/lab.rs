@@ -211,7 +211,12 @@ impl Lab {
     /// # Errors
     /// [`Error`], when the kernel does not tell.
     pub fn dut_configuration(&self) -> Result<BTreeMap<String, String>> {
-        configuration::read(&self.device, SIDES.map(|side| side.interface), &self.threads)
+        let mut found = configuration::read(&self.device, SIDES.map(|side| side.interface), &self.threads)?;
+        if let Some(jail) = self.running.jail() {
+            let inside = jail.netlink(configuration::routing)?;
+            found.extend(inside.into_iter().map(|(name, value)| (format!("jail {name}"), value)));
+        }
+        Ok(found)
     }
 
     /// What the kernel counted at the ports, and at the device's `dut0` and `dut1`.

@@ -149,6 +149,16 @@ impl Netlink {
         )
     }
 
+    /// Gives an interface another MAC address.
+    pub fn set_mac(&self, index: u32, mac: MacAddress) -> Result<()> {
+        let message = LinkUnspec::new_with_index(index).address(mac.0.to_vec()).build();
+        self.change(
+            &format!("cannot give interface {index} the address {mac}"),
+            RouteNetlinkMessage::SetLink(message),
+            NLM_F_ACK,
+        )
+    }
+
     /// Sets an interface up.
     pub fn set_up(&self, index: u32) -> Result<()> {
         let message = LinkUnspec::new_with_index(index).up().build();

@@ -61,7 +61,13 @@ fn routers_forward_with_one_hop_less() {
     if !can_build_labs() {
         return;
     }
-    for dut in ["linux-router", "linux-router:gro=off", "xdp-router"] {
+    for dut in [
+        "linux-router",
+        "linux-router:gro=off",
+        "linux-router:jail=on",
+        "linux-router:gro=off,jail=on",
+        "xdp-router",
+    ] {
         let lab = start(dut);
         let raw = raw_ports(&lab);
         for (from, ipv6) in [(0, false), (0, true), (1, false), (1, true)] {
@@ -103,7 +109,15 @@ fn the_largest_frame_that_was_asked_for_passes_every_device() {
     // 9216 bytes with the FCS: 14 of Ethernet, 20 of IPv4, 8 of UDP.
     let mut payload = vec![b'x'; 9216 - 4 - 14 - 20 - 8 - PAYLOAD.len()];
     payload.extend(PAYLOAD);
-    for dut in ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated", "delayed"] {
+    for dut in [
+        "linux-router",
+        "linux-router:jail=on",
+        "linux-bridge",
+        "xdp-router",
+        "xdp-xconnect",
+        "calibrated",
+        "delayed",
+    ] {
         let lab = start_with_frames_of(9216, dut);
         let raw = raw_ports(&lab);
         raw[0].send(&datagram(&lab, 0, false, &payload));
@@ -117,7 +131,7 @@ fn a_lab_is_silent_until_something_is_sent() {
     if !can_build_labs() {
         return;
     }
-    for dut in ["linux-router", "linux-bridge", "sink", "delayed"] {
+    for dut in ["linux-router", "linux-router:jail=on", "linux-bridge", "sink", "delayed"] {
         let lab = start(dut);
         let raw = raw_ports(&lab);
         std::thread::sleep(Duration::from_millis(1200));

@@ -41,11 +41,31 @@ fn the_configuration_is_what_was_asked_for() {
 }
 
 #[test]
+fn a_jail_routes_in_the_place_of_the_device() {
+    if !can_build_labs() {
+        return;
+    }
+    let bare = start("linux-router").dut_configuration().unwrap();
+    let jailed = start("linux-router:jail=on").dut_configuration().unwrap();
+    for setting in ["ipv4-forwarding", "ipv6-forwarding", "routes", "static-neighbours"] {
+        assert_eq!(jailed[&format!("jail {setting}")], bare[setting], "{setting}");
+        assert_ne!(jailed[setting], bare[setting], "{setting}: outside of the jail");
+    }
+}
+
+#[test]
 fn a_device_is_the_same_after_a_reset() {
     if !can_build_labs() {
         return;
     }
-    for dut in ["linux-router", "linux-router:gro=off", "xdp-router", "linux-bridge", "xdp-xconnect"] {
+    for dut in [
+        "linux-router",
+        "linux-router:gro=off",
+        "linux-router:jail=on",
+        "xdp-router",
+        "linux-bridge",
+        "xdp-xconnect",
+    ] {
         let lab = start(dut);
         let before = lab.dut_configuration().unwrap();
         lab.reset().unwrap();

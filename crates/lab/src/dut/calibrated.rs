@@ -135,6 +135,7 @@ impl Device for Calibrated {
             Ok(Running {
                 links: site.attach(&loaded.progs.calibrated)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+                ..Running::default()
             })
         })
     }

@@ -1,14 +1,16 @@
 //! The Linux kernel as a router for IPv4 and IPv6.
 
 use super::spec::Parameters;
-use super::{Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError, pass, routing};
+use super::{
+    Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError, jail, pass, routing,
+};
 use crate::error::Result;
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "linux-router",
         summary: "the Linux kernel routing IPv4 and IPv6",
-        parameters: &[GRO],
+        parameters: &[GRO, JAIL],
     },
     parse,
 };
@@ -20,13 +22,21 @@ pub(super) const GRO: Parameter = Parameter {
     meaning: "whether the kernel merges received frames of one flow; on unless given",
 };
 
+const JAIL: Parameter = Parameter {
+    key: "jail",
+    values: "on or off",
+    meaning: "whether it forwards in a namespace behind its own, over two more veth pairs; off unless given",
+};
+
 #[derive(Debug)]
 struct LinuxRouter {
     gro: bool,
+    jail: bool,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    Ok(Box::new(LinuxRouter { gro: parameters.switch("gro", true)? }))
+    let (gro, jail) = (parameters.switch("gro", true)?, parameters.switch("jail", false)?);
+    Ok(Box::new(LinuxRouter { gro, jail }))
 }
 
 impl Device for LinuxRouter {
@@ -39,11 +49,16 @@ impl Device for LinuxRouter {
     }
 
     fn restore(&self, site: &Site) -> Result<()> {
-        routing::restore(site)
+        // A jail has interfaces of its own, which stay up.
+        if self.jail { Ok(()) } else { routing::restore(site) }
     }
 
     fn start(&self, site: &Site) -> Result<Running> {
-        routing::configure(site)?;
-        if self.gro { Ok(Running::default()) } else { pass::start(site) }
+        let jail = if self.jail { Some(jail::start(site)?) } else { None };
+        if jail.is_none() {
+            routing::configure(site)?;
+        }
+        let running = if self.gro { Running::default() } else { pass::start(site)? };
+        Ok(Running { jail, ..running })
     }
 }

@@ -18,6 +18,6 @@ pub(super) fn start(site: &Site) -> Result<Running> {
         let mut object = MaybeUninit::uninit();
         let open = program::PassSkelBuilder::default().open(&mut object).map_err(failed)?;
         let loaded = open.load().map_err(failed)?;
-        Ok(Running { links: site.attach(&loaded.progs.pass)?, counters: None })
+        Ok(Running { links: site.attach(&loaded.progs.pass)?, ..Running::default() })
     })
 }

@@ -48,6 +48,7 @@ impl Device for Sink {
             Ok(Running {
                 links: site.attach(&loaded.progs.sink)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+                ..Running::default()
             })
         })
     }

@@ -180,6 +180,7 @@ mod tests {
         for text in [
             "linux-router",
             "linux-router:gro=off",
+            "linux-router:gro=off,jail=on",
             "linux-bridge:gro=on",
             "xdp-router",
             "xdp-xconnect",

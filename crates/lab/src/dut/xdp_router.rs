@@ -45,7 +45,7 @@ impl Device for XdpRouter {
             let mut object = MaybeUninit::uninit();
             let open = program::XdpRouterSkelBuilder::default().open(&mut object).map_err(failed)?;
             let loaded = open.load().map_err(failed)?;
-            Ok(Running { links: site.attach(&loaded.progs.xdp_router)?, counters: None })
+            Ok(Running { links: site.attach(&loaded.progs.xdp_router)?, ..Running::default() })
         })
     }
 }

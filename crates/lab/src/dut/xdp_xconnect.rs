@@ -41,7 +41,7 @@ impl Device for XdpXconnect {
             let mut open = program::XdpXconnectSkelBuilder::default().open(&mut object).map_err(failed)?;
             constants(open.maps.rodata_data.as_deref_mut())?.interfaces = site.indexes();
             let loaded = open.load().map_err(failed)?;
-            Ok(Running { links: site.attach(&loaded.progs.xdp_xconnect)?, counters: None })
+            Ok(Running { links: site.attach(&loaded.progs.xdp_xconnect)?, ..Running::default() })
         })
     }
 }
