@@ -133,6 +133,8 @@ pub(crate) struct Running {
     counters: Option<ReadCounters>,
     /// Where it forwards, if not in the device's namespace.
     jail: Option<Namespace>,
+    /// The threads of a device in user space.
+    threads: Vec<i32>,
 }
 
 type ReadCounters = Box<dyn Fn() -> Result<[Counters; 2]> + Send + Sync>;
@@ -161,6 +163,11 @@ impl Counters {
 }
 
 impl Running {
+    /// The threads of its own that do its work, beside those that receive.
+    pub fn threads(&self) -> &[i32] {
+        &self.threads
+    }
+
     /// What it counted: entered by `dut0`, entered by `dut1`. `None` where it does not count.
     pub fn counters(&self) -> Option<Result<[Counters; 2]>> {
         self.counters.as_ref().map(|read| read())

@@ -195,6 +195,16 @@ impl Lab {
         configuration::threads(&self.device, SIDES.map(|side| side.interface), &self.threads)
     }
 
+    /// Every thread that does the device's work, by its id: those of [`Lab::dut_threads`], and of a
+    /// device in user space its own.
+    ///
+    /// # Errors
+    /// [`Error`], when the namespace cannot be looked into.
+    pub fn dut_work(&self) -> Result<Vec<i32>> {
+        let receiving = self.dut_threads()?;
+        Ok(receiving.iter().map(|thread| thread.pid).chain(self.running.threads().iter().copied()).collect())
+    }
+
     /// All threads that receive: those of [`Lab::dut_threads`], and those of the tester's ports
     /// where these receive on a core of their own.
     ///

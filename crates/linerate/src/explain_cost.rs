@@ -1,7 +1,8 @@
 //! `linerate explain cost`: what a forwarded frame costs the device, by load.
 //!
 //! Three loads are offered one after the other: a low one, as much as the tester can, and half of what
-//! came back then. Meanwhile the clocks of the threads that do the device's work are read.
+//! came back then. Meanwhile the clocks of the threads that do the device's work are read. A load that
+//! the machine disturbed is offered again, a few times in all, and its least disturbed attempt counts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ use crate::{Ending, run};
 const STEP: Duration = Duration::from_millis(500);
 /// The middle load, as a share of what is forwarded at saturation.
 const MIDDLE: f64 = 0.5;
+/// How often loads that the machine disturbed are offered again, all of them together.
+const REPEATS: usize = 3;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -108,20 +111,59 @@ impl CostTest {
         Saturate { conditions, load, duration: self.duration }
     }
 
-    /// Offers one load, and keeps its costs.
+    /// Offers one load, again while the machine disturbs it and repeats are left, and keeps the costs
+    /// of the attempt with the fewest disturbed samples. `None` when it did not come to its end.
     fn measure(
         &self,
         name: &str,
         load: Load,
         engine: &mut dyn Engine,
         observer: &mut dyn Observer,
-    ) -> (Outcome, f64) {
+        all: &mut Whole,
+    ) -> Option<LoadCost> {
+        let mut best: Option<Attempt> = None;
+        let mut attempts = 0;
+        let complete = loop {
+            attempts += 1;
+            let later = engine.now().saturating_sub(all.started);
+            let (outcome, attempt) = self.attempt(name, load, engine, observer);
+            let complete = outcome.status == Status::Complete;
+            all.add(outcome, later);
+            let disturbed = attempt.as_ref().is_some_and(|attempt| attempt.disturbed > 0);
+            let better = |attempt: &Attempt| best.as_ref().is_none_or(|it| attempt.disturbed < it.disturbed);
+            // What an attempt has that was cut short counts only if there is no other.
+            if let Some(attempt) = attempt.filter(|attempt| better(attempt) && (complete || attempts == 1)) {
+                best = Some(attempt);
+            }
+            if !complete || !disturbed || all.repeats == 0 {
+                break complete;
+            }
+            all.repeats -= 1;
+        };
+        if attempts > 1 {
+            all.note(format!(
+                "{name}: offered {attempts} times, since the machine disturbed it; the least disturbed counts"
+            ));
+        }
+        let cost = best?.cost;
+        self.found.borrow_mut().push(cost.clone());
+        complete.then_some(cost)
+    }
+
+    /// Offers one load once.
+    fn attempt(
+        &self,
+        name: &str,
+        load: Load,
+        engine: &mut dyn Engine,
+        observer: &mut dyn Observer,
+    ) -> (Outcome, Option<Attempt>) {
         let mut meter = self.meter.borrow_mut();
         let mut metered = Metered { observer, meter: &mut meter, begun: None, used: None };
         let outcome = self.load(load).run(engine, &mut metered);
-        let held = outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
-        let directions = || held.clone().flat_map(|sample| &sample.directions);
-        let Some((duration, used)) = metered.used else { return (outcome, 0.0) };
+        let Some((duration, used)) = metered.used else { return (outcome, None) };
+        let held = || outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
+        let directions = || held().flat_map(|sample| &sample.directions);
         let cost = cost::cost(
             name,
             &Counted {
@@ -129,16 +171,81 @@ impl CostTest {
                 offered: directions().map(|direction| direction.offered).sum(),
                 forwarded: directions().map(|direction| direction.forwarded).sum(),
                 used,
-                disturbed: held.clone().find_map(|sample| sample.disturbed.clone()),
+                disturbed: held().find_map(|sample| sample.disturbed.clone()),
             },
         );
-        let forwarded_pps = cost.forwarded_pps;
-        self.found.borrow_mut().push(cost);
-        (outcome, forwarded_pps)
+        let disturbed = held().filter(|sample| sample.disturbed.is_some()).count();
+        (outcome, Some(Attempt { cost, disturbed }))
+    }
+}
+
+/// What one attempt at a load cost.
+struct Attempt {
+    cost: LoadCost,
+    /// Samples that the machine disturbed.
+    disturbed: usize,
+}
+
+/// All loads that were offered so far, as one outcome.
+struct Whole {
+    started: Duration,
+    /// How often a load may still be offered again.
+    repeats: usize,
+    outcome: Outcome,
+}
+
+impl Whole {
+    /// Nothing was offered yet.
+    fn new(started: Duration) -> Self {
+        let outcome = Outcome {
+            samples: Vec::new(),
+            directions: Vec::new(),
+            search: None,
+            latency: None,
+            rfc2544: None,
+            soak: None,
+            status: Status::Complete,
+            failure: None,
+            notes: Vec::new(),
+        };
+        Self { started, repeats: REPEATS, outcome }
+    }
+
+    /// Adds what began `later` than the first.
+    fn add(&mut self, outcome: Outcome, later: Duration) {
+        let later = later.as_secs_f64();
+        let moved = |sample: Sample| Sample { at_s: sample.at_s + later, ..sample };
+        self.outcome.samples.extend(outcome.samples.into_iter().map(moved));
+        (self.outcome.status, self.outcome.failure) = (outcome.status, outcome.failure);
+        outcome.notes.into_iter().for_each(|note| self.note(note));
+    }
+
+    /// Adds something that a reader should know, once.
+    fn note(&mut self, note: String) {
+        if !self.outcome.notes.contains(&note) {
+            self.outcome.notes.push(note);
+        }
     }
 }
 
 impl CostTest {
+    /// Offers the low load, saturation and the middle; `None` when one did not come to its end.
+    fn measure_all(
+        &self,
+        engine: &mut dyn Engine,
+        observer: &mut dyn Observer,
+        all: &mut Whole,
+    ) -> Option<()> {
+        self.measure("low", Load::Rate(self.low_pps), engine, observer, all)?;
+        let saturation = self.measure("saturation", Load::Max, engine, observer, all)?;
+        if saturation.forwarded == 0 {
+            all.note("nothing came back at saturation, so there is no middle load to measure".to_owned());
+            return Some(());
+        }
+        let middle_pps = saturation.forwarded_pps / engine.directions().max(1) as f64 * MIDDLE;
+        self.measure("middle", Load::Rate(middle_pps), engine, observer, all).map(drop)
+    }
+
     fn judge(&self, status: Status) -> Judge {
         Judge {
             loss_threshold: self.conditions.loss_threshold,
@@ -170,29 +277,14 @@ impl Strategy for CostTest {
     }
 
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        let started = engine.now();
-        let (mut all, _) = self.measure("low", Load::Rate(self.low_pps), engine, observer);
-        let mut middle_pps = 0.0;
-        for name in ["saturation", "middle"] {
-            if all.status != Status::Complete {
-                return all;
-            }
-            let load = if name == "middle" { Load::Rate(middle_pps) } else { Load::Max };
-            let later = engine.now().saturating_sub(started).as_secs_f64();
-            let (outcome, forwarded_pps) = self.measure(name, load, engine, observer);
-            middle_pps = forwarded_pps / engine.directions().max(1) as f64 * MIDDLE;
-            all.samples.extend(
-                outcome.samples.into_iter().map(|sample| Sample { at_s: sample.at_s + later, ..sample }),
-            );
-            let notes = outcome.notes.into_iter().filter(|note| !all.notes.contains(note));
-            let notes: Vec<String> = notes.collect();
-            all.notes.extend(notes);
-            (all.status, all.failure) = (outcome.status, outcome.failure);
-        }
+        let mut all = Whole::new(engine.now());
+        // How far it came is in the outcome.
+        let _ = self.measure_all(engine, observer, &mut all);
+        let mut outcome = all.outcome;
         if let Ok(totals) = engine.totals() {
-            all.directions = self.judge(all.status).directions(&rising(&all.samples), &totals);
+            outcome.directions = self.judge(outcome.status).directions(&rising(&outcome.samples), &totals);
         }
-        all
+        outcome
     }
 
     fn complete(&self, record: &mut Record) {
@@ -236,7 +328,7 @@ enum Power {
 
 impl Meter {
     fn new(lab: &Lab, watts: Option<f64>) -> Result<Self> {
-        let threads: Vec<i32> = lab.dut_threads()?.iter().map(|thread| thread.pid).collect();
+        let threads = lab.dut_work()?;
         if !threads.iter().any(|pid| lab::thread_time(*pid).is_some()) {
             anyhow::bail!(
                 "the kernel does not tell how long the device's threads run: it needs CONFIG_SCHED_INFO"

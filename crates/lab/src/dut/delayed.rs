@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use nix::unistd::gettid;
+
 use super::spec::Parameters;
 use super::{Addressing, Counters, Description, Device, Kind, Parameter, Running, Site, SpecError, pass};
 use crate::error::{Error, Needs, Result};
@@ -94,7 +96,8 @@ impl Device for Delayed {
         let counted = Arc::default();
         let forwarder = Forwarder { sockets, rules: self.0, counted: Arc::clone(&counted) };
         let thread = ForwarderThread::start(forwarder, site.core, counted)?;
-        Ok(Running { counters: Some(Box::new(move || Ok(*counters(&thread.counted)))), ..running })
+        let threads = vec![thread.id];
+        Ok(Running { counters: Some(Box::new(move || Ok(*counters(&thread.counted)))), threads, ..running })
     }
 }
 
@@ -109,6 +112,8 @@ fn counters(counted: &Counted) -> MutexGuard<'_, [Counters; 2]> {
 struct ForwarderThread {
     counted: Arc<Counted>,
     stop: Arc<AtomicBool>,
+    /// The kernel's number of it.
+    id: i32,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -120,7 +125,7 @@ impl ForwarderThread {
         let run = move || {
             let pinned = napi::pin(0, core, Turn::Meanwhile);
             let may_run = pinned.is_ok();
-            let _ = tell.send(pinned);
+            let _ = tell.send(pinned.map(|()| gettid().as_raw()));
             if may_run {
                 forwarder.run(&stopped);
             }
@@ -129,9 +134,8 @@ impl ForwarderThread {
         let thread = thread.map_err(|cause| {
             Error::kernel("cannot start a thread", cause, Needs::SysAdmin, "Raise 'ulimit -u'")
         })?;
-        let started = Self { counted, stop, thread: Some(thread) };
         match told.recv() {
-            Ok(pinned) => pinned.map(|()| started),
+            Ok(pinned) => pinned.map(|id| Self { counted, stop, id, thread: Some(thread) }),
             Err(_) => Err(Error::Unexpected("the device's thread ended as it began".to_owned())),
         }
     }
