@@ -6,5 +6,6 @@
 pub mod cost;
 pub mod cycles;
 pub mod energy;
+pub mod flame;
 pub mod links;
 pub mod queues;

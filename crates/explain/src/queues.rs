@@ -6,7 +6,6 @@
 
 mod cores;
 mod ethtool;
-mod generic;
 mod netdev;
 mod softnet;
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use genetlink::{Answers, Family, attribute, attributes, find, nested};
+
 use crate::error::{Error, Needs, Result};
-use crate::genetlink::{Answers, Family, attribute, attributes, find, nested};
 
 /// Generic receive offload: the kernel merges received frames of one flow.
 pub(crate) const GRO: &str = "rx-gro";

@@ -9,7 +9,6 @@ mod configuration;
 pub mod dut;
 mod error;
 mod ethtool;
-mod genetlink;
 pub mod holder;
 mod interface_counters;
 mod lab;

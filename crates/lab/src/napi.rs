@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use genetlink::{Answers, Family, attribute, find};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
 
 use crate::error::{Error, Needs, Result};
-use crate::genetlink::{Answers, Family, attribute, find};
 
 /// A kernel thread that receives for one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{Ending, explain_cost};
+use crate::{Ending, explain_cost, explain_flamegraph};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -14,10 +14,13 @@ pub struct Args {
 enum What {
     /// What a forwarded frame costs the device's core, at a low load, a middle one and saturation
     Cost(explain_cost::Args),
+    /// In which functions the device's core spends its time under a steady load, as a drawing
+    Flamegraph(explain_flamegraph::Args),
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
     match &args.what {
         What::Cost(args) => explain_cost::main(args),
+        What::Flamegraph(args) => explain_flamegraph::main(args),
     }
 }

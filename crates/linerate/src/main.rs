@@ -14,6 +14,7 @@ mod dut_command;
 mod environment;
 mod explain;
 mod explain_cost;
+mod explain_flamegraph;
 mod export;
 mod generate;
 mod lab_command;

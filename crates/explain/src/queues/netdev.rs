@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::generic::{self, Numbers};
+use genetlink::{Answers, Family};
+
 use super::{Counters, Place};
 
 // The numbers of linux/netdev.h.
@@ -109,13 +110,25 @@ fn place(answer: &Numbers, kind: u16, number: u16) -> Option<Place> {
     }
 }
 
-/// Every object that `command` tells of, asked for with these attributes.
+/// The attributes of one object by kind, those that are numbers.
+type Numbers = BTreeMap<u16, u64>;
+
+/// Every object that `command` tells of, in the network namespace of the calling thread, asked for
+/// with these attributes.
 fn dump(command: u8, attributes: &[(u16, u32)]) -> Result<Vec<Numbers>, String> {
-    generic::dump("netdev", command, attributes).map_err(|cause| match cause.kind() {
+    let attribute = |(kind, value): &(u16, u32)| genetlink::attribute(*kind, &value.to_ne_bytes());
+    let attributes = attributes.iter().map(attribute).collect::<Vec<_>>().concat();
+    let answers = Family::open("netdev").and_then(|it| it.request(command, Answers::Each, &attributes));
+    let answers = answers.map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound => "this kernel has no netdev-genl, which Linux 6.3 brought".to_owned(),
         io::ErrorKind::Unsupported => "this kernel does not tell them".to_owned(),
         _ => cause.to_string(),
-    })
+    })?;
+    let numbers = |answer: &Vec<u8>| -> Numbers {
+        let number = |(kind, value)| Some((kind, genetlink::number(value)?));
+        genetlink::attributes(answer).filter_map(number).collect()
+    };
+    Ok(answers.iter().map(numbers).collect())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Generic netlink, the little that a lab needs of it: a family's name, a command and attributes
+//! Generic netlink, the little that is needed of it here: a family's name, a command and attributes
 //! enter; the attributes of each answer leave.
 
 use std::io;
@@ -23,20 +23,25 @@ const MESSAGE_HEADER: usize = 16;
 const HEADERS: usize = MESSAGE_HEADER + 4;
 
 /// Whether a request has one answer or one for each object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answers {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// One.
     One,
+    /// One for each object.
     Each,
 }
 
 /// A connection to one family, in the network namespace it was opened in.
-pub(crate) struct Family {
+pub struct Family {
     socket: Socket,
     id: u16,
 }
 
 impl Family {
     /// Connects to the family called `name`, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when the kernel has no such family.
     pub fn open(name: &str) -> io::Result<Self> {
         let controller = Self { socket: Socket::new(NETLINK_GENERIC)?, id: GENL_ID_CTRL };
         let attributes = attribute(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
@@ -47,6 +52,9 @@ impl Family {
     }
 
     /// Sends a command and returns the attributes of each answer.
+    ///
+    /// # Errors
+    /// What the kernel refuses it with.
     pub fn request(&self, command: u8, answers: Answers, attributes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let flags = if answers == Answers::Each { NLM_F_DUMP } else { NLM_F_ACK };
         self.socket.send(&message(self.id, NLM_F_REQUEST | flags, command, attributes), 0)?;
@@ -56,8 +64,7 @@ impl Family {
             let mut rest = datagram.as_slice();
             while let Some((kind, body, tail)) = split_message(rest) {
                 match kind {
-                    NLMSG_DONE => return Ok(collected),
-                    NLMSG_ERROR => return verdict(body).map(|()| collected),
+                    NLMSG_DONE | NLMSG_ERROR => return verdict(body).map(|()| collected),
                     _ => collected.push(body.get(HEADERS - MESSAGE_HEADER..).unwrap_or_default().to_vec()),
                 }
                 rest = tail;
@@ -66,7 +73,7 @@ impl Family {
     }
 }
 
-/// An error message begins with the negative error number; 0 acknowledges.
+/// A last message begins with the negative error number; 0 acknowledges.
 fn verdict(body: &[u8]) -> io::Result<()> {
     match body.first_chunk().copied().map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
@@ -87,7 +94,8 @@ fn message(kind: u16, flags: u16, command: u8, attributes: &[u8]) -> Vec<u8> {
 }
 
 /// One attribute, padded.
-pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(((4 + value.len()) as u16).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -97,23 +105,36 @@ pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 /// One attribute that holds others.
-pub(crate) fn nested(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+#[must_use]
+pub fn nested(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind | NLA_F_NESTED, &attributes.concat())
 }
 
 /// The value of the first attribute of this kind.
-pub(crate) fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+#[must_use]
+pub fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
 /// Kind and value of each attribute, as far as they are whole.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?) & NLA_TYPE;
         let value = bytes.get(4..length)?;
         bytes = bytes.get(aligned(length)..).unwrap_or_default();
         Some((kind, value))
+    })
+}
+
+/// The number that an attribute holds, if it is as long as one.
+#[must_use]
+pub fn number(value: &[u8]) -> Option<u64> {
+    Some(match value.len() {
+        2 => u16::from_ne_bytes(value.try_into().ok()?).into(),
+        4 => u32::from_ne_bytes(value.try_into().ok()?).into(),
+        8 => u64::from_ne_bytes(value.try_into().ok()?),
+        _ => return None,
     })
 }
 
@@ -153,6 +174,14 @@ mod tests {
             assert!(attributes(bytes).count() <= 2);
         }
         assert_eq!(find(&[0; 64], 1), None);
+    }
+
+    #[test]
+    fn numbers_have_two_four_or_eight_bytes() {
+        assert_eq!(number(&7_u16.to_ne_bytes()), Some(7));
+        assert_eq!(number(&u32::MAX.to_ne_bytes()), Some(u32::MAX.into()));
+        assert_eq!(number(&u64::MAX.to_ne_bytes()), Some(u64::MAX));
+        assert_eq!((number(&[1, 2, 3]), number(&[])), (None, None));
     }
 
     #[test]
