@@ -23,6 +23,9 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
         let found = &record.soak.as_ref().unwrap().directions[0];
         let [stall] = found.stalls[..] else { return Err(format!("stalls: {:?}", found.stalls)) };
+        if stall.disturbed || record.directions[0].unsent > 0 {
+            return Err(format!("the machine was busy: {stall:?}"));
+        }
         assert_eq!((stall.after_frames, stall.until_s), (5_000, None));
         assert_eq!(record.directions[0].forwarded, 5_000);
         // The device's own counters agree: it took frames in to the end, and sent on none.
