@@ -3,7 +3,7 @@
 
 mod facts;
 mod group;
-mod metric;
+pub mod metric;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use report::terminal::{Compared, Judged, compare as sentences, verdict_word};
 use serde_json::{Value, json};
 use stats::comparison::{Outlook, Question, Verdict, compare, regresses};
 use stats::ministat::{self, Options, Version};
-use stats::{Confidence, bootstrap, ranks};
+use stats::{Comparison, Confidence, bootstrap, ranks};
 
 use crate::Ending;
 use crate::args::{self, misuse};
@@ -154,6 +154,7 @@ pub fn main(args: &Args) -> Result<Ending> {
         metric: &metric.as_ref().map_or_else(|| "values".to_owned(), Metric::words),
         is_loss: metric == Some(Metric::Loss),
         reference: &reference.name,
+        family: judged.len(),
         confidence: question.confidence,
         equal_within: question.equal_within,
         resolution: question.resolution,
@@ -291,16 +292,25 @@ fn judge(reference: &Set, others: &[Set], question: &Question, args: &Args) -> R
             found.into_iter().map(Some).collect()
         }
     };
-    let error = question.confidence.error();
     let judged = others.iter().zip(comparisons).zip(regressions);
     Ok(judged
         .map(|((set, comparison), regresses)| Judged {
-            name: set.name.clone(),
-            comparison,
-            medians: bootstrap::median_ratio(&reference.values, &set.values, error, SEED),
             regresses,
+            ..beside(&set.name, comparison, &reference.values, &set.values, question.confidence)
         })
         .collect())
+}
+
+/// `comparison` of `values` with `reference`, and what is shown beside it.
+pub fn beside(
+    name: &str,
+    comparison: Comparison,
+    reference: &[f64],
+    values: &[f64],
+    confidence: Confidence,
+) -> Judged {
+    let medians = bootstrap::median_ratio(reference, values, confidence.error(), SEED);
+    Judged { name: name.to_owned(), comparison, medians, regresses: None }
 }
 
 /// Refuses a check that could never fail.

@@ -46,7 +46,7 @@ impl<'a> Comparison<'a> {
     pub fn new(records: &'a [Record]) -> Self {
         let mut duts = Vec::new();
         for record in records {
-            let dut = record.dut.label();
+            let dut = record.device();
             if !duts.contains(&dut) {
                 duts.push(dut);
             }
@@ -115,7 +115,7 @@ fn rows<'a>(records: &[&'a Record], duts: &[String]) -> Vec<Row<'a>> {
             let cells = duts.iter().map(|_| Cell::default()).collect();
             rows.push(Row { test, label: label(test, goal.as_deref()), goal, cells });
         }
-        let dut = outcome.record.dut.label();
+        let dut = outcome.record.device();
         let column = duts.iter().position(|column| *column == dut);
         if let Some(cell) = column.and_then(|column| rows[at].cells.get_mut(column)) {
             cell.runs.push(outcome);
@@ -162,6 +162,21 @@ mod tests {
         let labels: Vec<_> = comparison.groups[1].rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(labels, ["1514b", "imix", "64b", "64b 1-flow"]);
         assert!(comparison.rows().flat_map(|row| &row.cells).all(|cell| cell.runs.len() == 1));
+    }
+
+    #[test]
+    fn configurations_of_a_bench_are_columns_though_the_device_is_the_same() {
+        let named = |name: &str| {
+            let mut record = Scenario::default().record();
+            record.labels.insert("cell".to_owned(), format!("{name}/64 B/one"));
+            record
+        };
+        let records = [named("none"), named("10 rules"), named("none"), Scenario::default().record()];
+        let comparison = Comparison::new(&records);
+        assert_eq!(comparison.duts, ["none", "10 rules", "linux-router"]);
+        let runs: Vec<usize> =
+            comparison.groups[0].rows[0].cells.iter().map(|cell| cell.runs.len()).collect();
+        assert_eq!(runs, [2, 1, 1]);
     }
 
     #[test]

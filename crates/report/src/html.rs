@@ -23,6 +23,7 @@ use wire::human::pps;
 
 use crate::comparison::{Cell, Comparison, without_way};
 use crate::outcome::Mark;
+pub use facts::command_line;
 use facts::{Environment, environments};
 use run_tables::{RunTable, run_tables};
 use runs::{Run, runs};
@@ -124,7 +125,7 @@ fn anchor(at: usize) -> String {
 }
 
 fn device(comparison: &Comparison, record: &Record) -> usize {
-    let label = record.dut.label();
+    let label = record.device();
     comparison.duts.iter().position(|dut| *dut == label).unwrap_or(0)
 }
 

@@ -8,6 +8,7 @@ mod latency;
 mod links;
 mod plot;
 mod queues;
+mod repeats;
 mod rfc2544;
 mod search;
 mod soak;
@@ -26,6 +27,7 @@ use columns::{Align, Columns, Text};
 pub use certificate::certificate;
 pub use compare::{Compared, Judged, compare, verdict_word};
 pub use queues::{queues, queues_line};
+pub use repeats::{Repeats, repeats};
 pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.
@@ -66,7 +68,8 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
 }
 
 /// A duration in nanoseconds, three digits or more.
-pub(crate) fn duration(ns: f64) -> String {
+#[must_use]
+pub fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 999.5 => format!("{ns:.0} ns"),
         ns if ns < 999.95e3 => format!("{:.1} us", ns / 1e3),

@@ -105,6 +105,16 @@ pub struct Record {
     pub notes: Vec<String>,
 }
 
+impl Record {
+    /// What reports call the device: the name of its configuration where a bench gave it one (labels
+    /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the device with its parameters.
+    #[must_use]
+    pub fn device(&self) -> String {
+        let configuration = self.labels.get("cell").and_then(|cell| cell.split_once('/'));
+        configuration.map_or_else(|| self.dut.label(), |(name, _)| name.to_owned())
+    }
+}
+
 /// How a run ended, so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -142,7 +142,14 @@ impl Scaled {
 /// Each of `sets` against `reference`, as one family.
 #[must_use]
 pub fn compare(reference: &[f64], sets: &[&[f64]], question: &Question) -> Vec<Comparison> {
-    let scaled: Vec<Scaled> = sets.iter().map(|set| Scaled::new(reference, set)).collect();
+    compare_pairs(&sets.iter().map(|set| (reference, *set)).collect::<Vec<_>>(), question)
+}
+
+/// Each second set against the first beside it, as one family: a matrix has a reference for each of
+/// its rows, and claims by chance in any of them.
+#[must_use]
+pub fn compare_pairs(pairs: &[(&[f64], &[f64])], question: &Question) -> Vec<Comparison> {
+    let scaled: Vec<Scaled> = pairs.iter().map(|(reference, set)| Scaled::new(reference, set)).collect();
     let welch: Vec<Option<Welch>> =
         scaled.iter().map(|scaled| Welch::new(&scaled.reference, &scaled.values)).collect();
     let both = || scaled.iter().zip(&welch);
@@ -157,10 +164,11 @@ pub fn compare(reference: &[f64], sets: &[&[f64]], question: &Question) -> Vec<C
     let adjusted_differs = adjusted(&p_differs);
     let adjusted_equal = adjusted(&p_equal.collect::<Vec<f64>>());
     let tests = both().zip(p_differs).zip(adjusted_differs.into_iter().zip(adjusted_equal));
-    sets.iter()
+    pairs
+        .iter()
         .zip(tests)
-        .map(|(set, (((scaled, welch), welch_p), (welch_p_adjusted, equality_p_adjusted)))| {
-            let p = Tests { welch_p, welch_p_adjusted, equality_p_adjusted, family: sets.len() };
+        .map(|((reference, set), (((scaled, welch), welch_p), (welch_p_adjusted, equality_p_adjusted)))| {
+            let p = Tests { welch_p, welch_p_adjusted, equality_p_adjusted, family: pairs.len() };
             let ministat = ministat::proves_difference(reference, set, question.confidence);
             one(scaled, *welch, p, ministat, question)
         })

@@ -132,6 +132,15 @@ impl Metric {
         }
     }
 
+    /// `value` for people.
+    pub fn show(&self, value: f64) -> String {
+        match self {
+            Self::Latency(..) => report::terminal::duration(value),
+            Self::Loss => format!("{:.4} %", value * 100.0),
+            _ => wire::human::pps(value),
+        }
+    }
+
     /// The unit, for machines.
     pub fn unit(&self) -> &'static str {
         match self {

@@ -152,8 +152,9 @@ fn named(values: &BTreeMap<String, String>) -> impl Iterator<Item = Fact> {
     values.iter().map(|(name, value)| (name.clone(), value.clone()))
 }
 
-/// As a shell would take it.
-fn command_line(words: &[String]) -> String {
+/// `words` as a shell would take them.
+#[must_use]
+pub fn command_line(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%@".contains(c);
     let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(is_plain) {
         true => word.clone(),

@@ -282,7 +282,7 @@ fn rfc2544_row(comparison: &Comparison, group: &[(usize, &Record)]) -> Option<Ru
     Some(RunRow {
         anchor: anchor(at),
         colour: device(comparison, record) % DEVICE_COLOURS,
-        device: record.dut.label(),
+        device: record.device(),
         label: record.profile.name.clone(),
         bidirectional: record.profile.bidirectional,
         cells: vec![

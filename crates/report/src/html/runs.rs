@@ -59,7 +59,7 @@ fn run<'a>(at: usize, column: usize, outcome: &Outcome<'a>) -> Run<'a> {
     Run {
         anchor: anchor(at),
         colour: column % DEVICE_COLOURS,
-        device: record.dut.label(),
+        device: record.device(),
         record,
         figure: outcome.marked_percent(),
         status: status(record.status),

@@ -100,7 +100,7 @@ fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a
         runs: anchor(at),
         device,
         colour: device % DEVICE_COLOURS,
-        name: record.dut.label(),
+        name: record.device(),
         strategy: &record.strategy.name,
         ended: format!("{} after {:.1} s", status(record.status), record.elapsed_s),
         open: cells.filter_map(|cell| cell.median()).any(|run| std::ptr::eq(run.record, record)),
@@ -140,7 +140,7 @@ pub fn rfc2544_groups(records: &[Record]) -> Vec<Vec<(usize, &Record)>> {
 fn alike(record: &Record) -> (String, bool, &str, Vec<(&str, &str)>) {
     let tunables = record.profile.tunables.iter().filter(|(name, _)| *name != "size");
     let tunables = tunables.map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    (record.dut.label(), record.profile.bidirectional, &record.profile.name, tunables)
+    (record.device(), record.profile.bidirectional, &record.profile.name, tunables)
 }
 
 fn rfc2544_panel<'a>(comparison: &Comparison, group: &[(usize, &'a Record)]) -> Option<Panel<'a>> {
@@ -156,7 +156,7 @@ fn rfc2544_panel<'a>(comparison: &Comparison, group: &[(usize, &'a Record)]) -> 
         runs: runs.join(" "),
         device,
         colour: device % DEVICE_COLOURS,
-        name: first.dut.label(),
+        name: first.device(),
         strategy: &first.strategy.name,
         ended: format!("{way}, {} frame sizes{mark}", records.len()),
         open: true,

@@ -17,6 +17,8 @@ pub struct Compared<'a> {
     pub is_loss: bool,
     /// What all others are compared with.
     pub reference: &'a str,
+    /// How many comparisons claims are corrected for.
+    pub family: usize,
     /// How sure claims are.
     pub confidence: Confidence,
     /// The share within which values count as equal.
@@ -64,10 +66,10 @@ pub fn compare(what: &Compared, sets: &[Judged], colour: bool) -> String {
             Verdict::NotProven(_) => Look::Plain,
         };
         let _ = writeln!(text, "  {}: {}", set.name, look.paint(&sentence(what, set), colour));
-        for line in figures(what, set, sets.len()) {
+        for line in figures(what, set) {
             let _ = writeln!(text, "    {}", Look::Faint.paint(&line, colour));
         }
-        for remark in remarks(what, set, sets.len()) {
+        for remark in remarks(what, set) {
             let _ = writeln!(text, "    {}", Look::Warning.paint(&remark, colour));
         }
     }
@@ -106,11 +108,11 @@ fn sentence(what: &Compared, set: &Judged) -> String {
 }
 
 /// What the verdict rests on, and what is shown beside.
-fn figures(what: &Compared, set: &Judged, family: usize) -> Vec<String> {
+fn figures(what: &Compared, set: &Judged) -> Vec<String> {
     let comparison = &set.comparison;
-    let adjusted = match family {
+    let adjusted = match what.family {
         0 | 1 => String::new(),
-        _ => format!(" ({} for {family} comparisons)", p(comparison.welch_p_adjusted)),
+        family => format!(" ({} for {family} comparisons)", p(comparison.welch_p_adjusted)),
     };
     let mut lines = vec![format!(
         "p if they were equal: {}{adjusted} by Welch on logarithms, {} by Mann and Whitney; \
@@ -142,7 +144,7 @@ fn figures(what: &Compared, set: &Judged, family: usize) -> Vec<String> {
 }
 
 /// What a reader should not miss: regressions, and practices that disagree.
-fn remarks(what: &Compared, set: &Judged, family: usize) -> Vec<String> {
+fn remarks(what: &Compared, set: &Judged) -> Vec<String> {
     let comparison = &set.comparison;
     let mut remarks = Vec::new();
     if set.regresses == Some(true) {
@@ -155,7 +157,7 @@ fn remarks(what: &Compared, set: &Judged, family: usize) -> Vec<String> {
         } else if comparison.welch_p > error {
             "it takes the noise of both for equal, and the values for exact".to_owned()
         } else if comparison.welch_p_adjusted > error {
-            format!("it does not know that this is one of {family} comparisons")
+            format!("it does not know that this is one of {} comparisons", what.family)
         } else {
             "the ranks do not bear it out: there are too few repeats, or a single odd one decides".to_owned()
         };
@@ -199,11 +201,12 @@ mod tests {
 
     const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
 
-    fn what<'a>(question: &Question) -> Compared<'a> {
+    fn what<'a>(question: &Question, family: usize) -> Compared<'a> {
         Compared {
             metric: "ndr",
             is_loss: false,
             reference: "base",
+            family,
             confidence: question.confidence,
             equal_within: question.equal_within,
             resolution: question.resolution,
@@ -217,7 +220,7 @@ mod tests {
             medians: None,
             regresses: None,
         });
-        compare(&what(question), &judged.collect::<Vec<_>>(), false)
+        compare(&what(question, sets.len()), &judged.collect::<Vec<_>>(), false)
     }
 
     #[test]

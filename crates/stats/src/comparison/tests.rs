@@ -100,6 +100,26 @@ fn a_family_claims_falsely_no_more_often_than_one_pair() {
 
 /// A family of fifty still tells what is plain, though ranks of six cannot be that improbable.
 #[test]
+fn a_matrix_is_one_family_whatever_its_references() {
+    let by = |ratio: f64| [100.0, 101.0, 99.0, 100.5, 99.5, 100.2].map(|value| value * ratio);
+    let [low, high] = [by(1.0), by(7.0)];
+    let [faster, slower] = [by(1.02), by(6.9)];
+    let question = Question::default();
+    let pairs: [(&[f64], &[f64]); 2] = [(&low, &faster), (&high, &slower)];
+    let together = compare_pairs(&pairs, &question);
+    for (one, (reference, values)) in together.iter().zip(pairs) {
+        let [alone] = compare(reference, &[values], &question).try_into().unwrap();
+        assert_eq!((one.change, one.welch_p), (alone.change, alone.welch_p));
+        assert!(one.welch_p_adjusted >= alone.welch_p_adjusted);
+    }
+    assert!(
+        together[0].welch_p_adjusted > together[0].welch_p
+            || together[1].welch_p_adjusted > together[1].welch_p
+    );
+    assert!(together[0].change > Some(0.0) && together[1].change < Some(0.0));
+}
+
+#[test]
 fn a_large_family_tells_what_is_plain() {
     let mut random = Random::new(6);
     let reference = draw(&mut random, 1.0, 0.01, 6);
