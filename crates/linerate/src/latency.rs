@@ -11,7 +11,6 @@ use wire::rate::Rate;
 
 use crate::args::{self, Device, Output, Traffic};
 use crate::run::{Strategy, describe_strategy};
-use crate::testbed::Testbed;
 use crate::{Ending, run, search};
 
 /// How long one sample of the warm-up is.
@@ -68,20 +67,20 @@ enum Load {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let latency = plan(args, testbed, mean_frame_size)?;
+        let latency = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
         latency.check().map_err(|refused| args::misuse(refused.to_string()))?;
         Ok(Box::new(latency))
     })
 }
 
-fn plan(args: &Args, testbed: &Testbed, mean_frame_size: f64) -> Result<Latency> {
-    let pps = |rate| testbed.pps(rate, mean_frame_size);
+/// The test that the flags describe, on a line where `pps` says what rates are in frames a second.
+fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Latency> {
     let conditions = Conditions {
         warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
         step: STEP,
         drain: args.drain,
         loss_threshold: 0.0,
-        line_rate_bps: testbed.line_rate_bps(),
+        line_rate_bps,
     };
     let max_pps = pps(Rate::Percent(100.0))?;
     let search = || -> Result<Search> {
@@ -110,6 +109,11 @@ fn plan(args: &Args, testbed: &Testbed, mean_frame_size: f64) -> Result<Latency>
         duration: args.duration,
         max_pps,
     })
+}
+
+/// How long it takes at most by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
 impl Strategy for Latency {

@@ -14,10 +14,7 @@ pub fn explain(error: &clap::Error, program: &Command) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(u8::from(error.use_stderr()) * 2);
     }
-    let text = error.to_string();
-    let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let said = said.join(" ");
-    let said = said.trim_start_matches("error: ");
+    let said = said(error);
     let command = innermost(program, std::env::args().skip(1));
     let known: Vec<String> = match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -34,6 +31,13 @@ pub fn explain(error: &clap::Error, program: &Command) -> ExitCode {
         known => eprintln!("linerate: {said}. There are: {}", known.join(", ")),
     }
     ExitCode::from(2)
+}
+
+/// What clap has to say, in one line.
+pub fn said(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    said.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// The subcommand that the words on the command line lead to.

@@ -39,17 +39,26 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let target_pps = testbed.pps(args.target, mean_frame_size)?;
-        let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
-        let ramp = Ramp {
-            conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
-            target_pps,
-            rise: args.ramp_duration,
-            hold: args.hold_duration,
-        };
+        let ramp = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
         ramp.check().map_err(|refused| args::misuse(refused.to_string()))?;
         Ok(Box::new(ramp))
     })
+}
+
+/// The ramp that the flags describe, on a line where `pps` says what rates are in frames a second.
+fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Ramp> {
+    let warm_up_pps = pps(args.measurement.warm_up)?;
+    Ok(Ramp {
+        conditions: args.measurement.conditions(warm_up_pps, args.step, line_rate_bps),
+        target_pps: pps(args.target)?,
+        rise: args.ramp_duration,
+        hold: args.hold_duration,
+    })
+}
+
+/// How long it takes by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
 impl Strategy for Ramp {

@@ -36,19 +36,29 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let load = match args.rate {
-            Rate::Max => Load::Max,
-            rate => Load::Rate(testbed.pps(rate, mean_frame_size)?),
-        };
-        let warm_up_pps = testbed.pps(args.measurement.warm_up, mean_frame_size)?;
-        let saturate = Saturate {
-            conditions: args.measurement.conditions(warm_up_pps, args.step, testbed.line_rate_bps()),
-            load,
-            duration: args.duration,
-        };
+        let saturate = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
         saturate.check().map_err(|refused| args::misuse(refused.to_string()))?;
         Ok(Box::new(saturate))
     })
+}
+
+/// What the flags describe, on a line where `pps` says what rates are in frames a second.
+fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Saturate> {
+    let load = match args.rate {
+        Rate::Max => Load::Max,
+        rate => Load::Rate(pps(rate)?),
+    };
+    let warm_up_pps = pps(args.measurement.warm_up)?;
+    Ok(Saturate {
+        conditions: args.measurement.conditions(warm_up_pps, args.step, line_rate_bps),
+        load,
+        duration: args.duration,
+    })
+}
+
+/// How long it takes by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
 impl Strategy for Saturate {

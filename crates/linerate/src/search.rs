@@ -53,23 +53,32 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let pps = |rate| testbed.pps(rate, mean_frame_size);
-        let search = Search {
-            conditions: Conditions {
-                warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
-                step: STEP,
-                drain: args.drain,
-                loss_threshold: 0.0,
-                line_rate_bps: testbed.line_rate_bps(),
-            },
-            goals: if args.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { args.goals.clone() },
-            min_pps: pps(args.min_rate)?,
-            max_pps: pps(args.max_rate)?,
-            max_duration: args.max_duration,
-        };
+        let search = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
         search.check().map_err(|refused| args::misuse(refused.to_string()))?;
         Ok(Box::new(search))
     })
+}
+
+/// The search that the flags describe, on a line where `pps` says what rates are in frames a second.
+fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Search> {
+    Ok(Search {
+        conditions: Conditions {
+            warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
+            step: STEP,
+            drain: args.drain,
+            loss_threshold: 0.0,
+            line_rate_bps,
+        },
+        goals: if args.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { args.goals.clone() },
+        min_pps: pps(args.min_rate)?,
+        max_pps: pps(args.max_rate)?,
+        max_duration: args.max_duration,
+    })
+}
+
+/// How long it takes at most by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
 impl Strategy for Search {

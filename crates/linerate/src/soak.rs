@@ -47,23 +47,32 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let pps = testbed.pps(args.rate, mean_frame_size)?;
-        let warm_up_pps = testbed.pps(args.warm_up, mean_frame_size)?;
-        let soak = Soak {
-            conditions: Conditions {
-                warm_up: WarmUp { pps: warm_up_pps, duration: args.warm_up_duration },
-                step: args.step.unwrap_or_else(|| Soak::interval(pps, args.duration)),
-                drain: args.drain,
-                loss_threshold: 0.0,
-                line_rate_bps: testbed.line_rate_bps(),
-            },
-            pps,
-            duration: args.duration,
-            stop_on_stall: args.stop_on_stall,
-        };
+        let soak = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
         soak.check().map_err(|refused| args::misuse(refused.to_string()))?;
         Ok(Box::new(soak))
     })
+}
+
+/// The soak that the flags describe, on a line where `in_pps` says what rates are in frames a second.
+fn plan(args: &Args, in_pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Soak> {
+    let pps = in_pps(args.rate)?;
+    Ok(Soak {
+        conditions: Conditions {
+            warm_up: WarmUp { pps: in_pps(args.warm_up)?, duration: args.warm_up_duration },
+            step: args.step.unwrap_or_else(|| Soak::interval(pps, args.duration)),
+            drain: args.drain,
+            loss_threshold: 0.0,
+            line_rate_bps,
+        },
+        pps,
+        duration: args.duration,
+        stop_on_stall: args.stop_on_stall,
+    })
+}
+
+/// How long it takes by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
 impl Strategy for Soak {

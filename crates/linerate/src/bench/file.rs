@@ -1,0 +1,498 @@
+//! The bench file: TOML enters; a [`Bench`] whose names all stand for something leaves, or which line
+//! is wrong, why, and what to write instead.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{Context, Result};
+use lab::DutSpec;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::args::{Traffic, misuse};
+
+/// Repeats where the file does not say how many: as many as comparisons ask for.
+const REPEATS: u32 = stats::comparison::ADVISED as u32;
+/// More repeats than anyone waits for are a slip of the hand.
+const MAX_REPEATS: u32 = 10_000;
+
+/// A matrix of load tests: each of its devices × each of its profiles × its directions, repeated.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Where it stands, for messages.
+    pub origin: String,
+    /// In kebab case; its records carry it.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Which table or figure of the literature it mirrors, in words.
+    pub seed_figure: Option<String>,
+    /// How often each cell is run, at least once.
+    pub repeats: u32,
+    /// In which order.
+    pub order: Order,
+    /// What the order is drawn from, where it is drawn.
+    pub seed: u64,
+    /// The device that all others are compared with.
+    pub baseline: String,
+    /// What is done in each cell.
+    pub strategy: Strategy,
+    /// At least one; their names differ.
+    pub duts: Vec<Dut>,
+    /// At least one; their names differ.
+    pub profiles: Vec<Profile>,
+}
+
+/// In which order runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Each round of repeats in an order of its own, drawn from the seed.
+    #[default]
+    Shuffled,
+    /// Round by round, as the file has it.
+    Interleaved,
+}
+
+/// What is done in each cell.
+#[derive(Clone, Debug)]
+pub struct Strategy {
+    /// Which subcommand.
+    pub subcommand: Subcommand,
+    /// Its flags, as typed.
+    pub options: Vec<String>,
+    /// Where they stand.
+    pub line: usize,
+}
+
+/// The subcommands that make one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subcommand {
+    Ramp,
+    Saturate,
+    Search,
+    Latency,
+    Soak,
+}
+
+/// A device in one configuration.
+#[derive(Clone, Debug)]
+pub struct Dut {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub site: Site,
+    /// Shell commands that configure it.
+    pub commands: Vec<String>,
+    /// Shell commands that run on this machine afterwards.
+    pub undo: Vec<String>,
+    /// Programs that must be installed.
+    pub requires: Vec<String>,
+}
+
+/// Where a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// In the lab, as `--dut` takes it.
+    Lab(String),
+    /// Between two interfaces, as `--ports` and `--gateways` take them.
+    Ports(String, Option<String>),
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// The flags that say it, in pairs.
+    pub flags: Vec<(&'static str, String)>,
+    /// At least one, each once.
+    pub directions: Vec<Direction>,
+}
+
+/// Which ports send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Port 0.
+    One,
+    /// Both at once.
+    Both,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Document {
+    name: Spanned<String>,
+    title: Option<String>,
+    seed_figure: Option<String>,
+    repeats: Option<Spanned<u32>>,
+    #[serde(default)]
+    order: Order,
+    seed: Option<u64>,
+    baseline: Option<Spanned<String>>,
+    strategy: StrategyEntry,
+    #[serde(default)]
+    duts: Vec<DutEntry>,
+    #[serde(default)]
+    profiles: Vec<ProfileEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct StrategyEntry {
+    #[serde(rename = "use")]
+    subcommand: Spanned<Subcommand>,
+    options: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct DutEntry {
+    name: Spanned<String>,
+    extends: Option<Spanned<String>>,
+    dut: Option<Spanned<String>>,
+    ports: Option<Spanned<String>>,
+    gateways: Option<Spanned<String>>,
+    #[serde(default)]
+    commands: Vec<String>,
+    #[serde(default)]
+    undo: Vec<String>,
+    #[serde(default)]
+    requires: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ProfileEntry {
+    name: Spanned<String>,
+    profile: Option<String>,
+    size: Option<String>,
+    vm: Option<String>,
+    ip: Option<String>,
+    vlan: Option<String>,
+    directions: Option<Spanned<Vec<Direction>>>,
+}
+
+impl Display for Subcommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ramp => "ramp",
+            Self::Saturate => "saturate",
+            Self::Search => "search",
+            Self::Latency => "latency",
+            Self::Soak => "soak",
+        })
+    }
+}
+
+impl Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one",
+            Self::Both => "both",
+        })
+    }
+}
+
+impl Direction {
+    /// The same in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::One => "one way",
+            Self::Both => "both ways",
+        }
+    }
+}
+
+/// The bench in `file`.
+///
+/// # Errors
+/// Misuse, with the line, the reason and the remedy; or that the file cannot be read.
+pub fn load(file: &Path) -> Result<Bench> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the bench file {}: check its name", file.display()))?;
+    let source = Source { file, text: &text };
+    let document: Document = toml::from_str(&text).map_err(|error| {
+        let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        source.error(error.span().map_or(0, |span| span.start), message)
+    })?;
+    source.bench(document)
+}
+
+/// An error at `line` of the bench file `origin`.
+pub fn error_at(origin: &str, line: usize, reason: impl Display) -> anyhow::Error {
+    misuse(format!("{origin}:{line}: {reason}"))
+}
+
+/// The text that values come from.
+struct Source<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at byte `offset` of the text.
+    fn error(&self, offset: usize, reason: impl Display) -> anyhow::Error {
+        error_at(&self.file.display().to_string(), self.line(offset), reason)
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    fn bench(&self, document: Document) -> Result<Bench> {
+        let Document { name, duts, profiles, strategy, .. } = &document;
+        self.check_kebab_case(name)?;
+        let repeats = document.repeats.as_ref().map_or(REPEATS, |repeats| *repeats.get_ref());
+        if let Some(written) = document.repeats.as_ref().filter(|_| !(1..=MAX_REPEATS).contains(&repeats)) {
+            return Err(self.error(
+                written.span().start,
+                format!("{repeats} repeats: give at least 1 and at most {MAX_REPEATS}"),
+            ));
+        }
+        self.check_names("DUT", "[[duts]]", duts.iter().map(|entry| &entry.name))?;
+        self.check_names("profile", "[[profiles]]", profiles.iter().map(|entry| &entry.name))?;
+        let names: Vec<&str> = duts.iter().map(|entry| entry.name.get_ref().as_str()).collect();
+        let baseline = match &document.baseline {
+            None => names.first().copied().unwrap_or_default(),
+            Some(written) => {
+                let wanted = written.get_ref().as_str();
+                names.iter().copied().find(|name| *name == wanted).ok_or_else(|| {
+                    let reason = format!("there is no DUT '{wanted}' to compare with: {}", known(&names));
+                    self.error(written.span().start, reason)
+                })?
+            }
+        };
+        Ok(Bench {
+            origin: self.file.display().to_string(),
+            name: name.get_ref().clone(),
+            title: document.title.clone().unwrap_or_else(|| name.get_ref().clone()),
+            seed_figure: document.seed_figure.clone(),
+            repeats,
+            order: document.order,
+            seed: document.seed.unwrap_or(1),
+            baseline: baseline.to_owned(),
+            strategy: self.strategy(strategy)?,
+            duts: duts.iter().map(|entry| self.dut(entry, duts)).collect::<Result<_>>()?,
+            profiles: profiles.iter().map(|entry| self.profile(entry)).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Names of benches are also names of directories.
+    fn check_kebab_case(&self, name: &Spanned<String>) -> Result<()> {
+        let sound = |word: &str| {
+            let kept = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            !word.is_empty() && word.chars().all(kept)
+        };
+        if name.get_ref().split('-').all(sound) {
+            return Ok(());
+        }
+        let reason = format!(
+            "'{}' is no name for a bench: write words of small letters and digits, joined by -, like \
+             firewall-rules",
+            name.get_ref()
+        );
+        Err(self.error(name.span().start, reason))
+    }
+
+    /// Whether there are some, each once, that can be told from the / and the commas between them.
+    fn check_names<'n>(
+        &self,
+        what: &str,
+        section: &str,
+        names: impl Iterator<Item = &'n Spanned<String>>,
+    ) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for name in names {
+            let text = name.get_ref();
+            let at = name.span().start;
+            if text.trim().is_empty() || text.contains(|c: char| c == '/' || c.is_control()) {
+                let reason = format!("'{text}' is no name for a {what}: write some letters, but no /");
+                return Err(self.error(at, reason));
+            }
+            if !seen.insert(text) {
+                let reason = format!("there are two {what}s '{text}': give each a name of its own");
+                return Err(self.error(at, reason));
+            }
+        }
+        if seen.is_empty() {
+            let last = self.text.len();
+            return Err(
+                self.error(last, format!("the matrix is empty: name at least one {what}, in {section}"))
+            );
+        }
+        Ok(())
+    }
+
+    fn strategy(&self, entry: &StrategyEntry) -> Result<Strategy> {
+        let (options, at) = match &entry.options {
+            Some(options) => (options.get_ref().clone(), options.span().start),
+            None => (Vec::new(), entry.subcommand.span().start),
+        };
+        if let Some(option) =
+            options.iter().find(|option| matches!(option.as_str(), "--bidirectional" | "-b"))
+        {
+            let reason = format!("{option} belongs to a profile: write directions = [\"both\"] there");
+            return Err(self.error(at, reason));
+        }
+        Ok(Strategy { subcommand: *entry.subcommand.get_ref(), options, line: self.line(at) })
+    }
+
+    /// The device of `entry` with what it takes over from those that it extends.
+    fn dut(&self, entry: &DutEntry, all: &[DutEntry]) -> Result<Dut> {
+        let mut dut = Dut {
+            name: entry.name.get_ref().clone(),
+            site: Site::Lab(String::new()),
+            commands: Vec::new(),
+            undo: Vec::new(),
+            requires: Vec::new(),
+        };
+        let mut site = None;
+        for entry in self.chain(entry, all)?.into_iter().rev() {
+            site = self.site(entry, site)?;
+            dut.commands.extend(entry.commands.iter().cloned());
+            // What was done last is undone first.
+            dut.undo.splice(0..0, entry.undo.iter().cloned());
+            dut.requires.extend(entry.requires.iter().cloned());
+        }
+        dut.site = site.ok_or_else(|| {
+            let reason = format!(
+                "the DUT '{}' is nowhere: write dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
+                dut.name
+            );
+            self.error(entry.name.span().start, reason)
+        })?;
+        Ok(dut)
+    }
+
+    /// `entry`, what it extends, what that extends, and so on.
+    fn chain<'e>(&self, entry: &'e DutEntry, all: &'e [DutEntry]) -> Result<Vec<&'e DutEntry>> {
+        let mut chain = vec![entry];
+        let mut extended = entry.extends.as_ref();
+        while let Some(name) = extended {
+            let wanted = |entry: &&DutEntry| entry.name.get_ref() == name.get_ref();
+            let at = name.span().start;
+            let Some(base) = all.iter().find(wanted) else {
+                let names: Vec<&str> = all.iter().map(|entry| entry.name.get_ref().as_str()).collect();
+                let reason = format!("there is no DUT '{}' to extend: {}", name.get_ref(), known(&names));
+                return Err(self.error(at, reason));
+            };
+            let is_cycle = chain.iter().any(wanted);
+            chain.push(base);
+            if is_cycle {
+                let names: Vec<String> =
+                    chain.iter().map(|entry| format!("'{}'", entry.name.get_ref())).collect();
+                let reason =
+                    format!("{} is a circle: let one of them extend nothing", names.join(" extends "));
+                return Err(self.error(at, reason));
+            }
+            extended = base.extends.as_ref();
+        }
+        Ok(chain)
+    }
+
+    /// Where the device of `entry` is, which is `before` unless it says something else.
+    fn site(&self, entry: &DutEntry, before: Option<Site>) -> Result<Option<Site>> {
+        let gateways = entry.gateways.as_ref();
+        match (&entry.dut, &entry.ports) {
+            (Some(_), Some(ports)) => {
+                Err(self.error(ports.span().start, "dut and ports exclude each other: keep one"))
+            }
+            (Some(dut), None) => {
+                let spec = DutSpec::from_str(dut.get_ref());
+                spec.map_err(|error| self.error(dut.span().start, error))?;
+                self.refuse_gateways(gateways)?;
+                Ok(Some(Site::Lab(dut.get_ref().clone())))
+            }
+            (None, Some(ports)) => {
+                let gateways = gateways.map(|gateways| gateways.get_ref().clone());
+                Ok(Some(Site::Ports(ports.get_ref().clone(), gateways)))
+            }
+            (None, None) => match before {
+                Some(Site::Ports(ports, kept)) => {
+                    let gateways = gateways.map(|gateways| gateways.get_ref().clone()).or(kept);
+                    Ok(Some(Site::Ports(ports, gateways)))
+                }
+                before => self.refuse_gateways(gateways).map(|()| before),
+            },
+        }
+    }
+
+    fn refuse_gateways(&self, gateways: Option<&Spanned<String>>) -> Result<()> {
+        match gateways {
+            None => Ok(()),
+            Some(gateways) => {
+                Err(self.error(gateways.span().start, "gateways belong to ports: the lab knows its own"))
+            }
+        }
+    }
+
+    fn profile(&self, entry: &ProfileEntry) -> Result<Profile> {
+        let at = entry.name.span().start;
+        let directions = match &entry.directions {
+            None => vec![Direction::One],
+            Some(written) => {
+                let directions = written.get_ref();
+                let distinct: BTreeSet<&Direction> = directions.iter().collect();
+                if distinct.is_empty() || distinct.len() < directions.len() {
+                    let reason = "write directions = [\"one\"], [\"both\"] or [\"one\", \"both\"]";
+                    return Err(self.error(written.span().start, reason));
+                }
+                directions.clone()
+            }
+        };
+        let name = entry.profile.as_deref().unwrap_or("bench");
+        let profile = self.profile_path(name);
+        self.check_traffic(entry, &profile)
+            .map_err(|error| self.error(at, crate::misuse::in_one_line(&error)))?;
+        let mut flags = vec![("--profile", profile)];
+        let tunables =
+            [("--size", &entry.size), ("--vm", &entry.vm), ("--ip", &entry.ip), ("--vlan", &entry.vlan)];
+        flags.extend(tunables.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))));
+        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions })
+    }
+
+    /// Files are named relative to the bench file; runs get the whole path, so that the same bench
+    /// has the same commands wherever it is started.
+    fn profile_path(&self, name: &str) -> String {
+        if !name.ends_with(".toml") && !name.contains('/') {
+            return name.to_owned();
+        }
+        let path = self.file.parent().unwrap_or(Path::new("")).join(name);
+        path.canonicalize().unwrap_or(path).display().to_string()
+    }
+
+    /// Whether there is such traffic.
+    fn check_traffic(&self, entry: &ProfileEntry, profile: &str) -> Result<()> {
+        fn parsed<T: FromStr>(value: Option<&String>) -> Result<Option<T>>
+        where
+            T::Err: Display,
+        {
+            let parsed = value.map(|value| value.parse::<T>().map_err(|error| misuse(error.to_string())));
+            parsed.transpose()
+        }
+        let traffic = Traffic {
+            profile: profile.to_owned(),
+            size: parsed(entry.size.as_ref())?,
+            vm: parsed(entry.vm.as_ref())?,
+            ip: parsed(entry.ip.as_ref())?,
+            vlan: parsed(entry.vlan.as_ref())?,
+            bidirectional: false,
+        };
+        traffic.profile().map(drop)
+    }
+}
+
+fn known(names: &[&str]) -> String {
+    format!("there are {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use super::*;
+
+/// A bench of two devices and one profile.
+const SOUND: &str = r#"
+name = "firewall-rules"
+[strategy]
+use = "ramp"
+options = ["--target", "97%"]
+[[duts]]
+name = "none"
+dut = "linux-router"
+commands = ["first"]
+undo = ["undo first"]
+[[duts]]
+name = "10 rules"
+extends = "none"
+commands = ["second"]
+undo = ["undo second"]
+requires = ["nft"]
+[[profiles]]
+name = "64 B"
+size = "64"
+directions = ["one", "both"]
+"#;
+
+fn read(text: &str) -> Result<Bench> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.toml");
+    fs::write(&file, text).unwrap();
+    load(&file)
+}
+
+/// `text` is refused at `line`, in words that hold all of `clues`.
+fn refused(text: &str, line: usize, clues: &[&str]) {
+    let error = read(text).unwrap_err();
+    assert!(crate::misuse::is(&error), "{error}");
+    let said = error.to_string();
+    assert!(said.contains(&format!("a.toml:{line}: ")), "not line {line}: {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for clue in clues {
+        assert!(said.contains(clue), "no '{clue}' in: {said}");
+    }
+}
+
+#[test]
+fn what_is_not_said_has_its_default() {
+    let bench = read(SOUND).unwrap();
+    assert_eq!((bench.repeats, bench.order, bench.seed), (6, Order::Shuffled, 1));
+    assert_eq!((bench.title.as_str(), bench.baseline.as_str()), ("firewall-rules", "none"));
+    let flags = [("--profile", "bench".to_owned()), ("--size", "64".to_owned())];
+    assert_eq!(bench.profiles[0].flags, flags);
+    assert_eq!(bench.profiles[0].directions, [Direction::One, Direction::Both]);
+    assert_eq!(bench.strategy.line, 5);
+}
+
+#[test]
+fn a_device_takes_over_what_it_does_not_set_and_undoes_last_things_first() {
+    let bench = read(SOUND).unwrap();
+    let rules = &bench.duts[1];
+    assert_eq!(rules.site, Site::Lab("linux-router".to_owned()));
+    assert_eq!(rules.commands, ["first", "second"]);
+    assert_eq!(rules.undo, ["undo second", "undo first"]);
+    assert_eq!(rules.requires, ["nft"]);
+    let moved = SOUND.replace("extends = \"none\"", "extends = \"none\"\nports = \"eth1,eth2\"");
+    assert_eq!(read(&moved).unwrap().duts[1].site, Site::Ports("eth1,eth2".to_owned(), None));
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_known_ones() {
+    refused(&SOUND.replace("size = \"64\"", "sise = \"64\""), 19, &["`sise`", "`size`", "`directions`"]);
+    refused(&SOUND.replace("requires", "require"), 16, &["`require`", "`requires`"]);
+    refused(&format!("repeat = 3\n{SOUND}"), 1, &["`repeat`", "`repeats`"]);
+    refused(&SOUND.replace("\"ramp\"", "\"rmap\""), 4, &["`rmap`", "`ramp`", "`soak`"]);
+    refused(&SOUND.replace("name = \"64 B\"", "name = 64"), 18, &["string"]);
+    refused("name = \"x", 1, &[]);
+}
+
+#[test]
+fn circles_are_refused_with_the_names() {
+    let circle = SOUND.replace("dut = \"linux-router\"", "extends = \"10 rules\"");
+    refused(&circle, 13, &["'none' extends '10 rules' extends 'none'", "circle"]);
+    let own = SOUND.replace("extends = \"none\"", "extends = \"10 rules\"");
+    refused(&own, 13, &["'10 rules' extends '10 rules'"]);
+    refused(&SOUND.replace("extends = \"none\"", "extends = \"no\""), 13, &["'no'", "none, 10 rules"]);
+}
+
+#[test]
+fn empty_matrices_are_refused() {
+    let (head, profiles) = SOUND.split_once("[[profiles]]").unwrap();
+    refused(head, 17, &["empty", "profile"]);
+    let (strategy, _) = head.split_once("[[duts]]").unwrap();
+    refused(&format!("{strategy}[[profiles]]{profiles}"), 10, &["empty", "DUT"]);
+    refused(&SOUND.replace("[\"one\", \"both\"]", "[]"), 20, &["[\"one\", \"both\"]"]);
+    refused(&SOUND.replace("[\"one\", \"both\"]", "[\"one\", \"one\"]"), 20, &["[\"both\"]"]);
+    refused(&format!("repeats = 0\n{SOUND}"), 1, &["0 repeats", "at least 1"]);
+}
+
+#[test]
+fn names_are_to_be_told_apart() {
+    refused(&SOUND.replace("name = \"10 rules\"", "name = \"none\""), 12, &["two DUTs 'none'"]);
+    refused(&SOUND.replace("64 B", "64/B"), 18, &["'64/B'", "no /"]);
+    for name in ["Firewall", "a--b", "", "../x"] {
+        refused(&SOUND.replace("firewall-rules", name), 2, &["no name for a bench"]);
+    }
+    refused(&format!("baseline = \"some\"\n{SOUND}"), 1, &["'some'", "none, 10 rules"]);
+}
+
+#[test]
+fn what_no_run_could_use_is_refused_before_any() {
+    refused(&SOUND.replace("linux-router", "cisco"), 8, &["'cisco'", "xdp-router"]);
+    refused(&SOUND.replace("size = \"64\"", "size = \"63\""), 18, &["63", "64 to 9216"]);
+    refused(&SOUND.replace("size = \"64\"", "profile = \"bnech\""), 18, &["'bnech'", "bench"]);
+    refused(&SOUND.replace("size = \"64\"", "profile = \"gone.toml\""), 18, &["gone.toml"]);
+    refused(&SOUND.replace("dut = \"linux-router\"\n", ""), 7, &["nowhere", "ports"]);
+    let both = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\nports = \"a,b\"");
+    refused(&both, 9, &["exclude"]);
+    let gateways = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\ngateways = \"a,b\"");
+    refused(&gateways, 9, &["belong to ports"]);
+    refused(&SOUND.replace("--target", "--bidirectional"), 5, &["directions"]);
+}
