@@ -1,0 +1,138 @@
+//! The shipped bench files: each is one, and each of its devices can be configured as it says.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::namespace::Namespace;
+use common::{Linerate, REPOSITORY, eventually, has_namespaces, linerate};
+use toml::{Table, Value};
+
+/// A device of a bench file, with what it takes over from others.
+struct Dut {
+    name: String,
+    dut: String,
+    commands: Vec<String>,
+    requires: Vec<String>,
+}
+
+impl Dut {
+    /// Whether this machine has the tools for it.
+    fn has_tools(&self) -> bool {
+        let missing = |tool: &&String| {
+            !env::split_paths(&env::var_os("PATH").unwrap()).any(|path| path.join(tool).exists())
+        };
+        let missing = self.requires.iter().find(missing);
+        if let Some(tool) = missing {
+            eprintln!("skipped: {} needs {tool}", self.name);
+        }
+        missing.is_none()
+    }
+}
+
+/// The bench files in `benchmarks/`.
+fn files() -> Vec<PathBuf> {
+    let entries = fs::read_dir(Path::new(REPOSITORY).join("benchmarks")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    assert!(files.len() >= 10, "{files:?}");
+    files
+}
+
+fn read(file: &Path) -> Table {
+    let text = fs::read_to_string(file).unwrap();
+    text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn entries<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Table> {
+    table[key].as_array().unwrap().iter().map(|entry| entry.as_table().unwrap())
+}
+
+fn text(table: &Table, key: &str) -> Option<String> {
+    table.get(key).map(|value| value.as_str().unwrap().to_owned())
+}
+
+fn dut(bench: &Table, name: &str) -> Dut {
+    let entry = entries(bench, "duts").find(|entry| text(entry, "name").as_deref() == Some(name));
+    let entry = entry.unwrap_or_else(|| panic!("no device {name}"));
+    let base = text(entry, "extends").map(|base| dut(bench, &base));
+    let list = |key: &str, inherited: Option<&Vec<String>>| {
+        let own = entry.get(key).and_then(Value::as_array).into_iter().flatten();
+        let own = own.map(|text| text.as_str().unwrap().to_owned());
+        inherited.into_iter().flatten().cloned().chain(own).collect()
+    };
+    Dut {
+        name: name.to_owned(),
+        dut: text(entry, "dut").or(base.as_ref().map(|base| base.dut.clone())).unwrap(),
+        commands: list("commands", base.as_ref().map(|base| &base.commands)),
+        requires: list("requires", base.as_ref().map(|base| &base.requires)),
+    }
+}
+
+fn duts(bench: &Table) -> Vec<Dut> {
+    entries(bench, "duts").map(|entry| dut(bench, &text(entry, "name").unwrap())).collect()
+}
+
+/// `line` on the device, as a bench runs it.
+fn on<'a>(line: &str, device: &Dut) -> Linerate<'a> {
+    let line = linerate(line).arg("--dut").arg(&device.dut);
+    device.commands.iter().fold(line, |line, command| line.arg("--dut-command").arg(command))
+}
+
+#[test]
+fn every_file_is_a_bench_and_says_what_it_mirrors() {
+    for file in files() {
+        let bench = read(&file);
+        assert_eq!(text(&bench, "name").as_deref(), file.file_stem().unwrap().to_str());
+        for key in ["title", "seed-figure"] {
+            assert!(text(&bench, key).is_some_and(|text| !text.is_empty()), "{}: {key}", file.display());
+        }
+        let first = fs::read_to_string(&file).unwrap();
+        assert!(first.starts_with("# ") && first.contains("What to expect"), "{}", file.display());
+        linerate("bench --dry-run").arg(&file).on_my_machine().run().well();
+    }
+}
+
+#[test]
+fn every_device_can_be_configured_as_its_file_says() {
+    if !has_namespaces() {
+        return;
+    }
+    let home = Namespace::new();
+    for file in files() {
+        for device in duts(&read(&file)).into_iter().filter(Dut::has_tools) {
+            let up = on("lab up tried", &device).inside(&home).run();
+            assert!(up.status.success(), "{}, {}: {}", file.display(), device.name, up.stderr);
+            if file.ends_with("firewall-rules.toml") {
+                let list = linerate("lab exec tried dut -- nft list ruleset").inside(&home).run().well();
+                let rules = list.stdout.lines().filter(|line| line.trim_end().ends_with(" drop")).count();
+                let digits: String = device.name.chars().filter(char::is_ascii_digit).collect();
+                assert_eq!(rules, digits.parse().unwrap_or(0), "{}: {}", device.name, list.stdout);
+            }
+            linerate("lab down tried").inside(&home).run().well();
+        }
+    }
+}
+
+#[test]
+fn the_last_device_of_every_file_passes_traffic() {
+    if !has_namespaces() {
+        return;
+    }
+    let brief = "saturate --rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";
+    for file in files() {
+        let Some(device) = duts(&read(&file)).into_iter().rfind(Dut::has_tools) else { continue };
+        eventually(|| {
+            let record = on(brief, &device).arg("--json").run().well().record();
+            let direction = &record.directions[0];
+            let (offered, forwarded) = (direction.offered, direction.forwarded);
+            let what = format!("{}, {}: {forwarded} of {offered} passed", file.display(), device.name);
+            if forwarded * 10 > offered * 9 { Ok(()) } else { Err(what) }
+        });
+    }
+}
