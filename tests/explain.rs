@@ -176,7 +176,7 @@ fn two_devices_are_drawn_as_a_difference_of_shares() {
         .well();
     let drawings = ["a.svg", "flamegraph.svg"].map(|name| {
         let svg = fs::read_to_string(finished.directory.join(name)).unwrap();
-        assert!(svg.contains("red: a larger share than in"), "{svg}");
+        assert!(svg.contains("red: more in the function itself than in"), "{svg}");
         svg.matches("<rect").count()
     });
     assert_eq!(drawings[0], drawings[1], "the same stacks give the same drawing");

@@ -45,7 +45,7 @@ pub struct Args {
     traffic: Traffic,
     #[command(flatten)]
     device: Device,
-    /// Another device: draw the shares of --dut, red where they are larger than this one's
+    /// Another device: draw --dut, red where it spends a larger share than this one
     #[arg(long, value_name = "DUT", conflicts_with = "ports")]
     against: Option<DutSpec>,
     /// Two files of folded stacks, without any load: draw the shares of B, red where they are larger
@@ -148,7 +148,7 @@ fn of_difference((before, one): (&str, &Folded), (after, other): (&str, &Folded)
     Captions {
         title: format!("{after}, against {before}"),
         basis: format!(
-            "red: a larger share than in {before}, blue: a smaller one; {} samples against {}, of which {:.1} % are in stacks not drawn",
+            "red: more in the function itself than in {before}, blue: less; {} samples against {}, of which {:.1} % are in stacks not drawn",
             human::count(other.samples()),
             human::count(one.samples()),
             one.share_without(other) * 100.0

@@ -24,8 +24,8 @@ pub fn single(folded: &Folded, captions: &Captions) -> Result<String, String> {
     draw(folded.to_string().lines(), captions)
 }
 
-/// Draws `after`, coloured by how it differs from `before`: red where a function takes a larger share
-/// of the samples than before, blue where a smaller one.
+/// Draws `after`, coloured by how it differs from `before`: red where a function itself, without what
+/// it calls, takes a larger share of the samples than before, blue where a smaller one.
 ///
 /// # Errors
 /// When one of them has no samples.
