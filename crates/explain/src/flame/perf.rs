@@ -56,7 +56,15 @@ impl Profiler {
         let copy = |file: &File| file.try_clone().map_err(|cause| format!("cannot share a file: {cause}"));
         let child = Command::new("perf")
             .args(["record", "--event", self.event, "--freq", &FREQUENCY_HZ.to_string()])
-            .args(["--cpu", &core.to_string(), "--call-graph", "fp", "--mmap-pages", BUFFER_PAGES])
+            .args([
+                "--cpu",
+                &core.to_string(),
+                "--call-graph",
+                "fp",
+                "--mmap-pages",
+                BUFFER_PAGES,
+                "--no-bpf-event",
+            ])
             // Told over its standard input when to begin and when to pause. It ends when that does.
             .args(["--delay", "-1", "--control", "fd:0", "--no-buildid", "--output", "-"])
             .args(["--", "sleep", &seconds])
@@ -124,8 +132,8 @@ impl Recording {
         }
         self.samples.rewind().map_err(|cause| format!("cannot read the samples: {cause}"))?;
         let copy = self.samples.try_clone().map_err(|cause| format!("cannot read the samples: {cause}"))?;
-        let mut script = Command::new("perf");
-        script.args(["script", "--input", "-", "--no-inline"]);
+        let mut script = Command::new("timeout");
+        script.args(["--signal=KILL", PRINTING, "perf", "script", "--input", "-", "--no-inline"]);
         script.args(["--fields", "comm,tid,cpu,time,event,ip,sym,dso"]).stdin(copy);
         let output = run(&mut script)?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -170,11 +178,17 @@ fn has_no_address(line: &str) -> bool {
     line.split_whitespace().next().is_none_or(|address| address.bytes().all(|digit| digit == b'0'))
 }
 
+/// Ends `perf` if it takes longer than this to print what was sampled: now and then it waits for ever.
+const PRINTING: &str = "20";
+
 /// Runs `perf` to its end.
 fn run(perf: &mut Command) -> Result<Output, String> {
     let output = perf.output().map_err(|cause| missing(&cause))?;
     if output.status.success() {
         return Ok(output);
+    }
+    if output.status.signal() == Some(Signal::SIGKILL as i32) {
+        return Err(format!("'perf script' did not end within {PRINTING} s: try again"));
     }
     Err(refused("perf", &String::from_utf8_lossy(&output.stderr)))
 }
