@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -66,10 +67,10 @@ impl Profiler {
                 "--no-bpf-event",
             ])
             // Told over its standard input when to begin and when to pause. It ends when that does.
-            .args(["--delay", "-1", "--control", "fd:0", "--no-buildid", "--output", "-"])
+            .args(["--delay", "-1", "--control", "fd:0", "--no-buildid", "--output", &path_of(&samples)])
             .args(["--", "sleep", &seconds])
             .stdin(Stdio::piped())
-            .stdout(copy(&samples)?)
+            .stdout(Stdio::null())
             .stderr(copy(&said)?)
             .spawn()
             .map_err(|cause| missing(&cause))?;
@@ -130,11 +131,10 @@ impl Recording {
             read.map_err(|cause| format!("cannot read what 'perf record' said: {cause}"))?;
             return Err(refused("perf record", &said));
         }
-        self.samples.rewind().map_err(|cause| format!("cannot read the samples: {cause}"))?;
-        let copy = self.samples.try_clone().map_err(|cause| format!("cannot read the samples: {cause}"))?;
         let mut script = Command::new("timeout");
-        script.args(["--signal=KILL", PRINTING, "perf", "script", "--input", "-", "--no-inline"]);
-        script.args(["--fields", "comm,tid,cpu,time,event,ip,sym,dso"]).stdin(copy);
+        script.args(["--signal=KILL", PRINTING, "perf", "script", "--no-inline"]);
+        script.args(["--input", &path_of(&self.samples), "--fields", "comm,tid,cpu,time,event,ip,sym,dso"]);
+        script.stdin(Stdio::null());
         let output = run(&mut script)?;
         let said = String::from_utf8_lossy(&output.stderr);
         let lost = said.lines().map(str::trim).find(|line| line.contains("lost")).map(str::to_owned);
@@ -164,6 +164,12 @@ impl Drop for Recording {
     }
 }
 
+/// Where other processes find `file`, which has no name. `perf` seeks in it: what it reads and writes by
+/// a pipe it sometimes waits for without end.
+fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
 /// Whether the kernel keeps the addresses of its functions to itself, so that no sample has a name.
 #[must_use]
 pub fn symbols_are_hidden() -> bool {
@@ -178,7 +184,7 @@ fn has_no_address(line: &str) -> bool {
     line.split_whitespace().next().is_none_or(|address| address.bytes().all(|digit| digit == b'0'))
 }
 
-/// Ends `perf` if it takes longer than this to print what was sampled: now and then it waits for ever.
+/// Ends `perf` if it takes longer than this to print what was sampled, in seconds.
 const PRINTING: &str = "20";
 
 /// Runs `perf` to its end.
