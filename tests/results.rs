@@ -121,7 +121,7 @@ fn what_is_no_record_is_passed_over_and_named() {
     let here = |line: &str| linerate(line).in_directory(directory.path()).run();
     fs::create_dir(directory.path().join("runs")).unwrap();
     let empty = here("report runs");
-    assert!(empty.refusal(1).contains("no records found"), "{}", empty.stderr);
+    assert!(empty.refusal(1).contains("found nothing to report on"), "{}", empty.stderr);
     fs::write(directory.path().join("runs/other.json"), "{\"schema\":\"other/1\"}").unwrap();
     let foreign = here("report runs");
     assert!(foreign.stderr.contains("other.json"), "{}", foreign.stderr);

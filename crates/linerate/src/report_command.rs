@@ -29,7 +29,7 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<Ending> {
     let Loaded { records, certificates, .. } = load_all(&args.runs)?;
     if records.is_empty() && certificates.is_empty() {
-        bail!("nothing to report on found: {NAME_ONE}, or a certificate of `linerate verify --json`");
+        bail!("found nothing to report on: {NAME_ONE}, or a certificate of `linerate verify --json`");
     }
     if !records.is_empty() {
         eprintln!("{}", report::terminal::matrix(&records, colour()));
