@@ -21,11 +21,3 @@ pub struct Bin {
     /// How many of them have come back.
     pub forwarded: u64,
 }
-
-impl Timeline {
-    /// When bin `at` begins.
-    #[must_use]
-    pub fn start_of(&self, at: usize) -> u64 {
-        self.start_ns.saturating_add(self.bin_ns.saturating_mul(at as u64))
-    }
-}
