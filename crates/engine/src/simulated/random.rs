@@ -1,10 +1,11 @@
-//! Chance from a seed: `SplitMix64` (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-//! Generators, OOPSLA 2014), and the loss of independent frames drawn from it.
+//! Chance from a seed: the loss of independent frames.
+
+use stats::Random;
 
 /// Drops each frame with the same chance, independent of all others.
 #[derive(Debug)]
 pub(super) struct RandomLoss {
-    state: u64,
+    random: Random,
     ratio: f64,
     /// Frames that pass before the next one is dropped.
     passing: u64,
@@ -13,7 +14,7 @@ pub(super) struct RandomLoss {
 impl RandomLoss {
     /// Drops the share `ratio` of frames; a share that is not above 0 drops none.
     pub(super) fn new(ratio: f64, seed: u64) -> Self {
-        let mut loss = Self { state: seed, ratio, passing: 0 };
+        let mut loss = Self { random: Random::new(seed), ratio, passing: 0 };
         loss.passing = loss.gap();
         loss
     }
@@ -37,16 +38,7 @@ impl RandomLoss {
 
     /// Frames between two dropped ones: geometric, by inversion.
     fn gap(&mut self) -> u64 {
-        if self.ratio > 0.0 { (self.uniform().ln() / (-self.ratio).ln_1p()) as u64 } else { u64::MAX }
-    }
-
-    /// Above 0, at most 1.
-    fn uniform(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11).wrapping_add(1) as f64 / (1u64 << 53) as f64
+        if self.ratio > 0.0 { (self.random.uniform().ln() / (-self.ratio).ln_1p()) as u64 } else { u64::MAX }
     }
 }
 
