@@ -2,7 +2,8 @@
 //! once for each figure that the run found.
 
 use results::record::{
-    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, Phase, Record, Sample, SoakDirection, Status,
+    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, LossPattern, Phase, Record, Sample,
+    SoakDirection, Status,
 };
 use wire::size;
 
@@ -300,6 +301,16 @@ pub fn limited_by(limit: LimitedBy) -> &'static str {
         LimitedBy::LineRate => "line rate",
         LimitedBy::Tester => "tester",
         LimitedBy::Unknown => "unknown",
+    }
+}
+
+/// How losses are spread, in a word.
+pub fn loss_pattern(pattern: LossPattern) -> &'static str {
+    match pattern {
+        LossPattern::None => "none",
+        LossPattern::Scattered => "scattered",
+        LossPattern::Periodic => "periodic",
+        LossPattern::Steady => "steady",
     }
 }
 

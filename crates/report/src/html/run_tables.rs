@@ -2,13 +2,13 @@
 //! enter; rows leave whose cells know the numbers to sort by.
 
 use results::Record;
-use results::record::{LimitedBy, LossPattern, Percentiles, Rfc2544, SoakDirection};
+use results::record::{LimitedBy, Percentiles, Rfc2544, SoakDirection};
 use wire::human::{bps, count, pps};
 
 use super::strategies::rfc2544_groups;
 use super::{DEVICE_COLOURS, anchor, device, place};
 use crate::comparison::{Comparison, without_way};
-use crate::outcome::{Kind, Outcome, duration, limited_by, loss, percent, typical_load};
+use crate::outcome::{Kind, Outcome, duration, limited_by, loss, loss_pattern, percent, typical_load};
 
 /// The runs of one kind.
 pub struct RunTable {
@@ -239,7 +239,8 @@ fn soak(outcome: &Outcome) -> Vec<Cell> {
     let stalls = || soak.directions.iter().flat_map(|direction| &direction.stalls);
     let end = outcome.record.samples.last().map_or(soak.duration_s, |last| last.at_s + last.duration_s);
     let longest = stalls().map(|stall| stall.until_s.unwrap_or(end) - stall.from_s).reduce(f64::max);
-    let mut patterns: Vec<_> = soak.directions.iter().map(|direction| pattern(direction.pattern)).collect();
+    let mut patterns: Vec<_> =
+        soak.directions.iter().map(|direction| loss_pattern(direction.pattern)).collect();
     patterns.dedup();
     let (lost, offered) = (sum(|d| d.lost), sum(|d| d.offered));
     let stall_count = sum(|d| d.stall_count as u64);
@@ -253,16 +254,6 @@ fn soak(outcome: &Outcome) -> Vec<Cell> {
         Cell::some(longest, |seconds| duration(seconds * 1e9)),
         Cell::words(patterns.join(", ")),
     ]
-}
-
-/// How losses are spread, in a word; the panels say more.
-fn pattern(pattern: LossPattern) -> &'static str {
-    match pattern {
-        LossPattern::None => "none",
-        LossPattern::Scattered => "scattered",
-        LossPattern::Periodic => "periodic",
-        LossPattern::Steady => "steady",
-    }
 }
 
 /// A device's runs at all sizes, the smallest first, in one row.

@@ -11,6 +11,7 @@ use wire::human::{count, pps};
 
 use super::columns::{Align, Columns, Text};
 use super::{Look, duration};
+use crate::outcome::loss_pattern;
 
 /// Events of a kind that are listed; all are in the record.
 const LISTED: usize = 5;
@@ -47,18 +48,9 @@ fn figures(direction: &SoakDirection) -> [Text; 6] {
         Text::new(&count(direction.lost), alarm(direction.lost > direction.lost_disturbed)),
         Text::new(&intervals, alarm(direction.lossy_intervals > 0)),
         Text::new(&count(direction.stall_count as u64), alarm(direction.stall_count > 0)),
-        Text::new(pattern(direction.pattern), alarm(direction.pattern != LossPattern::None)),
+        Text::new(loss_pattern(direction.pattern), alarm(direction.pattern != LossPattern::None)),
         Text::new(&direction.drift.as_ref().map_or_else(|| "-".to_owned(), latency), alarm(drifts)),
     ]
-}
-
-fn pattern(pattern: LossPattern) -> &'static str {
-    match pattern {
-        LossPattern::None => "none",
-        LossPattern::Scattered => "scattered",
-        LossPattern::Periodic => "periodic",
-        LossPattern::Steady => "steady",
-    }
 }
 
 fn latency(drift: &LatencyDrift) -> String {
