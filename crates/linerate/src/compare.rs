@@ -3,26 +3,24 @@
 
 mod facts;
 mod group;
-pub mod metric;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use report::terminal::{Compared, Judged, compare as sentences, verdict_word};
+use report::judgement::{Compared, Judged, verdict_word};
+use report::metric::{Metric, Reading};
+use report::terminal::compare as sentences;
 use serde_json::{Value, json};
 use stats::comparison::{Outlook, Question, Verdict, compare, regresses};
 use stats::ministat::{self, Options, Version};
-use stats::{Comparison, Confidence, bootstrap, ranks};
+use stats::{Confidence, ranks};
 
 use crate::Ending;
 use crate::args::{self, misuse};
 use group::{Group, Reader};
-use metric::{Metric, Reading};
 
-/// Of the bootstrap: the same numbers give the same interval.
-const SEED: u64 = 1;
 /// The schema of what `--json` prints.
 const SCHEMA: &str = "linerate/compare/1";
 
@@ -151,9 +149,9 @@ pub fn main(args: &Args) -> Result<Ending> {
     let question = question(&sets, metric.as_ref(), args);
     let judged = judge(reference, others, &question, args)?;
     let what = Compared {
-        metric: &metric.as_ref().map_or_else(|| "values".to_owned(), Metric::words),
+        metric: metric.as_ref().map_or_else(|| "values".to_owned(), Metric::words),
         is_loss: metric == Some(Metric::Loss),
-        reference: &reference.name,
+        reference: reference.name.clone(),
         family: judged.len(),
         confidence: question.confidence,
         equal_within: question.equal_within,
@@ -296,21 +294,9 @@ fn judge(reference: &Set, others: &[Set], question: &Question, args: &Args) -> R
     Ok(judged
         .map(|((set, comparison), regresses)| Judged {
             regresses,
-            ..beside(&set.name, comparison, &reference.values, &set.values, question.confidence)
+            ..Judged::new(&set.name, comparison, &reference.values, &set.values, question.confidence)
         })
         .collect())
-}
-
-/// `comparison` of `values` with `reference`, and what is shown beside it.
-pub fn beside(
-    name: &str,
-    comparison: Comparison,
-    reference: &[f64],
-    values: &[f64],
-    confidence: Confidence,
-) -> Judged {
-    let medians = bootstrap::median_ratio(reference, values, confidence.error(), SEED);
-    Judged { name: name.to_owned(), comparison, medians, regresses: None }
 }
 
 /// Refuses a check that could never fail.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 use results::export::{csv, trex_loadtest};
+use results::store::Loaded;
 
 use crate::args::misuse;
 use crate::{Ending, report_command};
@@ -25,10 +26,14 @@ enum Format {
     TrexLoadtest,
     /// A line for each sample and direction
     Csv,
+    /// A line for each run, with its place in its bench, its labels and its figure
+    CsvRuns,
+    /// Tables, what they prove, the machine and every command
+    Markdown,
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
-    let records = report_command::load(&args.runs)?;
+    let Loaded { records, benches, .. } = report_command::load(&args.runs)?;
     match (args.format, records.as_slice()) {
         (Format::TrexLoadtest, [record]) => println!("{}", trex_loadtest::export(record)?),
         (Format::TrexLoadtest, _) => {
@@ -38,6 +43,8 @@ pub fn main(args: &Args) -> Result<Ending> {
             )));
         }
         (Format::Csv, records) => print!("{}", csv::export(records)?),
+        (Format::CsvRuns, records) => print!("{}", report::csv::runs(records)?),
+        (Format::Markdown, records) => print!("{}", report::markdown::markdown(records, &benches)),
     }
     Ok(Ending::Done)
 }

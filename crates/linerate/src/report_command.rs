@@ -1,15 +1,16 @@
-//! `linerate report`: records and certificates enter, one HTML page leaves.
+//! `linerate report`: records, certificates and flame graphs enter, one HTML page leaves.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use results::Record;
-use results::certificate::Certificate;
+use report::html::{Contents, FlameGraph};
+use results::bench::Bench;
 use results::store::{self, Document, Loaded};
 
 use crate::Ending;
+use crate::args::misuse;
 use crate::misuse::in_one_line;
 use crate::progress::colour;
 
@@ -24,32 +25,81 @@ pub struct Args {
     /// What the page is called
     #[arg(long, default_value = "Linerate load tests")]
     title: String,
+    /// The device that the others of a bench are compared with [default: what its file says]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// A drawing of `linerate explain flamegraph` to show on the page; may be given many times
+    #[arg(long, value_name = "FILE.svg")]
+    flamegraph: Vec<PathBuf>,
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
-    let Loaded { records, certificates, .. } = load_all(&args.runs)?;
-    if records.is_empty() && certificates.is_empty() {
+    let mut loaded = load_all(&args.runs)?;
+    if loaded.records.is_empty() && loaded.certificates.is_empty() {
         bail!("found nothing to report on: {NAME_ONE}, or a certificate of `linerate verify --json`");
     }
-    if !records.is_empty() {
-        eprintln!("{}", report::terminal::matrix(&records, colour()));
+    if let Some(baseline) = &args.baseline {
+        set_baseline(&mut loaded.benches, baseline)?;
     }
-    for certificate in &certificates {
+    let Loaded { records, certificates, benches, .. } = &loaded;
+    if !records.is_empty() {
+        eprintln!("{}", report::terminal::matrix(records, colour()));
+    }
+    for bench in benches.iter().filter_map(|bench| report::bench::Bench::new(bench, records)) {
+        eprintln!("{}\n\n{}", bench.description.title, report::terminal::bench(&bench, colour()));
+    }
+    for certificate in certificates {
         eprintln!("{}", report::terminal::certificate(certificate, colour()));
     }
-    write(&records, &certificates, &args.title, &args.output)?;
+    let flame_graphs = args.flamegraph.iter().map(|file| flame_graph(file)).collect::<Result<Vec<_>>>()?;
+    let contents = Contents { records, benches, certificates, flame_graphs: &flame_graphs };
+    write(&contents, &args.title, &args.output)?;
     Ok(Ending::Done)
+}
+
+/// Makes `name` the baseline of all benches that have such a device.
+fn set_baseline(benches: &mut [Bench], name: &str) -> Result<()> {
+    let mut known = false;
+    for bench in &mut *benches {
+        if bench.duts.iter().any(|dut| dut.name == name) {
+            bench.baseline = Some(name.to_owned());
+            known = true;
+        }
+    }
+    if known {
+        return Ok(());
+    }
+    let names: Vec<&str> =
+        benches.iter().flat_map(|bench| &bench.duts).map(|dut| dut.name.as_str()).collect();
+    Err(misuse(match names.as_slice() {
+        [] => "--baseline is a device of a bench, and these records are of none".to_owned(),
+        names => format!("there is no device '{name}' to compare with; there are: {}", names.join(", ")),
+    }))
+}
+
+/// The drawing in `file`, called as the file.
+fn flame_graph(file: &Path) -> Result<FlameGraph> {
+    let svg = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the flame graph {}", file.display()))?;
+    if !svg.contains("<svg") {
+        bail!(
+            "{} is no SVG: name a drawing that `linerate explain flamegraph --output FILE.svg` made",
+            file.display()
+        );
+    }
+    let name = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    Ok(FlameGraph { name, svg })
 }
 
 const NAME_ONE: &str = "name a directory that `linerate ramp` or `linerate bench` wrote to";
 
-/// All records of the directories and files in `paths`.
-pub fn load(paths: &[PathBuf]) -> Result<Vec<Record>> {
-    let records = load_all(paths)?.records;
-    if records.is_empty() {
+/// All records of the directories and files in `paths`, and the benches that they are of.
+pub fn load(paths: &[PathBuf]) -> Result<Loaded> {
+    let loaded = load_all(paths)?;
+    if loaded.records.is_empty() {
         bail!("no records found: {NAME_ONE}");
     }
-    Ok(records)
+    Ok(loaded)
 }
 
 /// All that the directories and files in `paths` hold; says what was passed over in directories.
@@ -63,20 +113,23 @@ fn load_all(paths: &[PathBuf]) -> Result<Loaded> {
             }
             all.records.extend(loaded.records);
             all.certificates.extend(loaded.certificates);
+            all.benches.extend(loaded.benches);
         } else {
             match store::read(path)? {
                 Document::Record(record) => all.records.push(*record),
                 Document::Certificate(certificate) => all.certificates.push(*certificate),
+                Document::Bench(bench) => all.benches.push(*bench),
             }
         }
     }
+    all.benches = Bench::all(all.benches, &all.records);
     Ok(all)
 }
 
-/// Writes the page of `records` and `certificates` to `file`.
-pub fn write(records: &[Record], certificates: &[Certificate], title: &str, file: &Path) -> Result<()> {
+/// Writes the page of `contents` to `file`.
+pub fn write(contents: &Contents, title: &str, file: &Path) -> Result<()> {
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
-        report::html::write(records, certificates, title, &mut out)?;
+        report::html::write(contents, title, &mut out)?;
         out.flush()
     });
     written.with_context(|| format!("cannot write {}", file.display()))?;

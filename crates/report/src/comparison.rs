@@ -44,13 +44,20 @@ pub struct Cell<'a> {
 
 impl<'a> Comparison<'a> {
     pub fn new(records: &'a [Record]) -> Self {
-        let mut duts = Vec::new();
+        Self::in_order(records, &[])
+    }
+
+    /// With the columns in the order of `known`, as far as they are among it.
+    pub fn in_order(records: &'a [Record], known: &[&str]) -> Self {
+        let mut duts: Vec<String> = Vec::new();
         for record in records {
             let dut = record.device();
             if !duts.contains(&dut) {
                 duts.push(dut);
             }
         }
+        let place = |dut: &String| known.iter().position(|known| known == dut).unwrap_or(known.len());
+        duts.sort_by_key(place);
         let groups = [("Unidirectional", false), ("Bidirectional", true)].into_iter();
         let groups = groups
             .map(|(title, bidirectional)| {

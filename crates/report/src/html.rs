@@ -1,28 +1,33 @@
-//! The HTML page: records and certificates enter, one self-contained file leaves that needs no
-//! network.
+//! The HTML page: records, what is known of their benches, certificates and flame graphs enter; one
+//! self-contained file leaves that needs no network.
 //!
 //! Tables are in the markup; the charts are drawn by the page's script from the records, which
 //! the page holds whole, so that any figure can be recomputed from the page alone. Each record is
 //! written out and read by the script by itself, so that neither needs room for all at once.
 
+pub(crate) mod benches;
 mod certificates;
-mod facts;
+pub(crate) mod facts;
 mod run_tables;
 mod runs;
 mod strategies;
 mod way;
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
 use askama::Template;
 use results::Record;
+use results::bench::Bench as Description;
 use results::certificate::Certificate;
 use serde::Serialize;
 use wire::human::pps;
 
+use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison, without_way};
 use crate::outcome::Mark;
+use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
 use run_tables::{RunTable, run_tables};
@@ -36,23 +41,49 @@ const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.css"));
 /// Colours of devices that the style defines; more devices begin again with the first.
 const DEVICE_COLOURS: usize = 7;
 
-/// Writes the report on `records` and `certificates` to `out`, as an HTML page.
+/// What a page is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Contents<'a> {
+    /// The runs.
+    pub records: &'a [Record],
+    /// The benches that they are of.
+    pub benches: &'a [Description],
+    /// Certificates of the tester.
+    pub certificates: &'a [Certificate],
+    /// Where devices spent their time.
+    pub flame_graphs: &'a [FlameGraph],
+}
+
+/// A drawing of where a device's core spent its time.
+#[derive(Clone, Debug)]
+pub struct FlameGraph {
+    /// What it is called.
+    pub name: String,
+    /// SVG. It may hold a script: the page shows it in a frame of its own that can reach nothing.
+    pub svg: String,
+}
+
+/// Writes the report on `contents` to `out`, as an HTML page.
 ///
 /// # Errors
 /// What `out` says, or that a record cannot be written as JSON. A record that was read from a file
 /// can.
-pub fn write(
-    records: &[Record],
-    certificates: &[Certificate],
-    title: &str,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let comparison = Comparison::new(records);
+pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Result<()> {
+    let Contents { records, certificates, flame_graphs, .. } = *contents;
+    let benches: Vec<Bench> =
+        contents.benches.iter().filter_map(|description| Bench::new(description, records)).collect();
+    let known: Vec<&str> =
+        benches.iter().flat_map(|bench| &bench.description.duts).map(|dut| dut.name.as_str()).collect();
+    let comparison = Comparison::in_order(records, &known);
+    let of_benches: usize = benches.iter().map(|bench| bench.runs().count()).sum();
     let page = Page {
         title,
         script: SCRIPT.replace("</script", "<\\/script"),
         style: STYLE,
-        index: Json(Index::new(&comparison, records)),
+        index: Json(Index::new(&comparison, &benches, records)),
+        benches: sections(&benches, &comparison, records),
+        has_loose_runs: of_benches < records.len(),
+        flame_graphs: flame_graphs.iter().map(|graph| (graph.name.as_str(), Json(&graph.svg))).collect(),
         records: records.iter().enumerate().map(|(at, record)| (anchor(at), Json(record))).collect(),
         certificates: certificates::panels(certificates),
         run_tables: run_tables(&comparison, records),
@@ -90,6 +121,7 @@ struct Index<'a> {
     devices: &'a [String],
     tests: Vec<&'a str>,
     runs: Vec<IndexRun>,
+    benches: Vec<Chart<'a>>,
 }
 
 #[derive(Serialize)]
@@ -99,18 +131,29 @@ struct IndexRun {
     test: usize,
     /// Whether its samples are curves beside those of others.
     curves: bool,
+    /// Whether it is not the run that stands for the repeats of its device in its test.
+    repeat: bool,
 }
 
 impl<'a> Index<'a> {
-    fn new(comparison: &'a Comparison, records: &'a [Record]) -> Self {
+    fn new(comparison: &'a Comparison, benches: &'a [Bench<'a>], records: &'a [Record]) -> Self {
         let tests = comparison.tests();
+        let cells = comparison.rows().flat_map(|row| &row.cells);
+        let medians: BTreeSet<usize> =
+            cells.filter_map(|cell| cell.median()).map(|run| place(records, run.record)).collect();
         let run = |(at, record): (usize, &Record)| IndexRun {
             anchor: anchor(at),
             device: device(comparison, record),
             test: tests.iter().position(|test| *test == record.test).unwrap_or(0),
             curves: strategies::has_curves(record) && !record.samples.is_empty(),
+            repeat: !medians.contains(&at),
         };
-        Self { devices: &comparison.duts, runs: records.iter().enumerate().map(run).collect(), tests }
+        Self {
+            devices: &comparison.duts,
+            runs: records.iter().enumerate().map(run).collect(),
+            tests,
+            benches: benches.iter().map(|bench| Chart::new(bench, comparison, records)).collect(),
+        }
     }
 }
 
@@ -138,6 +181,11 @@ struct Page<'a> {
     index: Json<Index<'a>>,
     /// Each with its anchor.
     records: Vec<(String, Json<&'a Record>)>,
+    benches: Vec<Section<'a>>,
+    /// Whether some runs are in no bench.
+    has_loose_runs: bool,
+    /// Each with its name.
+    flame_graphs: Vec<(&'a str, Json<&'a String>)>,
     summary: String,
     figure: &'static str,
     devices: Vec<Device<'a>>,

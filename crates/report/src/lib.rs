@@ -1,14 +1,20 @@
-//! Records and certificates enter; terminal tables and the HTML page leave.
+//! Records and certificates enter; terminal tables, the HTML page, Markdown and CSV leave.
 //!
 //! ```text
-//! records ──► outcome (one run, directions added up) ──► comparison (tests × devices)
-//!                                                             ├──► terminal
-//!                                                             └──► html
+//! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
+//!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
+//!                                                                                       ├──► markdown
+//!                                                                                       └──► csv
 //! ```
 
+pub mod bench;
 mod certificate;
 mod comparison;
+pub mod csv;
 pub mod html;
+pub mod judgement;
+pub mod markdown;
+pub mod metric;
 mod outcome;
 mod search;
 pub mod terminal;

@@ -1,5 +1,6 @@
 //! Tables and verdicts for the terminal: records enter, text leaves, with ANSI colours if asked.
 
+mod bench;
 mod certificate;
 mod columns;
 mod compare;
@@ -23,11 +24,12 @@ use wire::human::{bps, count, pps};
 use crate::comparison::{Cell, Comparison};
 use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
+use repeats::{Repeats, repeats};
 
+pub use bench::bench;
 pub use certificate::certificate;
-pub use compare::{Compared, Judged, compare, verdict_word};
+pub use compare::compare;
 pub use queues::{queues, queues_line};
-pub use repeats::{Repeats, repeats};
 pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.

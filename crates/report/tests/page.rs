@@ -9,14 +9,14 @@ use std::process::Command;
 use std::time::Instant;
 
 use kinds::{certificate, followed, many};
-use report::html;
+use report::html::{self, Contents};
 use results::Record;
 use results::certificate::Certificate;
 use results::fixtures::{Scenario, bench, oddities, searches};
 
 fn page(records: &[Record], certificates: &[Certificate], title: &str) -> String {
     let mut page = Vec::new();
-    html::write(records, certificates, title, &mut page).unwrap();
+    html::write(&Contents { records, certificates, ..Contents::default() }, title, &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn rows(table: &str) -> Vec<String> {
 fn tables_hold_the_figures() {
     let page = page(&bench(), &[], "Two routers");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
-    let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
+    let runs = rows(between(&page, "<table class=\"runs sortable\">", "</table>"));
     insta::assert_snapshot!(format!("{}\n\n{}", matrix.join("\n"), runs.join("\n")));
 }
 
@@ -96,7 +96,7 @@ fn the_page_names_no_address() {
 fn searches_are_compared_by_goal_and_have_panels() {
     let page = page(&searches(), &[], "Searches");
     let matrix = rows(between(&page, "<table class=\"matrix\">", "</table>"));
-    let runs = rows(between(&page, "<table class=\"runs\">", "</table>"));
+    let runs = rows(between(&page, "<table class=\"runs sortable\">", "</table>"));
     let panels: Vec<_> = page.split("<details class=\"panel\"").skip(1).collect();
     let figures =
         panels.iter().map(|panel| rows(between(panel, "<table class=\"figures\">", "</table>")).join("\n"));
@@ -134,7 +134,7 @@ fn other_strategies_have_tables_of_what_they_found() {
         format!("{caption}\n{}", rows(table).join("\n"))
     });
     let figures: Vec<_> = figures.collect();
-    let runs = page.split("<table class=\"runs\">").skip(1);
+    let runs = page.split("<table class=\"runs sortable\">").skip(1);
     let runs: Vec<_> = runs.map(|table| rows(table.split_once("</table>").unwrap().0).join("\n")).collect();
     insta::assert_snapshot!(format!(
         "{}\n\n{}\n\n{}",

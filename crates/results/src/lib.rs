@@ -2,6 +2,7 @@
 //!
 //! Measured values enter; JSON that anyone can recompute every figure from leaves.
 
+pub mod bench;
 pub mod certificate;
 pub mod export;
 #[cfg(any(test, feature = "fixtures"))]

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::error::Category;
 use tempfile::NamedTempFile;
 
+use crate::bench::{self, Bench};
 use crate::certificate::{self, Certificate};
 use crate::record::{Record, SCHEMA, Status};
 use crate::time::compact;
@@ -136,6 +137,8 @@ pub struct Loaded {
     pub records: Vec<Record>,
     /// Certificates of the tester that lie beside them.
     pub certificates: Vec<Certificate>,
+    /// The benches that they are of, as far as these are described beside them.
+    pub benches: Vec<Bench>,
     /// Why other files that end in `.json` were passed over.
     pub warnings: Vec<Error>,
 }
@@ -237,17 +240,36 @@ impl Writer {
 fn temporary_copy(record: &Record, path: &Path) -> Result<NamedTempFile, Error> {
     let json = readable_json(record)
         .map_err(|source| Error::NotRepresentable { path: path.to_path_buf(), source })?;
+    temporary(&json, path)
+}
+
+/// `json` in a synced file beside `path`; see [`temporary_copy`].
+fn temporary(json: &[u8], path: &Path) -> Result<NamedTempFile, Error> {
     let write = || {
         let mut file = tempfile::Builder::new()
             .prefix(".linerate-")
             .suffix(".tmp")
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
-        file.write_all(&json)?;
+        file.write_all(json)?;
         file.as_file().sync_all()?;
         Ok(file)
     };
     write().map_err(|error| Error::writing(path, error))
+}
+
+/// Keeps `bench` in `directory`, beside its records; replaces what was kept before in one step.
+///
+/// # Errors
+/// See [`Writer::write`].
+pub fn keep_bench(directory: &Path, bench: &Bench) -> Result<(), Error> {
+    let path = Bench::path(directory);
+    let not_representable = |source| Error::NotRepresentable { path: path.clone(), source };
+    let mut json = serde_json::to_vec_pretty(bench).map_err(not_representable)?;
+    json.push(b'\n');
+    let copy = temporary(&json, &path)?;
+    copy.persist(&path).map_err(|failure| Error::writing(&path, failure.error))?;
+    sync_directory(&path)
 }
 
 /// `record` as one line of JSON. It is parsed once more, since NaN and infinity become `null`
@@ -289,16 +311,18 @@ pub enum Document {
     Record(Box<Record>),
     /// What `linerate verify` found.
     Certificate(Box<Certificate>),
+    /// What a bench is.
+    Bench(Box<Bench>),
 }
 
 /// The record in `file`.
 ///
 /// # Errors
-/// See [`read`]; [`Error::Foreign`] if the file holds a certificate.
+/// See [`read`]; [`Error::Foreign`] if the file holds something else of ours.
 pub fn load(file: &Path) -> Result<Record, Error> {
     match read(file)? {
         Document::Record(record) => Ok(*record),
-        Document::Certificate(_) => Err(Error::Foreign { path: file.to_path_buf() }),
+        Document::Certificate(_) | Document::Bench(_) => Err(Error::Foreign { path: file.to_path_buf() }),
     }
 }
 
@@ -322,6 +346,10 @@ pub fn read(file: &Path) -> Result<Document, Error> {
         Some(certificate::SCHEMA) => {
             let found = serde_json::from_slice(&json).map_err(malformed(certificate::SCHEMA))?;
             Ok(Document::Certificate(Box::new(found)))
+        }
+        Some(bench::SCHEMA) => {
+            let found = serde_json::from_slice(&json).map_err(malformed(bench::SCHEMA))?;
+            Ok(Document::Bench(Box::new(found)))
         }
         Some(found) if found.starts_with(SCHEMA_FAMILY) => {
             Err(Error::OtherSchema { path: path(), found: found.to_owned() })
@@ -347,8 +375,8 @@ fn schema_of(json: &[u8], file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// The records and certificates among the files of `directory` that end in `.json`, and why others
-/// are neither.
+/// The records, certificates and benches among the files of `directory` that end in `.json`, and why
+/// others are none of them.
 ///
 /// # Errors
 /// [`Error::Unreadable`] if the directory cannot be read.
@@ -367,6 +395,7 @@ pub fn load_all(directory: &Path) -> Result<Loaded, Error> {
         match read(&file) {
             Ok(Document::Record(record)) => loaded.records.push(*record),
             Ok(Document::Certificate(certificate)) => loaded.certificates.push(*certificate),
+            Ok(Document::Bench(bench)) => loaded.benches.push(*bench),
             Err(error) => loaded.warnings.push(error),
         }
     }

@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod confidence;
 pub mod histogram;
 pub mod holm;
+pub mod median;
 pub mod ministat;
 pub mod power;
 pub mod random;

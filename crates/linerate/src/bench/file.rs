@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use lab::DutSpec;
+use results::bench::Axis;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -24,6 +25,8 @@ const MAX_REPEATS: u32 = 10_000;
 pub struct Bench {
     /// Where it stands, for messages.
     pub origin: String,
+    /// Its text.
+    pub source: String,
     /// In kebab case; its records carry it.
     pub name: String,
     /// For people.
@@ -38,6 +41,8 @@ pub struct Bench {
     pub seed: u64,
     /// The device that all others are compared with.
     pub baseline: String,
+    /// What the numbers of devices or of profiles count, if they have numbers.
+    pub axis: Option<Axis>,
     /// What is done in each cell.
     pub strategy: Strategy,
     /// At least one; their names differ.
@@ -92,6 +97,8 @@ pub struct Dut {
     pub undo: Vec<String>,
     /// Programs that must be installed.
     pub requires: Vec<String>,
+    /// Its place on the axis.
+    pub at: Option<f64>,
 }
 
 /// Where a device is.
@@ -112,6 +119,8 @@ pub struct Profile {
     pub flags: Vec<(&'static str, String)>,
     /// At least one, each once.
     pub directions: Vec<Direction>,
+    /// Its place on the axis.
+    pub at: Option<f64>,
 }
 
 /// Which ports send.
@@ -136,6 +145,7 @@ struct Document {
     order: Order,
     seed: Option<u64>,
     baseline: Option<Spanned<String>>,
+    axis: Option<Spanned<AxisEntry>>,
     strategy: StrategyEntry,
     #[serde(default)]
     duts: Vec<DutEntry>,
@@ -153,6 +163,14 @@ struct StrategyEntry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct AxisEntry {
+    name: String,
+    #[serde(default)]
+    linear: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct DutEntry {
     name: Spanned<String>,
     extends: Option<Spanned<String>>,
@@ -165,6 +183,7 @@ struct DutEntry {
     undo: Vec<String>,
     #[serde(default)]
     requires: Vec<String>,
+    at: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -177,6 +196,7 @@ struct ProfileEntry {
     ip: Option<String>,
     vlan: Option<String>,
     directions: Option<Spanned<Vec<Direction>>>,
+    at: Option<Spanned<f64>>,
 }
 
 impl Display for Subcommand {
@@ -272,6 +292,8 @@ impl Source<'_> {
         };
         Ok(Bench {
             origin: self.file.display().to_string(),
+            source: self.text.to_owned(),
+            axis: self.axis(&document)?,
             name: name.get_ref().clone(),
             title: document.title.clone().unwrap_or_else(|| name.get_ref().clone()),
             seed_figure: document.seed_figure.clone(),
@@ -283,6 +305,37 @@ impl Source<'_> {
             duts: duts.iter().map(|entry| self.dut(entry, duts)).collect::<Result<_>>()?,
             profiles: profiles.iter().map(|entry| self.profile(entry)).collect::<Result<_>>()?,
         })
+    }
+
+    /// What the numbers of the devices or profiles count; either all places are on an axis that has a
+    /// name, or there is none.
+    fn axis(&self, document: &Document) -> Result<Option<Axis>> {
+        let duts: Vec<_> = document.duts.iter().filter_map(|entry| entry.at.as_ref()).collect();
+        let profiles: Vec<_> = document.profiles.iter().filter_map(|entry| entry.at.as_ref()).collect();
+        let places = || duts.iter().chain(&profiles);
+        if let Some(at) = places().find(|at| !(at.get_ref().is_finite() && *at.get_ref() >= 0.0)) {
+            let reason = format!("at = {}: write a number from zero on", at.get_ref());
+            return Err(self.error(at.span().start, reason));
+        }
+        match (&document.axis, duts.first().or(profiles.first()), profiles.first()) {
+            (None, Some(at), _) => {
+                let reason = "at is a place on an axis, and there is none: write [axis] name = \"rules\"";
+                Err(self.error(at.span().start, reason))
+            }
+            (Some(axis), None, _) => {
+                let reason = "nothing has a place on the axis: write at = 10 in [[duts]] or [[profiles]]";
+                Err(self.error(axis.span().start, reason))
+            }
+            (Some(_), _, Some(at)) if !duts.is_empty() => {
+                let reason =
+                    "devices have places on the axis already: write at in [[duts]] or in [[profiles]]";
+                Err(self.error(at.span().start, reason))
+            }
+            (axis, _, _) => Ok(axis.as_ref().map(|axis| {
+                let AxisEntry { name, linear } = axis.get_ref();
+                Axis { name: name.clone(), linear: *linear }
+            })),
+        }
     }
 
     /// Names of benches are also names of directories.
@@ -353,6 +406,7 @@ impl Source<'_> {
             commands: Vec::new(),
             undo: Vec::new(),
             requires: Vec::new(),
+            at: entry.at.as_ref().map(|at| *at.get_ref()),
         };
         let mut site = None;
         for entry in self.chain(entry, all)?.into_iter().rev() {
@@ -456,7 +510,8 @@ impl Source<'_> {
         let tunables =
             [("--size", &entry.size), ("--vm", &entry.vm), ("--ip", &entry.ip), ("--vlan", &entry.vlan)];
         flags.extend(tunables.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))));
-        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions })
+        let at = entry.at.as_ref().map(|at| *at.get_ref());
+        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions, at })
     }
 
     /// Files are named relative to the bench file; runs get the whole path, so that the same bench

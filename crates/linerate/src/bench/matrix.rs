@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use report::html::Contents;
 use results::Record;
+use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
 
 use super::Output;
-use super::figures::{Figures, headline};
-use super::file::{self, Bench, Order, Site};
+use super::figures::headline;
+use super::file::{self, Bench, Site};
 use super::plan::{Basis, Plan, Run, Times};
 use super::run::{self, Ended};
 use super::view::{View, rounded};
@@ -72,8 +75,10 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Ending> {
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let lock = run::lock(&directory)?;
     let mut work = Work::new(&plan, directory, args, planned)?;
+    let description = plan.description(vec!["linerate".to_owned(), "bench".to_owned(), bench.origin.clone()]);
+    store::keep_bench(&work.directory, &description)?;
     let tally = work.carry_out(&lock)?;
-    let missing = work.show(args, output)?;
+    let missing = work.show(&description, args, output)?;
     Ok(work.conclude(&tally, missing))
 }
 
@@ -162,11 +167,8 @@ impl<'a> Work<'a> {
 
     /// What there is to do, in a few lines.
     fn summary(&self) -> String {
-        let Bench { title, repeats, order, seed, seed_figure, .. } = self.plan.bench;
-        let order = match order {
-            Order::Shuffled => format!("shuffled by seed {seed}"),
-            Order::Interleaved => "round by round".to_owned(),
-        };
+        let Bench { title, repeats, seed_figure, .. } = self.plan.bench;
+        let order = self.plan.order();
         let mirrors = seed_figure.as_ref().map_or(String::new(), |figure| format!("mirrors {figure}\n"));
         let mut text = format!(
             "{title}\n{mirrors}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
@@ -269,12 +271,11 @@ impl<'a> Work<'a> {
 
     /// Shows what all records of the bench say: tables to people, records to machines, and the page.
     /// How many of the runs that were asked for are still missing.
-    fn show(&self, args: &Args, output: &Output) -> Result<usize> {
+    fn show(&self, description: &Description, args: &Args, output: &Output) -> Result<usize> {
         let mut records = load(&self.directory)?;
         let kept = self.plan.kept(&records);
-        if let Some(figures) = Figures::new(self.plan, &kept) {
-            let parts = [figures.table(colour()), figures.comparisons(colour())];
-            eprintln!("\n{}", parts.join("\n"));
+        if let Some(bench) = report::bench::Bench::new(description, &records) {
+            eprintln!("\n{}", report::terminal::bench(&bench, colour()));
         }
         let missing = self.plan.missing(&kept.complete, args.only.as_deref()).len();
         let shown = kept.complete.values().chain(kept.incomplete.values());
@@ -282,7 +283,9 @@ impl<'a> Work<'a> {
         records.retain(|record| ids.contains(&record.id));
         if !records.is_empty() {
             let page = output.report.clone().unwrap_or_else(|| self.directory.join(PAGE));
-            report_command::write(&records, &[], &self.plan.bench.title, &page)?;
+            let benches = slice::from_ref(description);
+            let contents = Contents { records: &records, benches, ..Contents::default() };
+            report_command::write(&contents, &self.plan.bench.title, &page)?;
         }
         if output.json {
             println!("{}", serde_json::to_string(&records)?);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use results::Record;
+use results::bench::{self, LABELS, Place};
 use results::record::Status;
 use stats::Random;
 
@@ -13,8 +14,6 @@ use super::file::{Bench, Direction, Dut, Order, Profile, Site};
 
 /// What setting up a run takes beside what its record says.
 const SET_UP: Duration = Duration::from_secs(1);
-/// The labels that a record of a bench carries.
-const LABELS: [&str; 3] = ["bench", "cell", "repeat"];
 
 /// A device, a profile and a direction.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +65,13 @@ pub enum Basis {
     Planned,
 }
 
+impl Profile {
+    fn description(&self) -> bench::Profile {
+        let directions = self.directions.iter().map(ToString::to_string).collect();
+        bench::Profile { name: self.name.clone(), at: self.at, directions }
+    }
+}
+
 impl Cell<'_> {
     /// Its name, which its records carry.
     pub fn label(&self) -> String {
@@ -73,7 +79,7 @@ impl Cell<'_> {
     }
 
     /// What devices are compared under.
-    pub fn test(&self) -> String {
+    fn test(&self) -> String {
         format!("{}/{}", self.profile.name, self.direction)
     }
 }
@@ -134,15 +140,48 @@ impl<'a> Plan<'a> {
         words
     }
 
+    /// The bench as it is kept beside its records; `command` carries it out.
+    pub fn description(&self, command: Vec<String>) -> bench::Bench {
+        let Bench { name, title, seed_figure, source, repeats, baseline, axis, .. } = self.bench;
+        bench::Bench {
+            schema: bench::SCHEMA.to_owned(),
+            name: name.clone(),
+            title: title.clone(),
+            seed_figure: seed_figure.clone(),
+            command,
+            source: source.clone(),
+            repeats: *repeats,
+            order: self.order(),
+            baseline: Some(baseline.clone()),
+            axis: axis.clone(),
+            duts: self
+                .bench
+                .duts
+                .iter()
+                .map(|dut| bench::Dut { name: dut.name.clone(), at: dut.at })
+                .collect(),
+            profiles: self.bench.profiles.iter().map(Profile::description).collect(),
+        }
+    }
+
+    /// In which order runs are made, in words.
+    pub fn order(&self) -> String {
+        match self.bench.order {
+            Order::Shuffled => format!("shuffled by seed {}", self.bench.seed),
+            Order::Interleaved => "round by round".to_owned(),
+        }
+    }
+
     /// Which run `record` is of, if it is of this bench.
     fn run_of(&self, record: &Record) -> Option<Run> {
-        let [bench, cell, repeat] = LABELS.map(|key| record.labels.get(key));
-        if *bench? != self.bench.name {
-            return None;
-        }
-        let cell = self.cells.iter().position(|known| Some(&known.label()) == cell)?;
-        let repeat = repeat?.parse().ok().filter(|repeat| (1..=self.bench.repeats).contains(repeat))?;
-        Some(Run { cell, repeat })
+        let place = Place::of(record).filter(|place| place.bench == self.bench.name)?;
+        let is_cell = |cell: &Cell| {
+            let direction = cell.direction.to_string();
+            (cell.dut.name.as_str(), cell.profile.name.as_str(), direction.as_str())
+                == (place.dut, place.profile, place.direction)
+        };
+        let cell = self.cells.iter().position(is_cell)?;
+        (1..=self.bench.repeats).contains(&place.repeat).then_some(Run { cell, repeat: place.repeat })
     }
 
     /// What `records` hold of this bench.
@@ -249,17 +288,21 @@ mod tests {
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),
             undo: Vec::new(),
             requires: Vec::new(),
+            at: None,
         };
         let profile = |name: &str, directions: &[Direction]| Profile {
             name: name.to_owned(),
             flags: vec![("--profile", "bench".to_owned()), ("--size", name.to_owned())],
             directions: directions.to_vec(),
+            at: None,
         };
         Bench {
             origin: "a.toml".to_owned(),
             name: "rules".to_owned(),
             title: "Rules".to_owned(),
             seed_figure: None,
+            source: String::new(),
+            axis: None,
             repeats: 4,
             order,
             seed,

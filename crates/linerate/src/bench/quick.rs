@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lab::DutSpec;
+use report::html::Contents;
 use results::Record;
 use results::record::{Direction, Status};
 use traffic::{Directions, Profile, Tunables};
@@ -196,7 +197,8 @@ fn finish(records: &[Record], directory: &Path, output: &Output) -> Result<()> {
     );
     eprintln!("records: {}", directory.display());
     let page = output.report.as_deref().unwrap_or(Path::new(PAGE));
-    report_command::write(records, &[], "Linerate quick bench", page)?;
+    let contents = Contents { records, ..Contents::default() };
+    report_command::write(&contents, "Linerate quick bench", page)?;
     if output.json {
         println!("{}", serde_json::to_string(records)?);
     }

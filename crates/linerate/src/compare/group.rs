@@ -8,12 +8,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use report::metric::{Metric, Reading};
 use results::record::{Record, Status};
 use results::store;
 use stats::ministat::data;
 
 use super::facts::{self, Facts};
-use super::metric::{Metric, Reading};
 use crate::args::misuse;
 use crate::misuse::in_one_line;
 
@@ -59,7 +59,8 @@ impl Group {
             Content::Numbers(values) => Ok(values.iter().map(plain).collect()),
             Content::Records(records) => {
                 let own = |record| metric.cloned().unwrap_or_else(|| Metric::headline(record));
-                records.iter().map(|record| own(record).read(record)).collect()
+                let read = |record| own(record).read(record).map_err(|missing| misuse(missing.to_string()));
+                records.iter().map(read).collect()
             }
         }
     }

@@ -22,8 +22,9 @@ export function runsOf(page: Page, test: number): Run[] {
 }
 
 /**
- * The channels of `runs`. Those of direction 1->0 come first, since they are drawn wide and pale
- * and those of 0->1 thin on top: curves that coincide stay visible both.
+ * The channels of `runs`. Repeats come first, since they are drawn faint below the runs that stand for
+ * them; then those of direction 1->0, since they are drawn wide and pale and those of 0->1 thin on
+ * top: curves that coincide stay visible both.
  */
 export function channelsOf(runs: Run[], settings: Settings, hidden: ReadonlySet<string>): Channel[] {
   const channels = runs.flatMap((run) =>
@@ -39,15 +40,18 @@ export function channelsOf(runs: Run[], settings: Settings, hidden: ReadonlySet<
       };
     }),
   );
-  return channels.filter((channel) => channel.points.x.length > 0).sort((a, b) => b.direction - a.direction);
+  const order = ({ run, direction }: Channel) => (run.repeat ? 0 : 2) - direction;
+  return channels.filter((channel) => channel.points.x.length > 0).sort((a, b) => order(a) - order(b));
 }
 
+/** The same for all repeats of a device. */
 export function channelKey(run: Run, direction: number): string {
-  return `${run.anchor} ${direction}`;
+  return `${run.device} ${direction}`;
 }
 
 export function isShown(run: Run, direction: number, settings: Settings, hidden: ReadonlySet<string>): boolean {
   return (
+    (settings.repeats || !run.repeat) &&
     !settings.hiddenDevices.has(run.device) &&
     !settings.hiddenDirections.has(direction) &&
     !hidden.has(channelKey(run, direction))

@@ -23,6 +23,8 @@ interface Kind {
 }
 
 const DASHED = [5, 4];
+/** How faint repeats are beside the run that stands for them. */
+const REPEAT = 0.3;
 /** The logarithmic axis of loss shows at least from here to 1. */
 const SMALL_LOSS = 1e-4;
 
@@ -35,8 +37,8 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       name: "rate",
       height: 300,
       caption: `Rate, ${unitName(settings.unit)}: forwarded solid, offered dashed, ▾ highest lossless`,
-      series: (points) => [
-        { values: points.offered, dash: DASHED, width: 1, opacity: 0.75 },
+      series: (points, { run }) => [
+        ...(run.repeat ? [] : [{ values: points.offered, dash: DASHED, width: 1, opacity: 0.75 }]),
         { values: points.forwarded },
       ],
       scale: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
@@ -66,7 +68,10 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
       name: "latency",
       height: 190,
       caption: "Latency (logarithmic): median solid, 99th percentile dashed",
-      series: (points) => [{ values: points.p99, dash: DASHED, width: 1 }, { values: points.p50 }],
+      series: (points, { run }) => [
+        ...(run.repeat ? [] : [{ values: points.p99, dash: DASHED, width: 1 }]),
+        { values: points.p50 },
+      ],
       scale: { distr: 3 },
       tick: durationText,
       marks: {
@@ -160,7 +165,7 @@ function chart(
   const owners: Channel[] = [];
   const series: uPlot.Series[] = [{}];
   const tables: uPlot.AlignedData[] = [];
-  const runs = [...new Set(channels.map((channel) => channel.run))];
+  const runs = [...new Set(channels.map((channel) => channel.run))].filter((run) => !run.repeat);
   for (const channel of channels) {
     const above = runs.length - 1 - runs.indexOf(channel.run);
     const curves = kind.series(channel.points, channel);
@@ -190,7 +195,7 @@ function chart(
       dataIdx: (plot, _, index, x) => nearestIndex(plot.data[0] as number[], plot.data[_] ?? [], index, x),
     },
     hooks: {
-      draw: [(plot) => drawMarks(plot, channels, theme, kind.marks)],
+      draw: [(plot) => drawMarks(plot, channels.filter(({ run }) => !run.repeat), theme, kind.marks)],
       setCursor: [(plot) => onCursor(cursorPlace(plot))],
     },
   };
@@ -217,10 +222,11 @@ function nearestIndex(xs: number[], values: ArrayLike<number | null | undefined>
 /** `above` is how many runs are drawn above: the lower ones are wider, so that equal curves show. */
 function seriesOptions(curve: Series, channel: Channel, above: number, theme: Theme): uPlot.Series {
   const colour = deviceColour(theme, channel.run.device);
-  const wide = channel.direction > 0;
-  const width = curve.width ?? 1.6 + 1.1 * Math.min(above, 2);
+  const { repeat } = channel.run;
+  const wide = channel.direction > 0 && !repeat;
+  const width = repeat ? 1 : (curve.width ?? 1.6 + 1.1 * Math.min(above, 2));
   return {
-    stroke: faded(colour, wide ? 0.38 : (curve.opacity ?? 1)),
+    stroke: faded(colour, repeat ? REPEAT : wide ? 0.38 : (curve.opacity ?? 1)),
     width: wide ? width * 3 : width,
     ...(curve.dash ? { dash: curve.dash } : {}),
     // A line needs two points.

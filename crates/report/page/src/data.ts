@@ -1,12 +1,15 @@
 // The data that the page was written with: records as Linerate stores them, and their places in
 // the comparison. The types repeat those fields of `linerate/run/1` that the charts read.
 
+import type { Bench } from "./bench-data";
+
 export interface Page {
   /** Columns of the comparison; a device's place is also its colour. */
   devices: string[];
   /** The tests, in the order of the comparison. */
   tests: string[];
   runs: Run[];
+  benches: Bench[];
 }
 
 export interface Run {
@@ -16,6 +19,8 @@ export interface Run {
   test: number;
   /** Whether its samples are curves beside those of others; other runs have a panel. */
   curves: boolean;
+  /** Whether another run stands for the repeats of its device in its test. */
+  repeat: boolean;
   /** Read from the page when it is first asked for. */
   readonly record: RunRecord;
 }

@@ -2,7 +2,10 @@
 // embedded records and binds the controls. When all is drawn, <html> gets `data-ready="true"`;
 // errors are collected in its `data-errors`, which stays empty otherwise.
 
-import { embedded } from "./data";
+import { BenchSection } from "./bench-section";
+import { bindCopying } from "./copying";
+import { embedded, type Page } from "./data";
+import { bindFlameGraphs } from "./flame-graphs";
 import { reachAll } from "./nearby";
 import { bindControls, sameView, type Settings } from "./settings";
 import { Panel } from "./panel";
@@ -22,7 +25,7 @@ function start(): void {
   const page = embedded();
   const controls = document.querySelector<HTMLFormElement>("#controls");
   if (!controls) throw new Error("the page has no controls");
-  let sections: (TestSection | Panel)[] = [];
+  let sections: (TestSection | Panel | BenchSection)[] = [];
   let settings: Settings = bindControls(controls, (now, before) => {
     settings = now;
     sections.forEach((section) => (sameView(now, before) ? section.show(now) : section.draw(now)));
@@ -32,6 +35,7 @@ function start(): void {
   sections = [
     ...tests.map((element) => new TestSection(element, page, settings)),
     ...panels.map((element) => new Panel(element, page, settings)),
+    ...benches(page, settings),
   ];
 
   const redraw = () => sections.forEach((section) => section.draw(settings));
@@ -47,7 +51,9 @@ function start(): void {
     redraw();
   });
 
-  document.querySelectorAll<HTMLTableElement>("table.runs").forEach(makeSortable);
+  document.querySelectorAll<HTMLTableElement>("table.sortable").forEach(makeSortable);
+  bindCopying();
+  bindFlameGraphs();
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-download]")) {
     button.hidden = false;
     button.addEventListener("click", () => {
@@ -63,6 +69,13 @@ function start(): void {
       performance.mark("linerate-ready");
     }),
   );
+}
+
+function benches(page: Page, settings: Settings): BenchSection[] {
+  return [...document.querySelectorAll<HTMLElement>("section[data-bench]")].flatMap((element) => {
+    const bench = page.benches[Number(element.dataset["bench"])];
+    return bench ? [new BenchSection(element, bench, settings)] : [];
+  });
 }
 
 /** Opens the run that the address names. */

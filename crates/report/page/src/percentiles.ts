@@ -13,7 +13,7 @@ const HEIGHT = 250;
 const MOST_NINES = 5;
 
 export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme: Theme): Stack | null {
-  const owners = channels.filter((channel) => verdict(channel).latency_ns.length > 0);
+  const owners = channels.filter((channel) => !channel.run.repeat && verdict(channel).latency_ns.length > 0);
   if (owners.length === 0) return null;
   const figure = document.createElement("figure");
   figure.dataset["kind"] = "percentiles";

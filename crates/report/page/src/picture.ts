@@ -18,6 +18,8 @@ export interface Axis {
   /** Where the labels stand, if not at round values. */
   splits?: (min: number, max: number) => number[];
   logarithmic?: boolean;
+  /** Room for the labels of a vertical one, in pixels, if not as much as all others have. */
+  width?: number;
 }
 
 export interface Plan {
@@ -146,7 +148,7 @@ function options(
     scales: { x: scale(plan.x), y: scale(plan.y) },
     axes: [
       axis(horizontalAxis(theme, true, plan.x.tick), plan.x),
-      axis(verticalAxis(theme, plan.y.tick, plan.y.logarithmic ?? false), plan.y),
+      { ...axis(verticalAxis(theme, plan.y.tick, plan.y.logarithmic ?? false), plan.y), ...(plan.y.width === undefined ? {} : { size: plan.y.width }) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],
     cursor: { x: false, y: false, points: { show: false }, drag: { x: true, y: true, uni: 30 } },

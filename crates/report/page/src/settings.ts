@@ -4,6 +4,8 @@ import type { View } from "./curves";
 
 export interface Settings extends View {
   loss: "linear" | "log";
+  /** Whether repeats are drawn beside the runs that stand for them. */
+  repeats: boolean;
   hiddenDevices: ReadonlySet<number>;
   hiddenDirections: ReadonlySet<number>;
 }
@@ -31,6 +33,7 @@ function read(form: HTMLFormElement): Settings {
     // A page without ramps has no controls for these.
     against: (data.get("against") ?? "time") as Settings["against"],
     loss: (data.get("loss") ?? "linear") as Settings["loss"],
+    repeats: data.has("repeats"),
     hiddenDevices: new Set(unchecked("device")),
     hiddenDirections: new Set(unchecked("direction")),
   };

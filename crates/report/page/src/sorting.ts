@@ -2,7 +2,9 @@
 
 /** Makes the headings of `table` buttons. The first click shows the largest figures first. */
 export function makeSortable(table: HTMLTableElement): void {
-  const headings = [...(table.tHead?.rows[0]?.cells ?? [])];
+  // Headings of several columns stand above those of one.
+  const rows = table.tHead?.rows;
+  const headings = [...(rows?.[rows.length - 1]?.cells ?? [])];
   headings.forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";

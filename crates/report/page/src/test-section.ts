@@ -52,7 +52,8 @@ export class TestSection {
       return;
     }
     const colours = theme();
-    this.cards = drawCards(this.side, this.runs, this.channels, settings, this.page.devices, this.hidden, () =>
+    const standing = this.runs.filter((run) => !run.repeat);
+    this.cards = drawCards(this.side, standing, this.channels, settings, this.page.devices, this.hidden, () =>
       this.show(this.settings),
     );
     const percentiles = drawPercentiles(this.side, this.channels, colours);

@@ -8,7 +8,7 @@ export type Unit = "pps" | "l1" | "l2" | "percent";
 export const L1_OVERHEAD_BYTES = 20;
 
 /** `pps` frames of the record's mean size in `unit`. */
-export function fromPps(pps: number, record: RunRecord, unit: Unit): number {
+export function fromPps(pps: number, record: Pick<RunRecord, "line_rate_bps" | "profile">, unit: Unit): number {
   const size = record.profile.mean_frame_size;
   const l1 = pps * (size + L1_OVERHEAD_BYTES) * 8;
   switch (unit) {

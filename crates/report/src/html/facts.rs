@@ -68,7 +68,7 @@ pub struct Environment {
 }
 
 /// Each environment that occurs, once.
-pub fn environments(records: &[Record]) -> Vec<Environment> {
+pub fn environments<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Environment> {
     let mut environments: Vec<Environment> = Vec::new();
     for record in records {
         let mut pairs = machine(&record.environment);

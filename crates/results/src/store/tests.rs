@@ -164,6 +164,25 @@ fn a_certificate_lies_beside_records_and_is_none() {
     assert!(error.contains("says it is linerate/certificate/1"), "{error}");
 }
 
+#[test]
+fn a_bench_lies_beside_its_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = record();
+    for (key, value) in crate::bench::LABELS.into_iter().zip(["rules", "none/64 B/one", "1"]) {
+        run.labels.insert(key.to_owned(), value.to_owned());
+    }
+    Store::open(directory.path()).unwrap().create(&mut run).unwrap();
+    let [mut bench] = Bench::all(Vec::new(), &[run]).try_into().unwrap();
+    keep_bench(directory.path(), &bench).unwrap();
+    bench.baseline = Some("none".to_owned());
+    bench.axis = Some(bench::Axis { name: "rules".to_owned(), linear: true });
+    keep_bench(directory.path(), &bench).unwrap();
+    let loaded = load_all(directory.path()).unwrap();
+    assert_eq!((loaded.benches, loaded.records.len(), loaded.warnings.len()), (vec![bench], 1, 0));
+    assert!(matches!(load(&Bench::path(directory.path())), Err(Error::Foreign { .. })));
+    assert_eq!(names(directory.path()).len(), 2, "a temporary file is left");
+}
+
 /// Runs in a thread of its own mount namespace, on a file system of 64 kB.
 #[test]
 fn a_full_disk_keeps_the_record_as_it_was() {

@@ -118,3 +118,25 @@ fn what_no_run_could_use_is_refused_before_any() {
     refused(&gateways, 9, &["belong to ports"]);
     refused(&SOUND.replace("--target", "--bidirectional"), 5, &["directions"]);
 }
+
+#[test]
+fn places_are_on_an_axis_and_an_axis_has_places() {
+    let axis = SOUND.replace("[strategy]", "[axis]\nname = \"rules\"\n[strategy]");
+    let placed = |text: &str, places: &[(&str, &str)]| {
+        places.iter().fold(text.to_owned(), |text, (name, at)| {
+            text.replace(&format!("name = \"{name}\""), &format!("name = \"{name}\"\nat = {at}"))
+        })
+    };
+    let bench = read(&placed(&axis, &[("none", "0"), ("10 rules", "10")])).unwrap();
+    assert_eq!(bench.axis, Some(Axis { name: "rules".to_owned(), linear: false }));
+    assert_eq!(bench.duts.iter().map(|dut| dut.at).collect::<Vec<_>>(), [Some(0.0), Some(10.0)]);
+    let linear = axis.replace("name = \"rules\"", "name = \"cores\"\nlinear = true");
+    let bench = read(&placed(&linear, &[("64 B", "1.5")])).unwrap();
+    assert_eq!((bench.profiles[0].at, bench.axis.unwrap().linear), (Some(1.5), true));
+
+    refused(&placed(SOUND, &[("10 rules", "10")]), 13, &["there is none", "[axis] name"]);
+    refused(&axis, 3, &["nothing has a place", "at = 10"]);
+    refused(&placed(&axis, &[("none", "1"), ("64 B", "2")]), 22, &["places on the axis already"]);
+    refused(&placed(&axis, &[("none", "-1")]), 10, &["at = -1", "from zero on"]);
+    refused(&placed(&axis, &[("none", "inf")]), 10, &["at = inf"]);
+}

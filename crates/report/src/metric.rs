@@ -9,7 +9,22 @@ use results::record::{
     Direction, Distribution, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
 };
 
-use crate::args::{Misuse, misuse};
+use crate::terminal;
+
+/// A name that is no figure of a record, with those that are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unknown(String);
+
+/// A record that has not the figure that was asked for, with those that it has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{id} has no {metric}; it has: {}", known.join(", "))]
+pub struct Missing {
+    /// The record's.
+    id: String,
+    metric: Metric,
+    known: Vec<String>,
+}
 
 /// Percentiles lie in a bucket of a histogram that is a 32nd of them wide.
 const BUCKET: f64 = 1.0 / 32.0;
@@ -57,16 +72,18 @@ fn percentiles() -> impl Iterator<Item = &'static str> {
 }
 
 impl FromStr for Metric {
-    type Err = Misuse;
+    type Err = Unknown;
 
-    fn from_str(text: &str) -> Result<Self, Misuse> {
+    fn from_str(text: &str) -> Result<Self, Unknown> {
         let (name, load) = text.split_once('@').map_or((text, None), |(name, load)| (name, Some(load)));
         let metric = match name {
             "max_lossless" => Self::MaxLossless,
             "max_forwarded" => Self::MaxForwarded,
             "throughput" => Self::Throughput,
             "loss" => Self::Loss,
-            "" => return Err(Misuse("a metric needs a name, like ndr, max_forwarded or latency_p99".into())),
+            "" => {
+                return Err(Unknown("a metric needs a name, like ndr, max_forwarded or latency_p99".into()));
+            }
             _ => match name.strip_prefix("latency_") {
                 Some(figure) => {
                     return delay(figure).map(|delay| Self::Latency(delay, load.map(str::to_owned)));
@@ -76,18 +93,18 @@ impl FromStr for Metric {
         };
         match load {
             None => Ok(metric),
-            Some(_) => Err(Misuse(format!("'{text}': only latencies have a load, as in latency_p99@50%"))),
+            Some(_) => Err(Unknown(format!("'{text}': only latencies have a load, as in latency_p99@50%"))),
         }
     }
 }
 
-fn delay(figure: &str) -> Result<Delay, Misuse> {
+fn delay(figure: &str) -> Result<Delay, Unknown> {
     if figure == "mean" {
         return Ok(Delay::Mean);
     }
     percentiles().position(|name| name == figure).map(Delay::Percentile).ok_or_else(|| {
         let known: Vec<&str> = percentiles().collect();
-        Misuse(format!("'{figure}' is no figure of latency; there are: mean, {}", known.join(", ")))
+        Unknown(format!("'{figure}' is no figure of latency; there are: mean, {}", known.join(", ")))
     })
 }
 
@@ -113,6 +130,7 @@ impl fmt::Display for Metric {
 
 impl Metric {
     /// What reports name first of a record.
+    #[must_use]
     pub fn headline(record: &Record) -> Self {
         match record.strategy.name.as_str() {
             "search" => Self::Goal(record.results.keys().next().map_or("ndr", String::as_str).to_owned()),
@@ -124,6 +142,7 @@ impl Metric {
     }
 
     /// What the figures are, in words.
+    #[must_use]
     pub fn words(&self) -> String {
         match self {
             Self::Latency(..) => format!("{self}, nanoseconds"),
@@ -133,15 +152,17 @@ impl Metric {
     }
 
     /// `value` for people.
+    #[must_use]
     pub fn show(&self, value: f64) -> String {
         match self {
-            Self::Latency(..) => report::terminal::duration(value),
+            Self::Latency(..) => terminal::duration(value),
             Self::Loss => format!("{:.4} %", value * 100.0),
             _ => wire::human::pps(value),
         }
     }
 
     /// The unit, for machines.
+    #[must_use]
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Latency(..) => "ns",
@@ -150,12 +171,23 @@ impl Metric {
         }
     }
 
+    /// Whether figures are frames a second.
+    #[must_use]
+    pub fn is_rate(&self) -> bool {
+        !matches!(self, Self::Latency(..) | Self::Loss)
+    }
+
+    /// Whether smaller figures are better, as of latencies and losses.
+    #[must_use]
     pub fn less_is_better(&self) -> bool {
         matches!(self, Self::Latency(..) | Self::Loss)
     }
 
     /// What `record` says.
-    pub fn read(&self, record: &Record) -> anyhow::Result<Reading> {
+    ///
+    /// # Errors
+    /// [`Missing`] if it has no such figure.
+    pub fn read(&self, record: &Record) -> Result<Reading, Missing> {
         let found = match self {
             Self::Goal(goal) => goal_reading(record, goal),
             Self::MaxLossless | Self::MaxForwarded => self.of_curve(record),
@@ -164,9 +196,7 @@ impl Metric {
             Self::Latency(delay, load) => latency(record, *delay, load.as_deref()),
         };
         let found = found.filter(|reading| reading.value.is_finite());
-        found.ok_or_else(|| {
-            misuse(format!("{} has no {self}; it has: {}", record.id, known(record).join(", ")))
-        })
+        found.ok_or_else(|| Missing { id: record.id.clone(), metric: self.clone(), known: known(record) })
     }
 
     fn of_curve(&self, record: &Record) -> Option<Reading> {
@@ -295,12 +325,8 @@ fn irregular(why: Irregular) -> String {
 /// What the machine did in the samples that count.
 fn disturbances(record: &Record) -> Vec<String> {
     let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);
-    let disturbed =
-        record.samples.iter().filter(measured).filter(|sample| sample.disturbed.is_some()).count();
-    match disturbed {
-        0 => Vec::new(),
-        count => vec![format!("the machine disturbed {count} of its samples")],
-    }
+    let disturbed = record.samples.iter().filter(measured).any(|sample| sample.disturbed.is_some());
+    disturbed.then(|| "the machine disturbed some of its samples".to_owned()).into_iter().collect()
 }
 
 fn distinct(mut texts: Vec<String>) -> Vec<String> {

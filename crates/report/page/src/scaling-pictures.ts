@@ -1,0 +1,209 @@
+// How figures change with a number that the bench file names, like rules, flows or cores: a line through
+// the medians with their intervals, and, where more would help in the best case, what that would be.
+
+import uPlot from "uplot";
+import type { Bench, Cell } from "./bench-data";
+import { cellLines, directionsOf, type Figures, figuresOf, wayText } from "./cell-text";
+import { dot, line, paintLimit, stroke } from "./paint";
+import type { Axis, Plan, Point } from "./picture";
+import type { Settings } from "./settings";
+import { deviceColour, type Theme } from "./theme";
+
+const HEIGHT = 320;
+/** An axis that spans more is logarithmic. */
+const DECADES = 2;
+const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
+
+interface Place {
+  at: number;
+  cell: Cell;
+  name: string;
+  colour: string;
+}
+
+/** What is joined by a line. */
+interface Series {
+  name: string;
+  colour: string;
+  dash: number[];
+  places: Place[];
+}
+
+export function scalingPlans(bench: Bench, settings: Settings, theme: Theme): Plan[] {
+  const { axis } = bench;
+  if (!axis) return [];
+  const figures = figuresOf(bench, settings);
+  const directions = directionsOf(bench);
+  const found = directions.map((direction) => ({
+    direction,
+    series: seriesOf(bench, direction, settings, theme).filter(({ places }) => places.length > 1),
+  }));
+  const drawn = found.filter(({ series }) => series.length > 0);
+  const all = drawn.flatMap(({ series }) => series.flatMap(({ places }) => places));
+  const most = Math.max(0, ...all.map(({ cell }) => figures.place(cell.high, cell)));
+  return drawn.map(({ direction, series }) => {
+    const way = directions.length > 1 ? `, ${wayText(direction)}` : "";
+    const limits = axis.linear ? [] : baselines(bench, direction, settings, figures);
+    const top = Math.max(most, ...limits.map(({ value }) => value));
+    return plan(axis, `${figures.name} against ${axis.name}${way}`, drawn.length > 1 ? "half" : "full", series, limits, top, figures, theme);
+  });
+}
+
+/** Devices over profiles that have numbers, or profiles over devices that have. */
+function seriesOf(bench: Bench, direction: string, settings: Settings, theme: Theme): Series[] {
+  const tests = bench.tests.filter((test) => test.direction === direction);
+  const duts = bench.duts.map((dut, at) => ({ ...dut, at: dut.at, column: at })).filter(({ device }) => !settings.hiddenDevices.has(device));
+  const sorted = (places: Place[]) => places.sort((a, b) => a.at - b.at);
+  if (duts.some(({ at }) => at !== null)) {
+    return tests.map((test, number) => ({
+      name: test.profile,
+      colour: theme.muted,
+      dash: DASHES[number % DASHES.length] ?? [],
+      places: sorted(
+        duts.flatMap(({ name, at, column, device }) => {
+          const cell = test.cells[column];
+          return cell && at !== null ? [{ at, cell, name: tests.length > 1 ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device) }] : [];
+        }),
+      ),
+    }));
+  }
+  return duts.map(({ name, column, device }) => ({
+    name,
+    colour: deviceColour(theme, device),
+    dash: [],
+    places: sorted(
+      tests.flatMap((test) => {
+        const cell = test.cells[column];
+        return cell && test.at !== null ? [{ at: test.at, cell, name: `${name}, ${test.profile}`, colour: deviceColour(theme, device) }] : [];
+      }),
+    ),
+  }));
+}
+
+/** The baseline where it has no number itself: a line across. */
+function baselines(bench: Bench, direction: string, settings: Settings, figures: Figures): { value: number; name: string }[] {
+  const column = bench.duts.findIndex(({ baseline, at }) => baseline && at === null);
+  const dut = bench.duts[column];
+  if (!dut || settings.hiddenDevices.has(dut.device) || bench.duts.every(({ at }) => at === null)) return [];
+  const tests = bench.tests.filter((test) => test.direction === direction);
+  return tests.flatMap((test) => {
+    const cell = test.cells[column];
+    const name = tests.length > 1 ? `${dut.name}, ${test.profile}` : dut.name;
+    return cell ? [{ value: figures.place(cell.median, cell), name }] : [];
+  });
+}
+
+/** The numbers on an axis: a logarithmic one has a place for zero, a decade below the least. */
+export function numberAxis(numbers: number[]): Axis & { place: (number: number) => number } {
+  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+  const positive = sorted.filter((number) => number > 0);
+  const [least, most] = [positive[0] ?? 1, positive[positive.length - 1] ?? 1];
+  const logarithmic = Math.log10(most / least) > DECADES - 1e-9;
+  const place = (number: number) => (logarithmic && number === 0 ? least / 10 : number);
+  const places = sorted.map(place);
+  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 1];
+  const room = (last - first) * 0.05 || 1;
+  const back = new Map(sorted.map((number) => [place(number), number]));
+  return {
+    place,
+    logarithmic,
+    range: logarithmic ? [first / 1.6, last * 1.6] : [Math.min(first, Math.max(0, first - room)), last + room],
+    splits: (min, max) => roomy(places.filter((one) => one >= min && one <= max), min, max, logarithmic),
+    tick: (value) => (back.get(value) ?? value).toLocaleString("en"),
+  };
+}
+
+/** Those that have room for a label each. */
+function roomy(places: number[], min: number, max: number, logarithmic: boolean): number[] {
+  const scale = logarithmic ? Math.log10 : (value: number) => value;
+  const apart = (scale(max) - scale(min)) / 9;
+  return places.reduce((chosen: number[], one) => {
+    const last = chosen[chosen.length - 1];
+    return last !== undefined && scale(one) - scale(last) < apart ? chosen : [...chosen, one];
+  }, []);
+}
+
+function plan(
+  axis: { name: string; linear: boolean },
+  caption: string,
+  size: Plan["size"],
+  series: Series[],
+  limits: { value: number; name: string }[],
+  most: number,
+  figures: Figures,
+  theme: Theme,
+): Plan {
+  const x = numberAxis(series.flatMap(({ places }) => places.map(({ at }) => at)));
+  const y = (value: number, cell: Cell) => figures.place(value, cell);
+  const points = series.flatMap(({ places }) =>
+    places.map(
+      ({ at, cell, name }): Point => ({ x: x.place(at), y: y(cell.median, cell), lines: cellLines(name, cell, figures) }),
+    ),
+  );
+  return {
+    kind: "scaling",
+    size,
+    height: HEIGHT,
+    caption: caption.charAt(0).toUpperCase() + caption.slice(1) + (x.logarithmic ? " (logarithmic)" : ""),
+    key: [
+      ...(series.length > 1 ? series.map(({ name, colour, dash }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: name })) : []),
+      ...(axis.linear ? [{ sign: "┄", colour: theme.muted, text: `in proportion to ${axis.name}` }] : []),
+    ],
+    x,
+    y: { range: [0, most > 0 ? most * 1.08 : 1], tick: figures.tick },
+    margin: 24,
+    points,
+    paint: (ctx, plot) => {
+      const at = (place: Place, value: number): [number, number] => [
+        plot.valToPos(x.place(place.at), "x", true),
+        plot.valToPos(y(value, place.cell), "y", true),
+      ];
+      limits.forEach(({ value, name }) => paintLimit(ctx, plot, value, name, theme));
+      for (const { places, colour, dash } of series) {
+        if (axis.linear) paintProportional(ctx, plot, places, figures, x, theme);
+        stroke(ctx, colour, 1.6, dash);
+        line(ctx, ...places.map((place) => at(place, place.cell.median)));
+        for (const place of places) {
+          stroke(ctx, place.colour, 1.4);
+          line(ctx, at(place, place.cell.low), at(place, place.cell.high));
+          for (const end of [place.cell.low, place.cell.high]) {
+            const [across, down] = at(place, end);
+            line(ctx, [across - 4 * uPlot.pxRatio, down], [across + 4 * uPlot.pxRatio, down]);
+          }
+          dot(ctx, ...at(place, place.cell.median), place.colour);
+        }
+      }
+    },
+  };
+}
+
+/** From the least number on, as if twice as many made twice the figure. */
+function paintProportional(
+  ctx: CanvasRenderingContext2D,
+  plot: uPlot,
+  places: Place[],
+  figures: Figures,
+  x: { place: (number: number) => number },
+  theme: Theme,
+): void {
+  const first = places.find(({ at }) => at > 0);
+  const last = places[places.length - 1];
+  if (!first || !last) return;
+  const start = figures.place(first.cell.median, first.cell);
+  const { left, top, width, height } = plot.bbox;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, top, width, height);
+  ctx.clip();
+  stroke(ctx, theme.muted, 1.3, [3, 4]);
+  // On a logarithmic axis the line is bent.
+  const steps = Array.from({ length: 61 }, (_, step) => first.at * (last.at / first.at) ** (step / 60));
+  line(
+    ctx,
+    ...steps.map((at): [number, number] => [
+      plot.valToPos(x.place(at), "x", true),
+      plot.valToPos((start * at) / first.at, "y", true),
+    ]),
+  );
+  ctx.restore();
+}

@@ -1,0 +1,221 @@
+//! Benches on the page: their figures enter; the matrix, the comparisons, what repeats them, and what
+//! the page's script draws leave.
+
+mod chart;
+mod comparisons;
+
+use std::collections::BTreeMap;
+
+use results::Record;
+use wire::size::pps_to_l1_bps;
+
+pub use chart::Chart;
+pub use comparisons::{Plot, Table};
+
+use super::facts::{Environment, command_line, environments};
+use super::{DEVICE_COLOURS, anchor, place};
+use crate::bench::{Bench, Cell, Test, way};
+use crate::comparison::Comparison;
+use crate::outcome::percent;
+
+/// One bench.
+pub struct Section<'a> {
+    /// The id of its element.
+    pub id: String,
+    pub title: &'a str,
+    pub mirrors: Option<&'a str>,
+    /// What was done, in a sentence.
+    pub summary: String,
+    /// What the matrix holds.
+    pub caption: String,
+    pub columns: Vec<Column<'a>>,
+    pub rows: Vec<Row<'a>>,
+    /// What a reader must know of the figures.
+    pub notes: Vec<String>,
+    pub comparisons: Vec<Table<'a>>,
+    pub environments: Vec<Environment>,
+    /// What carries it out.
+    pub command: Option<String>,
+    /// The text of its file.
+    pub source: &'a str,
+    /// The command of each cell.
+    pub commands: Vec<(String, String)>,
+}
+
+/// A profile above its directions.
+pub struct Column<'a> {
+    pub name: &'a str,
+    pub ways: Vec<&'a str>,
+}
+
+/// A device.
+pub struct Row<'a> {
+    pub name: &'a str,
+    pub colour: usize,
+    pub is_baseline: bool,
+    pub cells: Vec<MatrixCell>,
+}
+
+/// The repeats of a device in one test.
+#[derive(Default)]
+pub struct MatrixCell {
+    pub text: String,
+    /// What it is sorted by.
+    pub value: Option<f64>,
+    /// Of line rate, where that means something.
+    pub share: String,
+    pub spread: String,
+    /// The run whose figure is the median.
+    pub anchor: String,
+    /// Of the cell's width, in percent; a full line in each direction fills it.
+    pub bar: f64,
+    pub is_doubtful: bool,
+}
+
+/// All benches that have figures; devices have the colours of the `comparison`.
+pub fn sections<'a>(
+    benches: &'a [Bench<'a>],
+    comparison: &Comparison,
+    records: &[Record],
+) -> Vec<Section<'a>> {
+    benches.iter().enumerate().map(|(at, bench)| section(at, bench, comparison, records)).collect()
+}
+
+fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records: &[Record]) -> Section<'a> {
+    let description = bench.description;
+    let row = |(column, dut): (usize, &'a results::bench::Dut)| Row {
+        name: &dut.name,
+        colour: colour(comparison, &dut.name),
+        is_baseline: bench.baseline() == Some(column),
+        cells: bench.tests.iter().map(|test| matrix_cell(bench, &test.cells[column], records)).collect(),
+    };
+    let profiles = description.profiles.iter();
+    Section {
+        id: format!("bench-{at}"),
+        title: &description.title,
+        mirrors: description.seed_figure.as_deref(),
+        summary: summary(bench),
+        caption: caption(bench),
+        columns: profiles
+            .map(|profile| Column {
+                name: &profile.name,
+                ways: profile.directions.iter().map(|direction| way(direction)).collect(),
+            })
+            .collect(),
+        rows: description.duts.iter().enumerate().map(row).collect(),
+        notes: notes(bench),
+        comparisons: comparisons::tables(bench, comparison),
+        environments: environments(bench.runs().map(|(_, _, repeat)| repeat.record)),
+        command: (!description.command.is_empty()).then(|| command_line(&description.command)),
+        source: &description.source,
+        commands: commands(bench),
+    }
+}
+
+/// The colour of the device that is called `name`, the same everywhere on the page.
+fn colour(comparison: &Comparison, name: &str) -> usize {
+    comparison.duts.iter().position(|dut| dut == name).unwrap_or(0) % DEVICE_COLOURS
+}
+
+fn summary(bench: &Bench) -> String {
+    let description = bench.description;
+    let repeats: Vec<usize> =
+        bench.tests.iter().flat_map(|test| &test.cells).map(|cell| cell.repeats.len()).collect();
+    let (least, most) =
+        (repeats.iter().min().copied().unwrap_or(0), repeats.iter().max().copied().unwrap_or(0));
+    let each = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let order = match description.order.as_str() {
+        "" => String::new(),
+        order => format!(", {order}"),
+    };
+    format!("{} cells, {each} runs of each{order}.", repeats.len())
+}
+
+fn caption(bench: &Bench) -> String {
+    let what = if bench.metric.is_rate() { "; in percent of one direction's line rate" } else { "" };
+    format!(
+        "{}{what}. Median of the repeats, below it the interval that holds the true median at {} confidence",
+        capitalised(&bench.metric.words()),
+        bench.question.confidence
+    )
+}
+
+/// `text` with a large first letter, and without its underscores.
+fn capitalised(text: &str) -> String {
+    let text = text.replace('_', " ");
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
+}
+
+fn matrix_cell(bench: &Bench, cell: &Cell, records: &[Record]) -> MatrixCell {
+    let (Some(spread), Some(run)) = (bench.spread(cell), cell.median_run()) else {
+        return MatrixCell { text: "–".to_owned(), ..MatrixCell::default() };
+    };
+    let record = run.record;
+    let (share, bar) = if bench.metric.is_rate() {
+        let l1_bps = pps_to_l1_bps(spread.median, record.profile.mean_frame_size);
+        let share = l1_bps / record.line_rate_bps * 100.0;
+        (percent(share), share / record.directions.len().max(1) as f64)
+    } else {
+        (String::new(), 0.0)
+    };
+    MatrixCell {
+        text: bench.metric.show(spread.median),
+        value: Some(spread.median),
+        share,
+        spread: spread_text(bench, cell),
+        anchor: anchor(place(records, record)),
+        bar: bar.clamp(0.0, 100.0),
+        is_doubtful: !cell.doubts().is_empty(),
+    }
+}
+
+/// How far the repeats of `cell` scatter, in words.
+pub fn spread_text(bench: &Bench, cell: &Cell) -> String {
+    let Some(spread) = bench.spread(cell) else { return String::new() };
+    let between = format!("{} – {}", bench.metric.show(spread.low), bench.metric.show(spread.high));
+    match (cell.readings().count(), spread.is_interval) {
+        (1, _) => "one run".to_owned(),
+        (_, true) => between,
+        (count, false) => format!("{between}, all of {count}"),
+    }
+}
+
+/// What a reader must know of the figures of `bench`.
+pub fn notes(bench: &Bench) -> Vec<String> {
+    let mut doubtful: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for test in &bench.tests {
+        for cell in &test.cells {
+            for (doubt, count) in cell.doubts() {
+                let which = if bench.tests.len() > 1 { format!(", {}", test.title()) } else { String::new() };
+                let runs = format!("{}{which} ({count} of {})", cell.dut.name, cell.repeats.len());
+                doubtful.entry(doubt).or_default().push(runs);
+            }
+        }
+    }
+    let sentence = |(doubt, runs): (String, Vec<String>)| format!("~ {doubt}: {}", runs.join("; "));
+    let mut notes: Vec<String> = doubtful.into_iter().map(sentence).collect();
+    if bench.surplus > 0 {
+        notes.push(format!(
+            "{} more records of repeats that had come to their end before are left out",
+            bench.surplus
+        ));
+    }
+    if bench.baseline().is_none() {
+        notes.push(
+            "nothing says which device the others are to be compared with: --baseline names it".to_owned(),
+        );
+    }
+    notes
+}
+
+/// The command of each cell, as its first repeat was run: those of others differ in a label only.
+pub fn commands(bench: &Bench) -> Vec<(String, String)> {
+    let cells = bench.tests.iter().flat_map(|test| test.cells.iter().map(move |cell| (test, cell)));
+    let command = |(test, cell): (&Test, &Cell)| {
+        let first = cell.repeats.first()?;
+        Some((format!("{}, {}", cell.dut.name, test.title()), command_line(&first.record.command)))
+    };
+    cells.filter_map(command).collect()
+}

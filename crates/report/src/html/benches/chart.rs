@@ -1,0 +1,109 @@
+//! What the page's script draws of a bench; `page/src/bench-data.ts` has the same types.
+
+use results::Record;
+use results::bench::Axis;
+use serde::Serialize;
+
+use super::super::{anchor, place};
+use crate::bench::{Bench, Cell, Test};
+use crate::comparison::Comparison;
+
+/// The figures of a bench.
+#[derive(Serialize)]
+pub struct Chart<'a> {
+    /// What the figures are, in a word.
+    metric: String,
+    /// `pps`, `ns` or `share`.
+    unit: &'static str,
+    axis: Option<&'a Axis>,
+    duts: Vec<Dut<'a>>,
+    tests: Vec<ChartTest<'a>>,
+}
+
+#[derive(Serialize)]
+struct Dut<'a> {
+    name: &'a str,
+    /// Its place among the page's devices.
+    device: usize,
+    at: Option<f64>,
+    baseline: bool,
+}
+
+#[derive(Serialize)]
+struct ChartTest<'a> {
+    profile: &'a str,
+    direction: &'a str,
+    at: Option<f64>,
+    /// Of the devices, in their order.
+    cells: Vec<Option<ChartCell>>,
+}
+
+#[derive(Serialize)]
+struct ChartCell {
+    median: f64,
+    low: f64,
+    high: f64,
+    /// Whether from low to high is an interval of confidence; else it is all there is.
+    interval: bool,
+    runs: Vec<ChartRun>,
+    mean_frame_size: f64,
+    line_rate_bps: f64,
+}
+
+#[derive(Serialize)]
+struct ChartRun {
+    repeat: u32,
+    value: f64,
+    doubts: Vec<String>,
+    anchor: String,
+}
+
+impl<'a> Chart<'a> {
+    /// What there is to draw of `bench`.
+    pub fn new(bench: &'a Bench<'a>, comparison: &Comparison, records: &[Record]) -> Self {
+        let duts = bench.description.duts.iter().enumerate();
+        let dut = |(at, dut): (usize, &'a results::bench::Dut)| Dut {
+            name: &dut.name,
+            device: comparison.duts.iter().position(|name| *name == dut.name).unwrap_or(0),
+            at: dut.at,
+            baseline: bench.baseline() == Some(at),
+        };
+        let test = |test: &'a Test<'a>| ChartTest {
+            profile: &test.profile.name,
+            direction: test.direction,
+            at: test.profile.at,
+            cells: test.cells.iter().map(|cell| chart_cell(bench, cell, records)).collect(),
+        };
+        Self {
+            metric: bench.metric.to_string(),
+            unit: bench.metric.unit(),
+            axis: bench.description.axis.as_ref(),
+            duts: duts.map(dut).collect(),
+            tests: bench.tests.iter().map(test).collect(),
+        }
+    }
+}
+
+fn chart_cell(bench: &Bench, cell: &Cell, records: &[Record]) -> Option<ChartCell> {
+    let spread = bench.spread(cell)?;
+    let record = cell.median_run()?.record;
+    let mut runs = Vec::new();
+    for repeat in &cell.repeats {
+        let Ok(reading) = &repeat.reading else { continue };
+        runs.push(ChartRun {
+            repeat: repeat.number,
+            value: reading.value,
+            doubts: reading.doubts.clone(),
+            anchor: anchor(place(records, repeat.record)),
+        });
+    }
+    Some(ChartCell {
+        median: spread.median,
+        low: spread.low,
+        high: spread.high,
+        interval: spread.is_interval,
+        runs,
+        mean_frame_size: record.profile.mean_frame_size,
+        line_rate_bps: record.line_rate_bps,
+    })
+}

@@ -1,0 +1,176 @@
+//! Markdown: records and benches enter; tables, what they prove, the machine and every command leave,
+//! for a README or an issue.
+
+use std::fmt::Write as _;
+
+use results::Record;
+use results::bench::Bench as Description;
+use wire::size::pps_to_l1_bps;
+
+use crate::bench::{Bench, Cell};
+use crate::comparison::Comparison;
+use crate::html::benches::{commands, notes, spread_text};
+use crate::html::facts::{Environment, command_line, environments};
+use crate::judgement::{figures, remarks, sentence};
+use crate::outcome::percent;
+
+/// All benches of `records` that have figures, and a matrix of what belongs to none.
+#[must_use]
+pub fn markdown(records: &[Record], benches: &[Description]) -> String {
+    let mut parts = Vec::new();
+    for bench in benches.iter().filter_map(|description| Bench::new(description, records)) {
+        parts.push(self::bench(&bench));
+    }
+    let loose: Vec<Record> = records.iter().filter(|record| !is_of(benches, record)).cloned().collect();
+    if !loose.is_empty() {
+        parts.push(matrix(&loose));
+    }
+    parts.join("\n")
+}
+
+fn is_of(benches: &[Description], record: &Record) -> bool {
+    let place = results::bench::Place::of(record);
+    place.is_some_and(|place| benches.iter().any(|bench| bench.holds(&place)))
+}
+
+fn bench(bench: &Bench) -> String {
+    let description = bench.description;
+    let mut text = format!("## {}\n\n", line(&description.title));
+    if let Some(figure) = &description.seed_figure {
+        let _ = writeln!(text, "Mirrors {}.\n", line(figure));
+    }
+    let _ = writeln!(
+        text,
+        "{}: the median of the repeats, and the interval that holds the true median at {} confidence.\n",
+        bench.metric.words(),
+        bench.question.confidence
+    );
+    let head = bench.tests.iter().map(|test| test.title());
+    row(&mut text, std::iter::once("device".to_owned()).chain(head));
+    let _ = writeln!(text, "|---|{}", "---:|".repeat(bench.tests.len()));
+    for (at, dut) in description.duts.iter().enumerate() {
+        let cells = bench.tests.iter().map(|test| figure(bench, &test.cells[at]));
+        row(&mut text, std::iter::once(dut.name.clone()).chain(cells));
+    }
+    text.push('\n');
+    notes(bench).iter().for_each(|note| _ = writeln!(text, "- {}", line(note)));
+    text += &comparisons(bench);
+    text += &repetition(bench);
+    text
+}
+
+/// The median of a cell with its share of line rate and its interval.
+fn figure(bench: &Bench, cell: &Cell) -> String {
+    let (Some(spread), Some(run)) = (bench.spread(cell), cell.median_run()) else { return "–".to_owned() };
+    let record = run.record;
+    let share = if bench.metric.is_rate() {
+        let l1_bps = pps_to_l1_bps(spread.median, record.profile.mean_frame_size);
+        format!(", {}", percent(l1_bps / record.line_rate_bps * 100.0))
+    } else {
+        String::new()
+    };
+    let doubtful = if cell.doubts().is_empty() { "" } else { " ~" };
+    format!("{}{share} ({}){doubtful}", bench.metric.show(spread.median), spread_text(bench, cell))
+}
+
+fn comparisons(bench: &Bench) -> String {
+    let mut text = String::new();
+    for test in &bench.tests {
+        let judged: Vec<_> =
+            test.cells.iter().filter_map(|cell| Some((cell, cell.judged.as_ref()?))).collect();
+        if judged.is_empty() {
+            continue;
+        }
+        let what = bench.compared(test);
+        let _ = writeln!(text, "\n### {}, against {}\n", line(&test.title()), line(&what.reference));
+        for (cell, judged) in judged {
+            let _ = writeln!(text, "- **{}**: {}", line(&judged.name), sentence(&what, judged));
+            for remark in figures(&what, judged).into_iter().chain(remarks(&what, judged)) {
+                let _ = writeln!(text, "  - {}", line(&remark));
+            }
+            if let Some(block) = bench.ministat(test, cell) {
+                let _ = writeln!(text, "\n  <details><summary>ministat</summary>\n\n{}\n  </details>\n", {
+                    fenced(&block, "  ")
+                });
+            }
+        }
+    }
+    text
+}
+
+/// Where it was measured, and how to do it again.
+fn repetition(bench: &Bench) -> String {
+    let mut text = "\n### Environment, and how to repeat it\n\n".to_owned();
+    for Environment { pairs, .. } in environments(bench.runs().map(|(_, _, repeat)| repeat.record)) {
+        row(&mut text, ["".to_owned(), "".to_owned()].into_iter());
+        text += "|---|---|\n";
+        pairs.into_iter().for_each(|(name, value)| row(&mut text, [name, value].into_iter()));
+        text.push('\n');
+    }
+    if !bench.description.command.is_empty() {
+        text += &fenced(&command_line(&bench.description.command), "");
+        text += "\nor cell by cell, the first repeat of each:\n\n";
+    }
+    let commands = commands(bench).into_iter().map(|(cell, command)| format!("# {cell}\n{command}\n"));
+    text += &fenced(&commands.collect::<String>(), "");
+    if !bench.description.source.is_empty() {
+        text += "\n<details><summary>the bench file</summary>\n\n";
+        text += &fenced(&bench.description.source, "");
+        text += "\n</details>\n";
+    }
+    text
+}
+
+/// `records` as tests against devices, in percent of line rate.
+fn matrix(records: &[Record]) -> String {
+    let comparison = Comparison::new(records);
+    let mut text =
+        format!("## Runs\n\nIn percent of line rate: {}, directions added up.\n\n", comparison.figure());
+    row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));
+    let _ = writeln!(text, "|---|{}", "---:|".repeat(comparison.duts.len()));
+    for tests in comparison.rows() {
+        let cells =
+            tests.cells.iter().map(|cell| cell.median().map_or("–".to_owned(), |run| run.marked_percent()));
+        let name = match &tests.goal {
+            Some(goal) => format!("{}, {goal}", tests.test),
+            None => tests.test.to_owned(),
+        };
+        row(&mut text, std::iter::once(name).chain(cells));
+    }
+    text.push('\n');
+    comparison.marks().iter().for_each(|mark| _ = writeln!(text, "- `{}` {}", mark.sign(), mark.meaning()));
+    text
+}
+
+fn row(text: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.map(|cell| line(&cell)).collect();
+    let _ = writeln!(text, "| {} |", cells.join(" | "));
+}
+
+/// `text` as one line that Markdown takes for nothing else.
+fn line(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => escaped.push(' '),
+            '\\' | '|' | '*' | '`' | '<' | '[' | ']' | '_' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// `text` as it is, between fences longer than any in it, each line behind `indent`.
+fn fenced(text: &str, indent: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    let mut block = format!("{indent}{fence}\n");
+    text.lines().for_each(|line| _ = writeln!(block, "{indent}{line}"));
+    let _ = writeln!(block, "{indent}{fence}");
+    block
+}

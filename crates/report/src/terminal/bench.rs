@@ -1,0 +1,25 @@
+//! What a bench found, for people: a row for each cell's repeats, and what they prove test by test.
+
+use super::{Repeats, compare, repeats};
+use crate::bench::{Bench, Cell, Test};
+
+/// The tables of `bench`, one below the other.
+#[must_use]
+pub fn bench(bench: &Bench, colour: bool) -> String {
+    let row = |test: &Test, cell: &Cell| Repeats {
+        name: format!("{}/{}", cell.dut.name, test.name()),
+        values: cell.values(),
+        doubts: cell.doubts(),
+    };
+    let cells = bench.tests.iter().flat_map(|test| test.cells.iter().map(move |cell| row(test, cell)));
+    let rows: Vec<Repeats> = cells.collect();
+    let metric = bench.metric.to_string();
+    let mut parts = vec![repeats(&metric, &rows, |value| bench.metric.show(value), colour)];
+    for test in &bench.tests {
+        let judged: Vec<_> = test.cells.iter().filter_map(|cell| cell.judged.clone()).collect();
+        if !judged.is_empty() {
+            parts.push(compare(&bench.compared(test), &judged, colour));
+        }
+    }
+    parts.join("\n")
+}
