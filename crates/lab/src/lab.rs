@@ -11,6 +11,7 @@
 //! its work never lands on a core that generates. Everything is held by file descriptors.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -112,6 +113,13 @@ impl Lab {
     #[must_use]
     pub fn ports(&self) -> &[Port; 2] {
         &self.ports
+    }
+
+    /// The IPv4 addresses of port 0 and of a router's interface there.
+    #[must_use]
+    pub fn first_link(&self) -> [IpAddr; 2] {
+        let [side, _] = SIDES;
+        [side.port_addresses[0], side.interface_addresses[0]]
     }
 
     /// The device under test.

@@ -4,12 +4,17 @@
 //! No file and no process keeps it, so when this process ends, however it ends, the kernel
 //! removes the namespace and every interface, route and XDP link in it.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::{io, panic, thread};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::{env, io, panic, thread};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::chdir;
 
 use crate::error::{Error, Needs, Result};
 use crate::netlink::Netlink;
@@ -99,6 +104,16 @@ impl Namespace {
         })
     }
 
+    /// Makes `command` run inside, in the directory that this process is in.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when this process may open no more files.
+    pub fn contain(&self, command: &mut Command) -> Result<()> {
+        let Self { net, mount } = self.try_clone()?;
+        contain(command, [net, mount]);
+        Ok(())
+    }
+
     /// Runs `work` inside the namespace with a netlink connection to it.
     pub(crate) fn netlink<T: Send>(&self, work: impl FnOnce(&Netlink) -> Result<T> + Send) -> Result<T> {
         self.run(|| work(&Netlink::open()?))
@@ -111,6 +126,22 @@ pub(crate) fn enter(net: BorrowedFd, mount: BorrowedFd) -> nix::Result<()> {
     unshare(CloneFlags::CLONE_FS)?;
     setns(net, CloneFlags::CLONE_NEWNET)?;
     setns(mount, CloneFlags::CLONE_NEWNS)
+}
+
+/// Makes `command` run inside a network and a mount namespace, in the directory that this process is in.
+pub(crate) fn contain(command: &mut Command, [net, mount]: [OwnedFd; 2]) {
+    let directory = env::current_dir().ok().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    let inside = move || {
+        enter(net.as_fd(), mount.as_fd())?;
+        // Entering a mount namespace leads to its root.
+        if let Some(directory) = &directory {
+            let _ = chdir(directory.as_c_str());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes system calls (unshare, setns, chdir)
+    // on descriptors and a string made before; it takes no lock and allocates nothing.
+    unsafe { command.pre_exec(inside) };
 }
 
 /// Moves the calling thread into new namespaces, with a `/sys` of their own.

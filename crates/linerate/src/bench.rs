@@ -20,6 +20,8 @@ use anyhow::Result;
 use crate::Ending;
 use crate::args::misuse;
 
+pub use matrix::missing_tool;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// The bench file: TOML that names devices, profiles, a strategy and repeats

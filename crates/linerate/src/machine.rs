@@ -13,25 +13,25 @@ use crate::testbed::Testbed;
 pub struct Machine {
     monitor: Monitor,
     mark: Mark,
+    bounds: Bounds,
     /// The worst of each kind on each core.
     worst: Vec<Disturbance>,
 }
 
 impl Machine {
     /// Watches from now on. The engine and the device must be running, since what is not known
-    /// by now counts as other work.
-    pub fn watch(testbed: &Testbed) -> lab::Result<Self> {
+    /// by now counts as other work. What is within `bounds` is no disturbance.
+    pub fn watch(testbed: &Testbed, bounds: Bounds) -> lab::Result<Self> {
         let monitor = testbed.monitor()?;
         let mark = monitor.mark();
-        Ok(Self { monitor, mark, worst: Vec::new() })
+        Ok(Self { monitor, mark, bounds, worst: Vec::new() })
     }
 
     /// The noise of the stretch since the last call.
     pub fn noise(&mut self) -> Noise {
-        let bounds = Bounds::default();
         let interruptions = self.monitor.interruptions_since(&self.mark);
         let conditions = self.monitor.renew(&mut self.mark);
-        let found = conditions.disturbances(&bounds);
+        let found = conditions.disturbances(&self.bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
         found.into_iter().for_each(|disturbance| self.keep(disturbance));
         let disturbed = (!words.is_empty()).then(|| words.join("; "));
@@ -41,8 +41,8 @@ impl Machine {
             taken_ns: it.taken_ns,
         };
         Noise {
-            cost: conditions.cost(&bounds),
-            lasting: conditions.lasting_cost(&bounds),
+            cost: conditions.cost(&self.bounds),
+            lasting: conditions.lasting_cost(&self.bounds),
             interruptions: interruptions.map(|found| found.into_iter().map(interruption).collect()),
             disturbed,
         }

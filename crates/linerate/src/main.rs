@@ -17,6 +17,7 @@ mod explain_cost;
 mod explain_flamegraph;
 mod export;
 mod generate;
+mod generator;
 mod lab_command;
 mod latency;
 mod machine;
@@ -73,6 +74,8 @@ enum Command {
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
     Gen(generate::Args),
+    /// Measure how fast a generator sends, ours or another program
+    Generator(generator::Args),
     /// Count what arrives at an interface
     Count(count::Args),
     /// Explain why a device is no faster
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Command::Rfc2544(args) => rfc2544::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
+        Command::Generator(args) => generator::main(&args),
         Command::Count(args) => count::main(&args),
         Command::Explain(args) => explain::main(&args),
         Command::Queues(args) => queues::main(&args),

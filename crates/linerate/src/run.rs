@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
+use lab::monitor::Bounds;
 use results::record::{
     self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Record, Sample, Status, Trial,
 };
@@ -32,6 +33,10 @@ pub trait Strategy {
     fn planned(&self) -> Duration;
     /// Runs it.
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome;
+    /// What the machine may do beside it.
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+    }
     /// Adds to the record what only this strategy knows. Called once, after it ran.
     fn complete(&self, _record: &mut Record) {}
 }
@@ -98,7 +103,7 @@ pub fn single(
 }
 
 /// Shows a finished run: its verdict to people, its record to machines.
-fn show(record: &Record, output: &Output) -> Result<()> {
+pub fn show(record: &Record, output: &Output) -> Result<()> {
     let colour = progress::colour();
     eprintln!("{}", report::terminal::plot(record, 72, 14, colour));
     eprintln!("{}", report::terminal::verdict(record, colour));
@@ -128,11 +133,62 @@ pub fn run(
     directory: &Path,
     stop: &Arc<AtomicBool>,
 ) -> Result<Record> {
-    let started = SystemTime::now();
-    let clock = Instant::now();
+    let began = Instant::now();
     let table = profile.table(&testbed.endpoints(), directions);
     let own_limits = self_test::of(testbed, profile, directions);
     let mut engine = testbed.start_engine(&table, stop)?;
+    let mut sent = Sent {
+        began,
+        profile: describe(profile, &table, directions),
+        tester: testbed.describe_tester(engine.modes()),
+        notes: profile.notes().iter().cloned().chain(table.note()).collect(),
+    };
+    match own_limits {
+        Ok(found) => sent.tester.self_test = Some(found),
+        Err(unknown) => sent.notes.push(unknown),
+    }
+    let before = testbed.interface_counters();
+    let (mut record, mut writer) = conduct(testbed, &mut engine, sent, labels, strategy, directory)?;
+    match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
+        Ok((before, after)) => {
+            let meanwhile: Vec<_> = after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+            record.cross_check = cross_check::follow(&meanwhile, &record.directions);
+            record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
+        }
+        Err(error) => {
+            record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
+        }
+    }
+    drop(engine);
+    self_test::judge(&mut record, testbed, profile, directions);
+    writer.write(&record)?;
+    Ok(record)
+}
+
+/// What is sent and by what, for the record.
+pub struct Sent {
+    /// When setting it up began.
+    pub began: Instant,
+    pub profile: record::Profile,
+    pub tester: record::Tester,
+    /// What a reader should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Runs `strategy` on an engine that is ready. The record is on disk as it grows; what it says when
+/// it is returned is to be written still.
+///
+/// # Errors
+/// When the record cannot be written.
+pub fn conduct(
+    testbed: &Testbed,
+    engine: &mut dyn Engine,
+    sent: Sent,
+    labels: Labels,
+    strategy: &dyn Strategy,
+    directory: &Path,
+) -> Result<(Record, Writer)> {
+    let started = SystemTime::now() - sent.began.elapsed();
     let mut record = Record {
         schema: record::SCHEMA.to_owned(),
         id: store::id(started, testbed.dut_name(), &labels.test),
@@ -145,9 +201,9 @@ pub fn run(
         reason: None,
         command: std::env::args().collect(),
         strategy: strategy.describe(),
-        profile: describe(profile, &table, directions),
+        profile: sent.profile,
         dut: testbed.describe_dut()?,
-        tester: testbed.describe_tester(engine.modes()),
+        tester: sent.tester,
         environment: environment::read(),
         line_rate_bps: testbed.line_rate_bps(),
         samples: Vec::new(),
@@ -159,18 +215,14 @@ pub fn run(
         latency: None,
         rfc2544: None,
         soak: None,
+        generator: None,
         cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),
     };
-    record.notes.extend(profile.notes().iter().cloned());
-    record.notes.extend(table.note());
-    match own_limits {
-        Ok(found) => record.tester.self_test = Some(found),
-        Err(unknown) => record.notes.push(unknown),
-    }
+    record.notes.extend(sent.notes);
     let mut writer = Store::open(directory)?.create(&mut record)?;
-    let machine = Machine::watch(testbed);
+    let machine = Machine::watch(testbed, strategy.bounds());
     if let Err(error) = &machine {
         record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
     }
@@ -181,13 +233,12 @@ pub fn run(
         meter: testbed.dut_core_meter(),
         writer: &mut writer,
     };
-    let before = testbed.interface_counters();
     let control = Control::beside(testbed.generating_cores());
-    let outcome = strategy.run(&mut engine, &mut watcher);
+    let outcome = strategy.run(engine, &mut watcher);
     drop(control);
     watcher.progress.finish();
     let disturbed = watcher.machine.as_ref().and_then(Machine::note);
-    record.elapsed_s = clock.elapsed().as_secs_f64();
+    record.elapsed_s = sent.began.elapsed().as_secs_f64();
     record.status = outcome.status;
     record.reason = outcome.reason();
     record.samples = outcome.samples;
@@ -204,20 +255,7 @@ pub fn run(
     strategy.complete(&mut record);
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
-    match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
-        Ok((before, after)) => {
-            let meanwhile: Vec<_> = after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
-            record.cross_check = cross_check::follow(&meanwhile, &record.directions);
-            record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
-        }
-        Err(error) => {
-            record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
-        }
-    }
-    drop(engine);
-    self_test::judge(&mut record, testbed, profile, directions);
-    writer.write(&record)?;
-    Ok(record)
+    Ok((record, writer))
 }
 
 fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directions) -> record::Profile {

@@ -36,7 +36,7 @@ pub enum Metric {
     Goal(String),
     /// The highest rate without loss, of a ramp.
     MaxLossless,
-    /// The highest rate that came back, of a ramp or a saturation.
+    /// The highest rate that came back, of a ramp or a saturation; of a generator, that arrived.
     MaxForwarded,
     /// The throughput of RFC 2544.
     Throughput,
@@ -200,7 +200,7 @@ impl Metric {
     }
 
     fn of_curve(&self, record: &Record) -> Option<Reading> {
-        if !matches!(record.strategy.name.as_str(), "ramp" | "saturate") || record.directions.is_empty() {
+        if !has_curve(record) || record.directions.is_empty() {
             return None;
         }
         let sum = |value: fn(&Direction) -> f64| record.directions.iter().map(value).sum::<f64>();
@@ -210,17 +210,25 @@ impl Metric {
         };
         let mut doubts = disturbances(record);
         for direction in &record.directions {
-            doubts.extend(limit(direction.limited_by));
+            doubts.extend(match record.generator {
+                Some(_) => far_end(direction.limited_by),
+                None => limit(direction.limited_by),
+            });
             doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
         }
         Some(Reading { value, resolution, doubts: distinct(doubts) })
     }
 }
 
+/// Whether `record` is of a load that rises or stays.
+fn has_curve(record: &Record) -> bool {
+    matches!(record.strategy.name.as_str(), "ramp" | "saturate" | "generator")
+}
+
 /// The figures that `record` has.
 fn known(record: &Record) -> Vec<String> {
     let mut known: Vec<String> = record.results.keys().cloned().collect();
-    if matches!(record.strategy.name.as_str(), "ramp" | "saturate") {
+    if has_curve(record) {
         known.extend(["max_lossless", "max_forwarded"].map(str::to_owned));
     }
     if record.rfc2544.as_ref().is_some_and(|test| test.throughput.is_some()) {
@@ -310,6 +318,11 @@ fn limit(limited_by: LimitedBy) -> Option<String> {
         LimitedBy::Tester => Some("the tester limited it: the device may do more".to_owned()),
         LimitedBy::Unknown => Some("nothing proved an end".to_owned()),
     }
+}
+
+/// What a generator reached, the far end did not take in all of, where that lost some.
+fn far_end(limited_by: LimitedBy) -> Option<String> {
+    (limited_by == LimitedBy::Dut).then(|| "more left than arrived: the far end limited it".to_owned())
 }
 
 fn irregular(why: Irregular) -> String {

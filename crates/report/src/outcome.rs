@@ -271,7 +271,9 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
         None => {
             let curves = Kind::of(record) == Kind::Curves;
             let disturbed = curves && any(|d| d.lossy_samples_below > 0) || by_machine(record);
-            (curves && any(|d| d.limited_by == LimitedBy::Tester), disturbed, false)
+            // A generator's limit is what was looked for.
+            let tester = record.generator.is_none() && any(|d| d.limited_by == LimitedBy::Tester);
+            (curves && tester, disturbed, false)
         }
     };
     let found = [

@@ -147,6 +147,7 @@ impl Scenario {
             latency: None,
             rfc2544: None,
             soak: None,
+            generator: None,
             cost: None,
             cross_check: Vec::new(),
             samples,

@@ -6,6 +6,7 @@
 
 mod cost;
 mod cross_check;
+mod generator;
 mod latency;
 mod rfc2544;
 mod self_test;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
+pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
@@ -94,6 +96,9 @@ pub struct Record {
     /// What a soak found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Soak>,
+    /// What generated, where that is what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<Generator>,
     /// What a forwarded frame cost the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -107,11 +112,16 @@ pub struct Record {
 
 impl Record {
     /// What reports call the device: the name of its configuration where a bench gave it one (labels
-    /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the device with its parameters.
+    /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the generator where that was measured,
+    /// else the device with its parameters.
     #[must_use]
     pub fn device(&self) -> String {
         let configuration = self.labels.get("cell").and_then(|cell| cell.split_once('/'));
-        configuration.map_or_else(|| self.dut.label(), |(name, _)| name.to_owned())
+        match (configuration, &self.generator) {
+            (Some((name, _)), _) => name.to_owned(),
+            (None, Some(generator)) => generator.program.clone(),
+            (None, None) => self.dut.label(),
+        }
     }
 }
 
@@ -132,7 +142,7 @@ pub enum Status {
 /// The strategy and its parameters, as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
-    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544` or `soak`.
+    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak` or `generator`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,

@@ -1,21 +1,17 @@
 //! The other side of the socket: a lab's name enters; what it tells, its namespaces or its end
 //! leave.
 
-use std::ffi::CString;
 use std::io::{self, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{fs, thread};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
-use nix::unistd::chdir;
 
 use super::{HolderError, Info, PATIENCE, PREFIX, address};
-use crate::namespace::enter;
+use crate::namespace::contain;
 
 /// One of the two namespaces of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,21 +41,9 @@ pub fn execute(name: &str, side: Side, command: &[String]) -> Result<ExitStatus,
         command: String::new(),
         cause: io::ErrorKind::NotFound.into(),
     })?;
-    let [net, mount] = namespaces(name, side)?;
-    let directory = env::current_dir().ok().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let mut child = Command::new(program);
     child.args(arguments);
-    let enter_lab = move || {
-        enter(net.as_fd(), mount.as_fd())?;
-        // Entering a mount namespace leads to its root.
-        if let Some(directory) = &directory {
-            let _ = chdir(directory.as_c_str());
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec the closure only makes system calls (unshare, setns, chdir)
-    // on descriptors and a string made before; it takes no lock and allocates nothing.
-    unsafe { child.pre_exec(enter_lab) };
+    contain(&mut child, namespaces(name, side)?);
     child.status().map_err(|cause| HolderError::Command { command: program.clone(), cause })
 }
 

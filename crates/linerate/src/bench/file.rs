@@ -82,6 +82,7 @@ pub enum Subcommand {
     Search,
     Latency,
     Soak,
+    Generator,
 }
 
 /// A device in one configuration.
@@ -91,6 +92,8 @@ pub struct Dut {
     pub name: String,
     /// What it is.
     pub site: Site,
+    /// Flags of the strategy for it alone, as typed.
+    pub options: Vec<String>,
     /// Shell commands that configure it.
     pub commands: Vec<String>,
     /// Shell commands that run on this machine afterwards.
@@ -177,6 +180,7 @@ struct DutEntry {
     dut: Option<Spanned<String>>,
     ports: Option<Spanned<String>>,
     gateways: Option<Spanned<String>>,
+    options: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     commands: Vec<String>,
     #[serde(default)]
@@ -195,8 +199,25 @@ struct ProfileEntry {
     vm: Option<String>,
     ip: Option<String>,
     vlan: Option<String>,
+    datagram: Option<u32>,
     directions: Option<Spanned<Vec<Direction>>>,
     at: Option<Spanned<f64>>,
+}
+
+impl ProfileEntry {
+    fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
+        [("--size", &self.size), ("--vm", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
+    }
+
+    /// The flags that say what generators send.
+    fn datagram_flags(&self) -> Result<Vec<(&'static str, String)>> {
+        let others = self.profile.is_some() || self.tunables().iter().any(|(_, value)| value.is_some());
+        match self.datagram {
+            Some(bytes) if !others => Ok(vec![("--datagram", bytes.to_string())]),
+            Some(_) => Err(misuse("a datagram says all: leave profile, size, vm, ip and vlan out")),
+            None => Err(misuse("generators send datagrams: write datagram = 64, the bytes of its payload")),
+        }
+    }
 }
 
 impl Display for Subcommand {
@@ -207,6 +228,7 @@ impl Display for Subcommand {
             Self::Search => "search",
             Self::Latency => "latency",
             Self::Soak => "soak",
+            Self::Generator => "generator",
         })
     }
 }
@@ -303,7 +325,10 @@ impl Source<'_> {
             baseline: baseline.to_owned(),
             strategy: self.strategy(strategy)?,
             duts: duts.iter().map(|entry| self.dut(entry, duts)).collect::<Result<_>>()?,
-            profiles: profiles.iter().map(|entry| self.profile(entry)).collect::<Result<_>>()?,
+            profiles: profiles
+                .iter()
+                .map(|entry| self.profile(entry, *strategy.subcommand.get_ref()))
+                .collect::<Result<_>>()?,
         })
     }
 
@@ -385,17 +410,22 @@ impl Source<'_> {
     }
 
     fn strategy(&self, entry: &StrategyEntry) -> Result<Strategy> {
-        let (options, at) = match &entry.options {
-            Some(options) => (options.get_ref().clone(), options.span().start),
-            None => (Vec::new(), entry.subcommand.span().start),
-        };
-        if let Some(option) =
-            options.iter().find(|option| matches!(option.as_str(), "--bidirectional" | "-b"))
-        {
-            let reason = format!("{option} belongs to a profile: write directions = [\"both\"] there");
-            return Err(self.error(at, reason));
-        }
+        let options = self.options(entry.options.as_ref())?;
+        let at = entry.options.as_ref().map_or(entry.subcommand.span().start, |options| options.span().start);
         Ok(Strategy { subcommand: *entry.subcommand.get_ref(), options, line: self.line(at) })
+    }
+
+    /// Flags as typed, but those that other keys say.
+    fn options(&self, written: Option<&Spanned<Vec<String>>>) -> Result<Vec<String>> {
+        let Some(written) = written else { return Ok(Vec::new()) };
+        let options = written.get_ref();
+        match options.iter().find(|option| matches!(option.as_str(), "--bidirectional" | "-b")) {
+            None => Ok(options.clone()),
+            Some(option) => {
+                let reason = format!("{option} belongs to a profile: write directions = [\"both\"] there");
+                Err(self.error(written.span().start, reason))
+            }
+        }
     }
 
     /// The device of `entry` with what it takes over from those that it extends.
@@ -403,6 +433,7 @@ impl Source<'_> {
         let mut dut = Dut {
             name: entry.name.get_ref().clone(),
             site: Site::Lab(String::new()),
+            options: Vec::new(),
             commands: Vec::new(),
             undo: Vec::new(),
             requires: Vec::new(),
@@ -411,6 +442,7 @@ impl Source<'_> {
         let mut site = None;
         for entry in self.chain(entry, all)?.into_iter().rev() {
             site = self.site(entry, site)?;
+            dut.options.extend(self.options(entry.options.as_ref())?);
             dut.commands.extend(entry.commands.iter().cloned());
             // What was done last is undone first.
             dut.undo.splice(0..0, entry.undo.iter().cloned());
@@ -488,7 +520,7 @@ impl Source<'_> {
         }
     }
 
-    fn profile(&self, entry: &ProfileEntry) -> Result<Profile> {
+    fn profile(&self, entry: &ProfileEntry, subcommand: Subcommand) -> Result<Profile> {
         let at = entry.name.span().start;
         let directions = match &entry.directions {
             None => vec![Direction::One],
@@ -502,16 +534,26 @@ impl Source<'_> {
                 directions.clone()
             }
         };
-        let name = entry.profile.as_deref().unwrap_or("bench");
-        let profile = self.profile_path(name);
-        self.check_traffic(entry, &profile)
-            .map_err(|error| self.error(at, crate::misuse::in_one_line(&error)))?;
-        let mut flags = vec![("--profile", profile)];
-        let tunables =
-            [("--size", &entry.size), ("--vm", &entry.vm), ("--ip", &entry.ip), ("--vlan", &entry.vlan)];
-        flags.extend(tunables.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))));
+        let flags = match subcommand {
+            Subcommand::Generator => entry.datagram_flags(),
+            _ => self.traffic_flags(entry),
+        };
+        let flags = flags.map_err(|error| self.error(at, crate::misuse::in_one_line(&error)))?;
         let at = entry.at.as_ref().map(|at| *at.get_ref());
         Ok(Profile { name: entry.name.get_ref().clone(), flags, directions, at })
+    }
+
+    /// The flags that say what load tests send.
+    fn traffic_flags(&self, entry: &ProfileEntry) -> Result<Vec<(&'static str, String)>> {
+        if entry.datagram.is_some() {
+            return Err(misuse("datagram is for the strategy generator: write size, the frame's"));
+        }
+        let profile = self.profile_path(entry.profile.as_deref().unwrap_or("bench"));
+        self.check_traffic(entry, &profile)?;
+        let mut flags = vec![("--profile", profile)];
+        let tunables = entry.tunables().into_iter();
+        flags.extend(tunables.filter_map(|(flag, value)| Some((flag, value.clone()?))));
+        Ok(flags)
     }
 
     /// Files are named relative to the bench file; runs get the whole path, so that the same bench

@@ -28,7 +28,7 @@ use super::view::{View, rounded};
 use crate::args::misuse;
 use crate::misuse::{in_one_line, said};
 use crate::progress::colour;
-use crate::{Cli, Command, Ending, latency, ramp, report_command, saturate, search, soak, stop};
+use crate::{Cli, Command, Ending, generator, latency, ramp, report_command, saturate, search, soak, stop};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -61,10 +61,10 @@ struct Work<'a> {
 pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Ending> {
     let bench = file::load(file)?;
     let plan = Plan::new(&bench);
-    let planned = check(&plan)?;
+    let checked = check(&plan)?;
     let directory = output.output.clone().unwrap_or_else(|| Path::new("runs").join(&bench.name));
     if args.dry_run {
-        let work = Work::new(&plan, directory, args, planned)?;
+        let work = Work::new(&plan, directory, args, checked)?;
         if output.json {
             println!("{}", serde_json::to_string_pretty(&work.document())?);
         } else {
@@ -74,7 +74,7 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Ending> {
     }
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let lock = run::lock(&directory)?;
-    let mut work = Work::new(&plan, directory, args, planned)?;
+    let mut work = Work::new(&plan, directory, args, checked)?;
     let description = plan.description(vec!["linerate".to_owned(), "bench".to_owned(), bench.origin.clone()]);
     store::keep_bench(&work.directory, &description)?;
     let tally = work.carry_out(&lock)?;
@@ -82,10 +82,19 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Ending> {
     Ok(work.conclude(&tally, missing))
 }
 
-/// Whether this program takes the commands of all cells; how long a run is planned to take.
-fn check(plan: &Plan) -> Result<Duration> {
+/// What is known of the commands of all cells.
+struct Checked {
+    /// How long a run is planned to take.
+    planned: Duration,
+    /// Cells that cannot be run here, by name, and why.
+    unable: BTreeMap<String, String>,
+}
+
+/// Whether this program takes the commands of all cells.
+fn check(plan: &Plan) -> Result<Checked> {
     let bench = plan.bench;
     let mut planned = Duration::ZERO;
+    let mut unable = BTreeMap::new();
     for cell in 0..plan.cells.len() {
         let words = plan.command(Run { cell, repeat: 1 }, Path::new("runs"));
         let cli = Cli::try_parse_from(["linerate".to_owned()].into_iter().chain(words)).map_err(|error| {
@@ -98,10 +107,21 @@ fn check(plan: &Plan) -> Result<Duration> {
             Command::Search(args) => search::planned(args),
             Command::Latency(args) => latency::planned(args),
             Command::Soak(args) => soak::planned(args),
+            Command::Generator(args) => generator::planned(args),
             _ => Duration::ZERO,
         });
+        let described = &plan.cells[cell];
+        let missing = missing_tool(&described.dut.requires)
+            .map(|tool| format!("{tool} is not installed; install it"))
+            .or_else(|| {
+                if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }
+            });
+        if let Some(reason) = missing {
+            let reason = format!("{reason}, or leave these cells out with --only or in the file");
+            unable.insert(described.label(), reason);
+        }
     }
-    Ok(planned)
+    Ok(Checked { planned, unable })
 }
 
 /// The records in `directory`; says what was passed over.
@@ -117,7 +137,7 @@ fn load(directory: &Path) -> Result<Vec<Record>> {
 }
 
 /// The first of `tools` that is not installed.
-fn missing_tool(tools: &[String]) -> Option<&String> {
+pub fn missing_tool(tools: &[String]) -> Option<&String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = env::split_paths(&path).collect();
     // Where tools of administrators are, which not every PATH has.
@@ -126,7 +146,7 @@ fn missing_tool(tools: &[String]) -> Option<&String> {
 }
 
 impl<'a> Work<'a> {
-    fn new(plan: &'a Plan<'a>, directory: PathBuf, args: &Args, planned: Duration) -> Result<Self> {
+    fn new(plan: &'a Plan<'a>, directory: PathBuf, args: &Args, checked: Checked) -> Result<Self> {
         let only = args.only.as_deref();
         let records = load(&directory)?;
         let kept = plan.kept(&records);
@@ -145,15 +165,7 @@ impl<'a> Work<'a> {
             return Err(misuse(format!("no cell's name contains '{only}'; there are {}", cells.join(", "))));
         }
         let missing = plan.missing(&kept.complete, only);
-        let mut unable = BTreeMap::new();
-        for cell in &plan.cells {
-            if let Some(tool) = missing_tool(&cell.dut.requires) {
-                let reason = format!(
-                    "{tool} is not installed; install it, or leave these cells out with --only or in the file"
-                );
-                unable.insert(cell.label(), reason);
-            }
-        }
+        let Checked { planned, mut unable } = checked;
         let (runs, not_run): (Vec<Run>, Vec<Run>) = missing
             .iter()
             .copied()
@@ -170,7 +182,7 @@ impl<'a> Work<'a> {
         let Bench { title, repeats, seed_figure, .. } = self.plan.bench;
         let order = self.plan.order();
         let mirrors = seed_figure.as_ref().map_or(String::new(), |figure| format!("mirrors {figure}\n"));
-        let mut text = format!(
+        let text = format!(
             "{title}\n{mirrors}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
              records: {}\n",
             self.plan.cells.len(),
@@ -179,10 +191,17 @@ impl<'a> Work<'a> {
             rounded(self.times.all(&self.runs)),
             self.directory.display(),
         );
-        for (cell, reason) in &self.unable {
-            text += &format!("{cell}: not run: {reason}\n");
-        }
-        text
+        text + &self.not_run()
+    }
+
+    /// The cells that cannot be run here, a line for each reason.
+    fn not_run(&self) -> String {
+        let reasons: BTreeSet<&String> = self.unable.values().collect();
+        let line = |reason: &String| {
+            let cells = self.unable.iter().filter(|(_, why)| *why == reason).map(|(cell, _)| cell.as_str());
+            format!("{}: not run: {reason}\n", cells.collect::<Vec<_>>().join(", "))
+        };
+        reasons.into_iter().map(line).collect()
     }
 
     /// The plan for people.
@@ -295,9 +314,7 @@ impl<'a> Work<'a> {
 
     /// Says what is not done, and how to do it.
     fn conclude(&self, tally: &Tally, missing: usize) -> Ending {
-        for (cell, reason) in &self.unable {
-            eprintln!("{cell}: not run: {reason}");
-        }
+        eprint!("{}", self.not_run());
         if tally.failures > 0 {
             eprintln!("{} failed, for the reasons above", tally.failures);
         }

@@ -116,7 +116,7 @@ impl<'a> Plan<'a> {
         let Cell { dut, profile, direction } = self.cells[run.cell];
         let strategy = &self.bench.strategy;
         let mut words = vec![strategy.subcommand.to_string()];
-        words.extend(strategy.options.iter().cloned());
+        words.extend(strategy.options.iter().chain(&dut.options).cloned());
         let mut flag = |name: &str, value: &str| words.extend([name.to_owned(), value.to_owned()]);
         match &dut.site {
             Site::Lab(spec) => flag("--dut", spec),
@@ -285,6 +285,7 @@ mod tests {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
+            options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),
             undo: Vec::new(),
             requires: Vec::new(),
@@ -360,7 +361,7 @@ mod tests {
         let words = plan.command(Run { cell: 3, repeat: 2 }, Path::new("runs/rules"));
         assert_eq!(
             words.join("|"),
-            "ramp|--bidirectional|--target|97%|--dut|linux-router|--profile|bench|--size|64|--dut-command|\
+            "ramp|--bidirectional|--target|97%|--cores|0|--dut|linux-router|--profile|bench|--size|64|--dut-command|\
              nft 'a'|--name|10 rules, 64, both ways|--label|bench=rules|--label|cell=10 rules/64/both|\
              --label|repeat=2|--output|runs/rules|--json"
         );

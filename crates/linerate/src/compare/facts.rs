@@ -45,6 +45,8 @@ pub fn configuration(record: &Record) -> Facts {
         ("hypervisor", environment.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
     ]);
     facts.extend(prefixed("device's ", &record.dut.configuration));
+    let generator = record.generator.as_ref();
+    facts.extend(generator.map(|it| ("generator".to_owned(), format!("{} {}", it.program, it.version))));
     facts
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use engine::xdp::XdpEngine;
 use engine::{Counts, Engine, Load, Totals};
+use lab::monitor::Bounds;
 use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
@@ -41,7 +42,7 @@ impl Host {
 
     /// Watches the machine on a stand, if that is possible.
     fn watch(&self, testbed: &Testbed) -> Watch {
-        let machine = Machine::watch(testbed);
+        let machine = Machine::watch(testbed, Bounds::default());
         if let Err(error) = &machine {
             self.unwatched.borrow_mut().get_or_insert_with(|| error.to_string());
         }

@@ -61,6 +61,10 @@ fn a_device_takes_over_what_it_does_not_set_and_undoes_last_things_first() {
     assert_eq!(rules.commands, ["first", "second"]);
     assert_eq!(rules.undo, ["undo second", "undo first"]);
     assert_eq!(rules.requires, ["nft"]);
+    let options =
+        SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\noptions = [\"--cores\", \"0\"]");
+    let options = options.replace("extends = \"none\"", "extends = \"none\"\noptions = [\"--step\", \"1s\"]");
+    assert_eq!(read(&options).unwrap().duts[1].options, ["--cores", "0", "--step", "1s"]);
     let moved = SOUND.replace("extends = \"none\"", "extends = \"none\"\nports = \"eth1,eth2\"");
     assert_eq!(read(&moved).unwrap().duts[1].site, Site::Ports("eth1,eth2".to_owned(), None));
 }
@@ -139,4 +143,14 @@ fn places_are_on_an_axis_and_an_axis_has_places() {
     refused(&placed(&axis, &[("none", "1"), ("64 B", "2")]), 22, &["places on the axis already"]);
     refused(&placed(&axis, &[("none", "-1")]), 10, &["at = -1", "from zero on"]);
     refused(&placed(&axis, &[("none", "inf")]), 10, &["at = inf"]);
+}
+
+#[test]
+fn generators_send_datagrams_and_load_tests_frames() {
+    let generators = SOUND.replace("\"ramp\"", "\"generator\"");
+    refused(&generators, 18, &["datagram = 64"]);
+    let datagrams = generators.replace("size = \"64\"", "datagram = 16");
+    assert_eq!(read(&datagrams).unwrap().profiles[0].flags, [("--datagram", "16".to_owned())]);
+    refused(&generators.replace("size", "datagram = 16\nsize"), 18, &["leave", "size"]);
+    refused(&SOUND.replace("size = \"64\"", "datagram = 16"), 18, &["generator", "size"]);
 }

@@ -1,0 +1,266 @@
+//! `linerate generator`: how fast a generator sends, ours or another program: its name and the size
+//! of its datagrams enter; a record of what left and what arrived leaves.
+//!
+//! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
+//! counts packets at that port and at the other end of the cable. What a program says it sent stands
+//! beside that. [`program`] knows the generators, [`process`] runs one, [`engine`] makes it an engine.
+
+mod datagram;
+mod engine;
+mod iperf3;
+mod own;
+mod process;
+mod program;
+mod tcpreplay;
+mod testpmd;
+mod trafgen;
+mod xdp_trafficgen;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+use ::engine::{Engine, Load};
+use anyhow::{Context, Result, bail};
+use lab::monitor::Bounds;
+use results::record;
+use trial::{Conditions, Observer, Outcome, Saturate, WarmUp};
+use wire::human;
+
+use crate::args::{self, Device, Output, misuse};
+use crate::run::{self, Labels, Sent, Strategy, parameters};
+use crate::testbed::Testbed;
+use crate::{Ending, stop};
+use datagram::{Datagram, Way};
+use engine::{Left, ProgramEngine};
+use program::{Chosen, Launch, Program, Task};
+
+/// How long the last packets are waited for.
+const DRAIN: Duration = Duration::from_millis(500);
+/// What a program may take to start beside what the flags say.
+const START: Duration = Duration::from_secs(1);
+/// More than this share refused or lost on the way means that the far end sets the limit.
+const LOSS_THRESHOLD: f64 = 0.01;
+/// The packets that a program says it sent may differ by this share from those that left.
+const TOLERANCE: f64 = 0.01;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen
+    #[arg(long, value_name = "NAME", default_value = "linerate")]
+    program: Chosen,
+    /// Bytes of UDP payload in each datagram; above 1472 it leaves in fragments
+    #[arg(long, value_name = "BYTES", default_value = "18")]
+    datagram: Datagram,
+    #[command(flatten)]
+    device: Device,
+    /// How long it sends before it is measured
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    warm_up_duration: Duration,
+    /// How long it is measured
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    duration: Duration,
+    /// How long one sample is
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    step: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Ending> {
+    let program = args.program.0;
+    let device = device(args)?;
+    let stop = stop::flag()?;
+    let mut generator = Generator {
+        saturate: saturate(args),
+        frames: program.frames(args.datagram),
+        datagram: args.datagram,
+    };
+    generator.saturate.check().map_err(|refused| misuse(refused.to_string()))?;
+    let given = args.output.labels()?;
+
+    let mut testbed = Testbed::open(&device, datagram::MTU)?;
+    let core = testbed.generating_cores().first().copied().unwrap_or(0);
+    if let Some(refusal) = program::refusal(program, args.datagram, core) {
+        bail!(refusal);
+    }
+    testbed.prepare()?;
+    generator.saturate.conditions.line_rate_bps = testbed.line_rate_bps();
+    let began = Instant::now();
+    let lab = testbed.lab().context("generators are measured in the lab")?;
+    let launch = program.launch(&task(args, lab, core)?);
+    let mut engine = ProgramEngine::start(program, &launch, lab, generator.mean_frame_size(), &stop)?;
+    stop::sleep(&stop, args.warm_up_duration);
+
+    let test = format!("{} B", args.datagram);
+    let name = args.output.name.clone().unwrap_or_else(|| format!("{} {test}", program.name()));
+    let labels = Labels { name, test, given };
+    let mut tester = testbed.describe_tester(&["none"; 2]);
+    program.name().clone_into(&mut tester.engine);
+    let sent = Sent { began, profile: generator.profile(), tester, notes: Vec::new() };
+    let directory = &args.output.output;
+    let (mut record, mut writer) = run::conduct(&testbed, &mut engine, sent, labels, &generator, directory)?;
+    let found = generator.describe_program(program, launch, engine.finish()?);
+    record.notes.extend(note(&found));
+    record.notes.extend(generator.note_fragments());
+    record.generator = Some(found);
+    writer.write(&record)?;
+    run::show(&record, &args.output)?;
+    Ok(run::ending(&record))
+}
+
+/// The device that the program sends to.
+fn device(args: &Args) -> Result<Device> {
+    let program = args.program.0;
+    if args.device.ports.is_some() {
+        return Err(misuse(
+            "generators are measured in the lab, where both ends of the cable are counted: \
+                           leave --ports out",
+        ));
+    }
+    let device = args.device.or_dut(program.far_end())?;
+    match &device.dut {
+        Some(dut) if program.far_end() != "sink" && dut.name() != program.far_end() => Err(misuse(format!(
+            "{} needs a far end that answers: give --dut {}, not {dut}",
+            program.name(),
+            program.far_end()
+        ))),
+        _ => Ok(device),
+    }
+}
+
+/// What keeps the program from being measured as `args` say: that it is not installed, does not run
+/// here, or does not send such datagrams.
+pub fn refusal(args: &Args) -> Option<String> {
+    let online = lab::placement::online().unwrap_or_default();
+    let core = args.device.cores.as_ref().unwrap_or(&online).first().copied().unwrap_or(0);
+    program::refusal(args.program.0, args.datagram, core)
+}
+
+/// How long it takes by its flags.
+pub fn planned(args: &Args) -> Duration {
+    saturate(args).planned().saturating_add(args.warm_up_duration).saturating_add(START)
+}
+
+/// Full load without a low one first: programs have one load.
+fn saturate(args: &Args) -> Saturate {
+    Saturate {
+        conditions: Conditions {
+            warm_up: WarmUp { pps: 0.0, duration: Duration::ZERO },
+            step: args.step,
+            drain: DRAIN,
+            loss_threshold: LOSS_THRESHOLD,
+            line_rate_bps: args.device.line_rate.unwrap_or(crate::port::FALLBACK_LINE_RATE),
+        },
+        load: Load::Max,
+        duration: args.duration,
+    }
+}
+
+fn task<'a>(args: &Args, lab: &'a lab::Lab, core: usize) -> Result<Task<'a>> {
+    let [port, _] = lab.ports();
+    let [near, far] = lab.first_link().map(|address| match address {
+        IpAddr::V4(v4) => v4,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    });
+    let way = Way { source: (port.mac, near), destination: (port.next_hop_mac, far) };
+    let longest = planned(args).saturating_add(Duration::from_secs(60));
+    Ok(Task { datagram: args.datagram, port, way, core, seconds: longest.as_secs() })
+}
+
+/// The measurement of one generator.
+struct Generator {
+    saturate: Saturate,
+    datagram: Datagram,
+    /// The sizes of the frames that a datagram leaves in.
+    frames: Vec<u16>,
+}
+
+impl Generator {
+    fn mean_frame_size(&self) -> f64 {
+        let sizes: Vec<(u16, u64)> = self.frames.iter().map(|size| (*size, 1)).collect();
+        wire::size::mean(&sizes)
+    }
+
+    fn profile(&self) -> record::Profile {
+        record::Profile {
+            name: "udp".to_owned(),
+            tunables: parameters([("datagram", self.datagram.to_string())]),
+            bidirectional: false,
+            mean_frame_size: self.mean_frame_size(),
+            flows: 1,
+            rows: self.frames.len() as u64,
+            period: self.frames.len() as u64,
+            source: None,
+        }
+    }
+
+    fn describe_program(&self, program: &dyn Program, launch: Launch, left: Left) -> record::Generator {
+        record::Generator {
+            program: program.name().to_owned(),
+            version: program::version(program),
+            command: launch.words,
+            input: launch.input.map(|input| input.description),
+            datagram: self.datagram.payload(),
+            frames: self.frames.clone(),
+            said: program.said(&left.said, self.frames.len() as u64),
+            left: left.left,
+            core_busy: left.core_busy,
+        }
+    }
+
+    fn note_fragments(&self) -> Option<String> {
+        (self.frames.len() > 1).then(|| {
+            format!(
+                "rates are of packets: each datagram of {} bytes leaves in {}",
+                self.datagram,
+                self.frames.len()
+            )
+        })
+    }
+}
+
+impl Strategy for Generator {
+    fn describe(&self) -> record::Strategy {
+        let own = [
+            ("duration", format!("{:?}", self.saturate.duration)),
+            ("step", format!("{:?}", self.saturate.conditions.step)),
+        ];
+        record::Strategy {
+            name: "generator".to_owned(),
+            parameters: parameters(own),
+            loss_threshold: LOSS_THRESHOLD,
+        }
+    }
+
+    fn planned(&self) -> Duration {
+        self.saturate.planned()
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        self.saturate.run(engine, observer)
+    }
+
+    /// The program itself is other work than ours, and keeps its core to itself.
+    fn bounds(&self) -> Bounds {
+        Bounds { other_work: 1.0, waited: 1.0, speed: 1.0, wake_delay: Duration::MAX, ..Bounds::default() }
+    }
+}
+
+/// What the program says beside what the kernel counted.
+fn note(found: &record::Generator) -> Option<String> {
+    let left = human::count(found.left);
+    let Some(said) = found.said else {
+        return Some(format!(
+            "{} does not say how many packets it sent; {left} left its port",
+            found.program
+        ));
+    };
+    let differs = said.abs_diff(found.left) as f64 > found.left as f64 * TOLERANCE;
+    let verdict = if differs { "the two disagree" } else { "as many" };
+    Some(format!(
+        "{} {} says that it sent {} packets, {left} left its port: {verdict}",
+        found.program,
+        found.version,
+        human::count(said)
+    ))
+}

@@ -1,0 +1,56 @@
+//! Our own generator, measured as all others are.
+
+use super::datagram::{Datagram, UNFRAGMENTED};
+use super::process::Said;
+use super::program::{Launch, Program, Task, refuse_fragments};
+
+pub struct Own;
+
+impl Program for Own {
+    fn name(&self) -> &'static str {
+        "linerate"
+    }
+
+    fn executable(&self) -> &'static str {
+        // This program, even if its file was replaced meanwhile.
+        "/proc/self/exe"
+    }
+
+    fn package(&self) -> &'static str {
+        "linerate"
+    }
+
+    fn refusal(&self, datagram: Datagram, _core: usize) -> Option<String> {
+        refuse_fragments(self.name(), datagram, UNFRAGMENTED)
+    }
+
+    /// The smallest frame has 18 bytes of payload, whether Ethernet pads it or we do.
+    fn launch(&self, task: &Task) -> Launch {
+        let size = task.datagram.frames().first().copied().unwrap_or(wire::size::MIN);
+        Launch::of(&format!(
+            "{} gen --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
+            self.executable(),
+            task.port.name,
+            task.port.next_hop_mac,
+            task.core
+        ))
+    }
+
+    fn said(&self, said: &Said, _packets: u64) -> Option<u64> {
+        serde_json::from_str::<serde_json::Value>(&said.stdout).ok()?["offered"].as_u64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_offered_is_what_it_says() {
+        let said = Said { stdout: r#"{"elapsed_s":1.0,"offered":1234}"#.to_owned(), ..Said::default() };
+        assert_eq!(Own.said(&said, 1), Some(1234));
+        assert_eq!(Own.said(&Said::default(), 1), None);
+        assert!(Own.refusal("1500".parse().unwrap(), 0).unwrap().contains("1472"));
+        assert_eq!(Own.refusal("1472".parse().unwrap(), 0), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! `linerate generator`: other programs and our own in one lab, counted alike.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Finished, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
+use results::record::{Generator, Status};
+
+/// All generators, and what must be installed for each.
+const GENERATORS: [(&str, &str); 7] = [
+    ("linerate", "sh"),
+    ("iperf3", "iperf3"),
+    ("trafgen", "trafgen"),
+    ("tcpreplay", "tcpreplay"),
+    ("testpmd-af_packet", "dpdk-testpmd"),
+    ("testpmd-af_xdp", "dpdk-testpmd"),
+    ("xdp-trafficgen", "xdp-trafficgen"),
+];
+/// What a generator says may differ by this share from what left: some still sends when it is asked.
+const TOLERANCE: f64 = 0.02;
+
+fn is_installed(tool: &str) -> bool {
+    let path = env::var_os("PATH").unwrap();
+    let there = env::split_paths(&path).chain(["/usr/sbin".into()]).any(|place| place.join(tool).exists());
+    if !there {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    there
+}
+
+fn generate(program: &str, datagram: u16) -> Finished {
+    let brief = "--warm-up-duration 100ms --duration 300ms --step 100ms --cores 0 --json";
+    linerate(&format!("generator --program {program} --datagram {datagram} {brief}")).run()
+}
+
+/// What a generator did, or why it cannot.
+fn outcome(program: &str, datagram: u16) -> Result<Generator, String> {
+    let finished = generate(program, datagram);
+    if finished.status.code() == Some(1) && finished.stdout.is_empty() {
+        return Err(finished.refusal(1).to_owned());
+    }
+    let record = finished.well().record();
+    assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "generator"));
+    let direction = &record.directions[0];
+    // What was on its way when the measurement began counts at the far end alone: a ring full, at most.
+    assert!(direction.forwarded > 0 && direction.forwarded <= direction.offered + 1000, "{direction:?}");
+    assert!(direction.max_forwarded_pps > 0.0);
+    let generator = record.generator.unwrap();
+    assert!(generator.left >= direction.offered, "{generator:?}");
+    assert!(record.notes.iter().any(|note| note.contains(" left its port")), "{:?}", record.notes);
+    Ok(generator)
+}
+
+#[test]
+fn every_generator_is_counted_by_the_kernel_and_says_as_much_itself() {
+    if !has_namespaces() {
+        return;
+    }
+    for (program, _) in GENERATORS.into_iter().filter(|(_, tool)| is_installed(tool)) {
+        eventually(|| {
+            let found = match outcome(program, 18) {
+                Ok(found) => found,
+                // Where huge pages are not free, or the kernel does not have what it needs.
+                Err(reason) if matches!(program, "testpmd-af_xdp" | "xdp-trafficgen") => {
+                    assert!(reason.contains("huge pages") || reason.contains("does not load"), "{reason}");
+                    eprintln!("skipped: {reason}");
+                    return Ok(());
+                }
+                Err(reason) => panic!("{program}: {reason}"),
+            };
+            assert_eq!((found.program.as_str(), found.datagram), (program, 18));
+            assert!(found.version.contains('.'), "{program}: version {}", found.version);
+            let said = found.said.unwrap_or_else(|| panic!("{program} does not say what it sent"));
+            let off = said.abs_diff(found.left) as f64 / found.left as f64;
+            if off < TOLERANCE { Ok(()) } else { Err(format!("{program} says {said}, {} left", found.left)) }
+        });
+    }
+}
+
+#[test]
+fn a_datagram_beyond_the_mtu_leaves_in_two_packets_or_is_refused() {
+    if !has_namespaces() {
+        return;
+    }
+    for (program, _) in GENERATORS.into_iter().filter(|(_, tool)| is_installed(tool)) {
+        match outcome(program, 1500) {
+            Ok(found) => {
+                assert_eq!(found.frames, [1518, 66], "{program}");
+                assert!(matches!(program, "iperf3" | "trafgen" | "tcpreplay"), "{program} sends fragments");
+            }
+            Err(reason) => {
+                assert!(reason.contains("no fragments") && reason.contains("choose"), "{program}: {reason}");
+                assert!(!matches!(program, "iperf3" | "trafgen" | "tcpreplay"), "{program}: {reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_remedy() {
+    let refused = |line: &str, clues: &[&str]| {
+        let finished = linerate(&format!("generator {line}")).on_my_machine().run();
+        let refusal = finished.refusal(2);
+        clues.iter().for_each(|clue| assert!(refusal.contains(clue), "no '{clue}' in: {refusal}"));
+    };
+    refused("--program pktgen", &["'pktgen'", "trafgen"]);
+    refused("--datagram 0", &["'0'", "1 to 65507"]);
+    refused("--ports a,b", &["--ports", "lab"]);
+    refused("--program iperf3 --dut sink", &["iperf3", "--dut linux-router"]);
+    refused("--duration 0s", &["duration"]);
+}
+
+/// The processes whose program is called so.
+fn processes(name: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let named = |process: &Path| {
+        fs::read_to_string(process.join("comm")).is_ok_and(|comm| comm.trim() == name)
+            && process.join("exe").exists()
+    };
+    all.filter(|path| named(path)).map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn a_generator_ends_with_us_however_we_end() {
+    if !has_namespaces() || !is_installed("trafgen") {
+        return;
+    }
+    let before = processes("trafgen");
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let mut run = linerate("generator --program trafgen --duration 60s --step 100ms --cores 0").start();
+        run.wait_for_record(|record| !record.samples.is_empty());
+        // It leaves the work to a child.
+        assert_eq!(processes("trafgen").len(), before.len() + 2);
+        run.signal(signal);
+        let finished = run.finish();
+        assert_eq!(finished.status.code(), (signal == Signal::SIGINT).then_some(1), "{}", finished.stderr);
+        assert!(
+            wait_until(Duration::from_secs(5), || processes("trafgen") == before),
+            "{signal}: {:?} go on",
+            processes("trafgen")
+        );
+    }
+}
