@@ -35,7 +35,7 @@ bench: build ## load-tests the kernel's routers in namespaces, and writes report
 	$(SUDO) $(LINERATE) bench --quick --output runs/quick --report report.html
 
 benchmarks: build ## measures the generator against other generators; see benchmarks/README.md
-	$(SUDO) benchmarks/generators
+	$(SUDO) $(LINERATE) bench benchmarks/packet-generation-options.toml
 
 clean: ## removes what was built
 	cargo clean
