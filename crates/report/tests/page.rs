@@ -8,15 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use kinds::{certificate, followed, many};
-use report::html::{self, Contents};
+use kinds::{certificate, followed, many, rules};
+use report::html::{self, Contents, FlameGraph};
 use results::Record;
 use results::certificate::Certificate;
 use results::fixtures::{Scenario, bench, oddities, searches};
 
 fn page(records: &[Record], certificates: &[Certificate], title: &str) -> String {
+    page_of(&Contents { records, certificates, ..Contents::default() }, title)
+}
+
+fn page_of(contents: &Contents, title: &str) -> String {
     let mut page = Vec::new();
-    html::write(&Contents { records, certificates, ..Contents::default() }, title, &mut page).unwrap();
+    html::write(contents, title, &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -76,7 +80,11 @@ fn hostile_names_stay_text() {
     let page = page(&[record], &[], hostile);
     assert!(!page.contains("<script>alert"));
     assert!(!page.contains("<!-- <b>"));
-    assert_eq!(page.matches("</script>").count(), 3, "the index, the record and the script");
+    assert_eq!(
+        page.matches("</script>").count(),
+        4,
+        "the index, the record, what is told of it and the script"
+    );
 }
 
 #[test]
@@ -171,13 +179,70 @@ fn certificates_are_tables_with_a_picture_of_each_error() {
     assert_eq!(section.matches("<g class=\"sign\"").count(), 5, "nothing was measured in one check");
 }
 
+/// The table of a bench's medians, and what its repeats prove.
+fn bench_tables(page: &str) -> Vec<String> {
+    let matrix = between(page, "<table class=\"bench-matrix sortable\">", "</table>");
+    let judged = page.split("<table class=\"figures judged\">").skip(1);
+    let judged = judged.map(|table| table.split_once("</table>").unwrap().0);
+    std::iter::once(matrix).chain(judged).map(|table| rows(table).join("\n")).collect()
+}
+
+#[test]
+fn a_bench_is_a_matrix_and_what_its_repeats_prove() {
+    let (bench, records) = rules();
+    let benches = [bench];
+    let contents = Contents { records: &records, benches: &benches, ..Contents::default() };
+    let page = page_of(&contents, "Rules");
+    insta::assert_snapshot!(bench_tables(&page).join("\n\n"));
+    assert!(page.contains("1 more records of repeats that had come to their end before are left out"));
+    assert!(page.contains("<pre class=\"scroll\">sudo linerate bench rules.toml</pre>"));
+    assert_eq!(page.matches("# 10 rules, 64 B, both ways").count(), 1, "each cell's command stands once");
+    assert!(page.contains("Student's t, pooled s".replace('\'', "&#39;").as_str()), "no block of ministat");
+    assert!(page.contains("<table class=\"matrix\">"), "a run of no bench is in no table");
+
+    // The terminal and Markdown make the same claims.
+    let found = report::bench::Bench::new(&benches[0], &records).unwrap();
+    let terminal = report::terminal::bench(&found, false);
+    let markdown = report::markdown::markdown(&records, &benches);
+    for test in &found.tests {
+        for judged in test.cells.iter().filter_map(|cell| cell.judged.as_ref()) {
+            let sentence = report::judgement::sentence(&found.compared(test), judged);
+            assert!(terminal.contains(&format!("{}: {sentence}", judged.name)), "{sentence}");
+            assert!(markdown.contains(&format!("- **{}**: {sentence}", judged.name)), "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn a_bench_whose_file_is_unknown_has_no_baseline() {
+    let (_, records) = rules();
+    let benches = results::bench::Bench::all(Vec::new(), &records);
+    let page = page_of(&Contents { records: &records, benches: &benches, ..Contents::default() }, "Rules");
+    assert!(!page.contains("<table class=\"figures judged\">"));
+    assert!(page.contains("--baseline names it"));
+    assert_eq!(rows(between(&page, "<table class=\"bench-matrix sortable\">", "</table>")).len(), 2 + 4);
+}
+
+#[test]
+fn a_bench_works_in_a_browser() {
+    let (bench, records) = rules();
+    let hostile = "<svg viewBox=\"0 0 1200 300\" onload=\"init()\"><script><![CDATA[\n\
+                   function init() { document.querySelector('rect').setAttribute('fill', 'rgb(0, 128, 0)');\n\
+                   try { parent.document.title = 'reached'; } catch {} }\n\
+                   ]]></script><rect width=\"1200\" height=\"300\" fill=\"red\"/></svg>";
+    let flame_graphs = [FlameGraph { name: "10 rules".to_owned(), svg: hostile.to_owned() }];
+    let contents =
+        Contents { records: &records, benches: &[bench], flame_graphs: &flame_graphs, ..Contents::default() };
+    browse("bench.mjs", &page_of(&contents, "Rules"));
+}
+
 #[test]
 fn five_hundred_runs_open_quickly() {
     let records = many(500);
     let started = Instant::now();
-    let bytes = page(&records, &[], "Many").len();
-    eprintln!("built in {:.2} s, {:.1} MB", started.elapsed().as_secs_f64(), bytes as f64 / 1e6);
-    browse("speed.mjs", &records, &[]);
+    let page = page(&records, &[], "Many");
+    eprintln!("built in {:.2} s, {:.1} MB", started.elapsed().as_secs_f64(), page.len() as f64 / 1e6);
+    browse("speed.mjs", &page);
 }
 
 #[test]
@@ -187,7 +252,7 @@ fn the_page_works_in_a_browser() {
         record.test = "64b oddities".to_owned();
         record
     }));
-    browse("browser.mjs", &records, &[]);
+    browse("browser.mjs", &page(&records, &[], "Two routers"));
 }
 
 #[test]
@@ -198,7 +263,7 @@ fn panels_work_in_a_browser() {
     records.push(Scenario::default().record());
     records.extend(others());
     records.extend([followed(true), followed(false)]);
-    browse("panels.mjs", &records, &[certificate()]);
+    browse("panels.mjs", &page(&records, &[certificate()], "Two routers"));
 }
 
 #[test]
@@ -216,15 +281,15 @@ fn trials_become_the_right_intervals() {
     arithmetic("search");
 }
 
-/// Runs a script of `page/test` on the page of `records`, in a browser.
-fn browse(script: &str, records: &[Record], certificates: &[Certificate]) {
+/// Runs a script of `page/test` on `page`, in a browser.
+fn browse(script: &str, page: &str) {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
         return;
     };
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = directory.join(script).with_extension("html");
-    std::fs::write(&file, page(records, certificates, "Two routers")).unwrap();
+    std::fs::write(&file, page).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test").join(script);
     let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
     eprint!("{}", String::from_utf8_lossy(&output.stdout));

@@ -5,6 +5,7 @@ import type { Bench } from "./bench-data";
 import { whenNear } from "./nearby";
 import { drawPicture, type Picture } from "./picture";
 import { scalingPlans } from "./scaling-pictures";
+import { whenWidthChanges } from "./resizing";
 import type { Settings } from "./settings";
 import { spreadPlans } from "./spread-pictures";
 import { theme } from "./theme";
@@ -26,12 +27,7 @@ export class BenchSection {
       this.reached = true;
       this.draw(this.settings);
     });
-    let width = section.clientWidth;
-    new ResizeObserver(() => {
-      if (section.clientWidth === width) return;
-      width = section.clientWidth;
-      this.pictures.forEach((picture) => picture.resize());
-    }).observe(section);
+    whenWidthChanges(section, () => this.pictures.forEach((picture) => picture.resize()));
   }
 
   /** Draws everything anew. */

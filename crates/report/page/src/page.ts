@@ -7,6 +7,7 @@ import { bindCopying } from "./copying";
 import { embedded, type Page } from "./data";
 import { bindFlameGraphs } from "./flame-graphs";
 import { reachAll } from "./nearby";
+import { bindRecords, openTarget } from "./records";
 import { bindControls, sameView, type Settings } from "./settings";
 import { Panel } from "./panel";
 import { makeSortable } from "./sorting";
@@ -54,13 +55,7 @@ function start(): void {
   document.querySelectorAll<HTMLTableElement>("table.sortable").forEach(makeSortable);
   bindCopying();
   bindFlameGraphs();
-  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-download]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => {
-      const run = page.runs.find((run) => run.anchor === button.dataset["download"]);
-      if (run) download(`${run.record.id}.json`, JSON.stringify(run.record));
-    });
-  }
+  bindRecords(page);
   window.addEventListener("hashchange", openTarget);
   openTarget();
   requestAnimationFrame(() =>
@@ -76,23 +71,6 @@ function benches(page: Page, settings: Settings): BenchSection[] {
     const bench = page.benches[Number(element.dataset["bench"])];
     return bench ? [new BenchSection(element, bench, settings)] : [];
   });
-}
-
-/** Opens the run that the address names. */
-function openTarget(): void {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target instanceof HTMLDetailsElement) {
-    target.open = true;
-    target.scrollIntoView();
-  }
-}
-
-function download(name: string, content: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type: "application/json" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 start();

@@ -8,6 +8,7 @@ import { drawPicture, type Picture, type Plan } from "./picture";
 import { rfc2544Plans } from "./rfc2544-pictures";
 import { searchPlans } from "./search-pictures";
 import { soakPlans } from "./soak-pictures";
+import { whenWidthChanges } from "./resizing";
 import type { Settings } from "./settings";
 import { type Theme, theme } from "./theme";
 
@@ -38,12 +39,7 @@ export class Panel {
       this.reached = true;
       this.draw(this.settings);
     });
-    let width = element.clientWidth;
-    new ResizeObserver(() => {
-      if (element.clientWidth === width) return;
-      width = element.clientWidth;
-      this.pictures.forEach((picture) => picture.resize());
-    }).observe(element);
+    whenWidthChanges(element, () => this.pictures.forEach((picture) => picture.resize()));
   }
 
   /** Draws everything anew. */

@@ -26,6 +26,11 @@ function isNumeric(table: HTMLTableElement, column: number): boolean {
   return [...(table.tBodies[0]?.rows ?? [])].some((row) => row.cells[column]?.dataset["value"] !== undefined);
 }
 
+/** A thousand is more than ten, also with its thousands apart. */
+function sortableText(text: string): string {
+  return text.replace(/(\d),(?=\d{3})/g, "$1");
+}
+
 /** Rows without a figure stand at the end, whichever way. */
 function sort(table: HTMLTableElement, column: number, numbers: boolean, sign: number): void {
   const body = table.tBodies[0];
@@ -33,7 +38,7 @@ function sort(table: HTMLTableElement, column: number, numbers: boolean, sign: n
   const rows = [...body.rows].map((row) => {
     const cell = row.cells[column];
     const value = cell?.dataset["value"];
-    return { row, text: cell?.textContent ?? "", value: value === undefined ? null : Number(value) };
+    return { row, text: sortableText(cell?.textContent ?? ""), value: value === undefined ? null : Number(value) };
   });
   rows.sort((a, b) => {
     if (!numbers) return sign * a.text.localeCompare(b.text, "en", { numeric: true });

@@ -6,6 +6,7 @@ import { drawStack, type Stack } from "./charts";
 import type { Page, Run } from "./data";
 import { whenNear } from "./nearby";
 import { drawPercentiles } from "./percentiles";
+import { whenWidthChanges } from "./resizing";
 import type { Settings } from "./settings";
 import { theme } from "./theme";
 
@@ -32,12 +33,7 @@ export class TestSection {
       this.reached = true;
       this.draw(this.settings);
     });
-    let width = section.clientWidth;
-    new ResizeObserver(() => {
-      if (section.clientWidth === width) return;
-      width = section.clientWidth;
-      this.stacks.forEach((stack) => stack.resize());
-    }).observe(section);
+    whenWidthChanges(section, () => this.stacks.forEach((stack) => stack.resize()));
   }
 
   /** Draws everything anew. */

@@ -108,6 +108,8 @@ async function everyStrategyTells(page) {
 async function disturbedTrialsTellTheirNoise(page) {
   const panel = page.locator("details.panel[open]").filter({ hasText: "spoiled too many trials" }).first();
   const figure = panel.locator('figure[data-kind="search"]');
+  await figure.scrollIntoViewIfNeeded();
+  await settle(page);
   assert.match(await figure.locator(".key").innerText(), /unclear: lost more, but the machine may be why/);
   assert.match(await figure.locator(".key").innerText(), /ringed: disturbed/);
   await figure.focus();
@@ -198,7 +200,9 @@ async function fits(width, scheme) {
   const content = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(content <= width, `the page is ${content} pixels wide in a window of ${width}`);
   await everyPictureHasInk(page);
-  await page.evaluate(() => document.querySelectorAll("details.run:has(.ways)").forEach((run) => (run.setAttribute("open", ""))));
+  await page.evaluate(() => document.querySelectorAll("details.run").forEach((run) => run.setAttribute("open", "")));
+  await page.locator("details.run .ways").first().waitFor();
+  await settle(page);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(wide <= width, `the page with open records is ${wide} pixels wide in a window of ${width}`);
   if (pictures) await page.screenshot({ path: `${pictures}/panels-${width}-${scheme}.png`, fullPage: true });

@@ -2,6 +2,7 @@
 //! certificate, and many runs of all kinds.
 
 use results::Record;
+use results::bench::{Axis, Bench, Dut, LABELS, Profile};
 use results::certificate::{Certificate, Check, SCHEMA, Unit, Verdict};
 use results::fixtures::Scenario;
 use results::record::{CrossCheck, Point, SelfTest, Status};
@@ -80,6 +81,69 @@ pub fn certificate() -> Certificate {
             Check { interval: Some((299_100.0, Some(300_400.0))), ..searched },
         ],
     }
+}
+
+/// A bench of four configurations, two profiles and three tests, six repeats of each, and its records;
+/// with one repeat made twice, one that did not come to its end, and a run of no bench.
+pub fn rules() -> (Bench, Vec<Record>) {
+    let duts = [("none", None, 1.1e6), ("1 rule", Some(1.0), 1.08e6), ("10 rules", Some(10.0), 1.09e6)];
+    let duts = duts.into_iter().chain([("1,000 rules", Some(1e3), 2.6e5)]);
+    let duts: Vec<(&str, Option<f64>, f64)> = duts.collect();
+    let profiles = [("64 B", "64b", 64.0, &["one", "both"][..]), ("imix", "imix", 362.2, &["one"])];
+    let mut records = Vec::new();
+    for (profile, traffic, frame_size, directions) in profiles {
+        for direction in directions {
+            for (dut, (name, _, capacity)) in duts.iter().enumerate() {
+                for repeat in 1..=6 {
+                    // Some per cent of what looks like noise.
+                    let noise = ((dut * 7 + repeat * 13) % 11) as f64 / 11.0 - 0.5;
+                    let mut record = Scenario {
+                        traffic,
+                        frame_size,
+                        bidirectional: *direction == "both",
+                        capacity_pps: capacity * (1.0 + 0.03 * noise),
+                        ramp_samples: 20,
+                        ..Scenario::default()
+                    }
+                    .record();
+                    record.id = format!("{}-{name}-{repeat}", record.id);
+                    let values = ["rules", &format!("{name}/{profile}/{direction}"), &repeat.to_string()];
+                    record.labels = LABELS.into_iter().zip(values).map(owned).collect();
+                    records.push(record);
+                }
+            }
+        }
+    }
+    let (mut again, mut stopped) = (records[0].clone(), records[1].clone());
+    "again".clone_into(&mut again.id);
+    stopped.status = Status::Interrupted;
+    records.extend([again, stopped, Scenario::default().record()]);
+    let directions = |directions: &[&str]| directions.iter().map(|one| (*one).to_owned()).collect();
+    let bench = Bench {
+        schema: results::bench::SCHEMA.to_owned(),
+        name: "rules".to_owned(),
+        title: "Number of rules".to_owned(),
+        seed_figure: None,
+        command: ["linerate", "bench", "rules.toml"].map(str::to_owned).into(),
+        source: "name = \"rules\"\n".to_owned(),
+        repeats: 6,
+        order: "shuffled by seed 1".to_owned(),
+        baseline: Some("none".to_owned()),
+        axis: Some(Axis { name: "rules".to_owned(), linear: false }),
+        duts: duts.into_iter().map(|(name, at, _)| Dut { name: name.to_owned(), at }).collect(),
+        profiles: profiles
+            .map(|(name, _, _, ways)| Profile {
+                name: name.to_owned(),
+                at: None,
+                directions: directions(ways),
+            })
+            .into(),
+    };
+    (bench, records)
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
 }
 
 /// `count` runs of all kinds against ten devices, with repeats.

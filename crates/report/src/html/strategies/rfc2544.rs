@@ -53,12 +53,19 @@ const RECOVERY: [Column; 4] = [
     }),
     ("repeats", |_, test| Some(count(test.recovery.as_ref()?.repeats.len() as u64))),
 ];
-const RESET: [Column; 3] = [
+const RESET: [Column; 4] = [
     ("load", |_, test| Some(pps(test.reset.as_ref()?.load_pps))),
     ("lost", |_, test| Some(count(test.reset.as_ref()?.lost))),
     ("outage", |_, test| {
         let reset = test.reset.as_ref()?;
         Some(format!("{}{}", if reset.came_back { "" } else { "≥ " }, duration(reset.outage_s * 1e9)))
+    }),
+    ("back after", |_, test| {
+        let reset = test.reset.as_ref()?;
+        if !reset.came_back {
+            return Some(format!("not within {}", duration(reset.watched_s * 1e9)));
+        }
+        reset.back_s.map(|seconds| duration(seconds * 1e9))
     }),
 ];
 
