@@ -194,7 +194,7 @@ fn a_bench_is_a_matrix_and_what_its_repeats_prove() {
     let contents = Contents { records: &records, benches: &benches, ..Contents::default() };
     let page = page_of(&contents, "Rules");
     insta::assert_snapshot!(bench_tables(&page).join("\n\n"));
-    assert!(page.contains("1 more records of repeats that had come to their end before are left out"));
+    assert!(page.contains("further records of repeats that had come to their end before are left out: 1"));
     assert!(page.contains("<pre class=\"scroll\">sudo linerate bench rules.toml</pre>"));
     assert_eq!(page.matches("# 10 rules, 64 B, both ways").count(), 1, "each cell's command stands once");
     assert!(page.contains("Student's t, pooled s".replace('\'', "&#39;").as_str()), "no block of ministat");

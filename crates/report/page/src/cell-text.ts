@@ -48,6 +48,11 @@ export function cellLines(title: string, cell: Cell, figures: Figures): string[]
   ];
 }
 
+/** Whether the profile has to be said. */
+export function hasProfiles(bench: Bench): boolean {
+  return new Set(bench.tests.map((test) => test.profile)).size > 1;
+}
+
 /** Which directions the bench has, each once. */
 export function directionsOf(bench: Bench): BenchTest["direction"][] {
   return [...new Set(bench.tests.map((test) => test.direction))];

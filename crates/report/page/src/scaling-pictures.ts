@@ -3,7 +3,7 @@
 
 import uPlot from "uplot";
 import type { Bench, Cell } from "./bench-data";
-import { cellLines, directionsOf, type Figures, figuresOf, wayText } from "./cell-text";
+import { cellLines, directionsOf, type Figures, figuresOf, hasProfiles, wayText } from "./cell-text";
 import { dot, line, paintLimit, stroke } from "./paint";
 import type { Axis, Plan, Point } from "./picture";
 import type { Settings } from "./settings";
@@ -45,7 +45,7 @@ export function scalingPlans(bench: Bench, settings: Settings, theme: Theme): Pl
     const way = directions.length > 1 ? `, ${wayText(direction)}` : "";
     const limits = axis.linear ? [] : baselines(bench, direction, settings, figures);
     const top = Math.max(most, ...limits.map(({ value }) => value));
-    return plan(axis, `${figures.name} against ${axis.name}${way}`, drawn.length > 1 ? "half" : "full", series, limits, top, figures, theme);
+    return plan(axis, `${figures.name} against ${axis.name}${way}`, drawn.length > 1 ? "half" : "full", series, limits, top, hasProfiles(bench), figures, theme);
   });
 }
 
@@ -62,7 +62,7 @@ function seriesOf(bench: Bench, direction: string, settings: Settings, theme: Th
       places: sorted(
         duts.flatMap(({ name, at, column, device }) => {
           const cell = test.cells[column];
-          return cell && at !== null ? [{ at, cell, name: tests.length > 1 ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device) }] : [];
+          return cell && at !== null ? [{ at, cell, name: hasProfiles(bench) ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device) }] : [];
         }),
       ),
     }));
@@ -88,7 +88,7 @@ function baselines(bench: Bench, direction: string, settings: Settings, figures:
   const tests = bench.tests.filter((test) => test.direction === direction);
   return tests.flatMap((test) => {
     const cell = test.cells[column];
-    const name = tests.length > 1 ? `${dut.name}, ${test.profile}` : dut.name;
+    const name = hasProfiles(bench) ? `${dut.name}, ${test.profile}` : dut.name;
     return cell ? [{ value: figures.place(cell.median, cell), name }] : [];
   });
 }
@@ -130,6 +130,8 @@ function plan(
   series: Series[],
   limits: { value: number; name: string }[],
   most: number,
+  /** Whether a single line has to say what it is of. */
+  named: boolean,
   figures: Figures,
   theme: Theme,
 ): Plan {
@@ -146,7 +148,7 @@ function plan(
     height: HEIGHT,
     caption: caption.charAt(0).toUpperCase() + caption.slice(1) + (x.logarithmic ? " (logarithmic)" : ""),
     key: [
-      ...(series.length > 1 ? series.map(({ name, colour, dash }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: name })) : []),
+      ...(series.length > 1 || named ? series.map(({ name, colour, dash }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: name })) : []),
       ...(axis.linear ? [{ sign: "┄", colour: theme.muted, text: `in proportion to ${axis.name}` }] : []),
     ],
     x,

@@ -3,7 +3,7 @@
 
 import uPlot from "uplot";
 import type { Bench, Cell } from "./bench-data";
-import { cellLines, directionsOf, type Figures, figuresOf, wayText } from "./cell-text";
+import { cellLines, directionsOf, type Figures, figuresOf, hasProfiles, wayText } from "./cell-text";
 import { line, scaledFont, stroke } from "./paint";
 import type { Plan, Point } from "./picture";
 import type { Settings } from "./settings";
@@ -53,7 +53,7 @@ function layOut(bench: Bench, direction: string, settings: Settings, theme: Them
   const layout: Layout = { rows: [], headings: [], height: 0 };
   const tests = bench.tests.filter((test) => test.direction === direction);
   for (const test of tests) {
-    if (tests.length > 1) {
+    if (hasProfiles(bench)) {
       layout.headings.push({ text: test.profile, at: layout.height + HEADING / 2 + 3 });
       layout.height += HEADING;
     }

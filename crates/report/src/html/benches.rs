@@ -198,7 +198,7 @@ pub fn notes(bench: &Bench) -> Vec<String> {
     let mut notes: Vec<String> = doubtful.into_iter().map(sentence).collect();
     if bench.surplus > 0 {
         notes.push(format!(
-            "{} more records of repeats that had come to their end before are left out",
+            "further records of repeats that had come to their end before are left out: {}",
             bench.surplus
         ));
     }
