@@ -5,7 +5,6 @@
 //! the machine disturbed is offered again, a few times in all, and its least disturbed attempt counts.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -14,11 +13,9 @@ use explain::cost::{self, Counted, Used};
 use explain::cycles::Cycles;
 use explain::energy::Energy;
 use lab::Lab;
-use results::record::{
-    self, Cost, DeviceCounted, GoalResult, LoadCost, Phase, Record, Sample, Status, Trial,
-};
+use results::record::{self, Cost, LoadCost, Phase, Record, Sample, Status};
 use trial::verdict::Judge;
-use trial::{Conditions, Noise, Observer, ObserverError, Outcome, Saturate, WarmUp};
+use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, WarmUp};
 use wire::human;
 use wire::rate::Rate;
 
@@ -381,6 +378,10 @@ struct Metered<'a> {
 }
 
 impl Observer for Metered<'_> {
+    fn next(&mut self) -> Option<&mut dyn Observer> {
+        Some(self.observer)
+    }
+
     fn phase(&mut self, phase: Phase, planned: Duration) {
         self.observer.phase(phase, planned);
         self.begun = (phase == Phase::Hold).then(|| (Instant::now(), self.meter.read()));
@@ -399,26 +400,6 @@ impl Observer for Metered<'_> {
             energy.read();
         }
         self.observer.sample(sample)
-    }
-
-    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
-        self.observer.trial(trial, results)
-    }
-
-    fn noise(&mut self) -> Noise {
-        self.observer.noise()
-    }
-
-    fn reset(&mut self) -> Result<(), String> {
-        self.observer.reset()
-    }
-
-    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
-        self.observer.device_counters()
-    }
-
-    fn dut_core_busy(&mut self) -> Option<f64> {
-        self.observer.dut_core_busy()
     }
 }
 

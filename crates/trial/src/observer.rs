@@ -13,14 +13,23 @@ pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sees a run while it goes on: draws progress, writes the record.
 pub trait Observer {
+    /// Who else watches: what this observer does not answer itself is passed on to that one.
+    fn next(&mut self) -> Option<&mut dyn Observer> {
+        None
+    }
+
     /// A phase begins that is planned to take `planned`.
     fn phase(&mut self, phase: Phase, planned: Duration) {
-        let _ = (phase, planned);
+        if let Some(next) = self.next() {
+            next.phase(phase, planned);
+        }
     }
 
     /// The load is off for `planned`, so that frames on their way can return.
     fn drain(&mut self, planned: Duration) {
-        let _ = planned;
+        if let Some(next) = self.next() {
+            next.drain(planned);
+        }
     }
 
     /// An interval ended. Its counts are preliminary: frames that have not returned yet count as
@@ -28,7 +37,9 @@ pub trait Observer {
     ///
     /// # Errors
     /// An error ends the run; what was measured so far stands.
-    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError>;
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.next().map_or(Ok(()), |next| next.sample(sample))
+    }
 
     /// A trial of a search ended, with final counts; `results` is what is found so far, by goal,
     /// all directions added up.
@@ -36,8 +47,7 @@ pub trait Observer {
     /// # Errors
     /// An error ends the run; what was measured so far stands.
     fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
-        let _ = (trial, results);
-        Ok(())
+        self.next().map_or(Ok(()), |next| next.trial(trial, results))
     }
 
     /// The latency at one load is measured, with final counts; `test` is what was found before it.
@@ -45,15 +55,14 @@ pub trait Observer {
     /// # Errors
     /// An error ends the run; what was measured so far stands.
     fn latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), ObserverError> {
-        let _ = (test, measured);
-        Ok(())
+        self.next().map_or(Ok(()), |next| next.latency(test, measured))
     }
 
     /// What the machine did since the last call beside the measurement. Asked at the beginning of
     /// each phase and of each trial of a search, where the answer is not used, and at the end of
     /// each interval; but of intervals that are shorter than 90 ms, only at the end of some.
     fn noise(&mut self) -> Noise {
-        Noise::default()
+        self.next().map(Observer::noise).unwrap_or_default()
     }
 
     /// Resets the device, as RFC 2544 section 26.6 asks for. Returns once that is under way.
@@ -61,20 +70,21 @@ pub trait Observer {
     /// # Errors
     /// Why it cannot be reset, with the remedy.
     fn reset(&mut self) -> Result<(), String> {
-        Err("nothing is known that resets this device".into())
+        let unknown = || Err("nothing is known that resets this device".into());
+        self.next().map_or_else(unknown, Observer::reset)
     }
 
     /// What the device itself has counted since it was started, one for each direction, where it
     /// counts. Asked in a soak when an interval ends.
     fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
-        None
+        self.next()?.device_counters()
     }
 
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
     /// the beginning of each phase, where the answer is not used, and at the end of each
     /// interval.
     fn dut_core_busy(&mut self) -> Option<f64> {
-        None
+        self.next()?.dut_core_busy()
     }
 }
 
@@ -82,8 +92,4 @@ pub trait Observer {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
-impl Observer for Silent {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
-    }
-}
+impl Observer for Silent {}

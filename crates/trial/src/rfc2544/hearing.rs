@@ -3,10 +3,9 @@
 //! device's leave.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{GoalResult, Phase, Sample, Trial};
+use results::record::{Phase, Sample};
 
 use super::{lost, offered};
 use crate::{Noise, Observer, ObserverError};
@@ -65,22 +64,18 @@ impl<'a> Hearing<'a> {
 }
 
 impl Observer for Hearing<'_> {
+    fn next(&mut self) -> Option<&mut dyn Observer> {
+        Some(self.observer)
+    }
+
     fn phase(&mut self, phase: Phase, planned: Duration) {
         self.before = true;
         self.observer.phase(phase, planned);
     }
 
-    fn drain(&mut self, planned: Duration) {
-        self.observer.drain(planned);
-    }
-
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.heard.intervals.borrow_mut().push((sample.at_s, self.heard.now.take()));
         self.observer.sample(sample)
-    }
-
-    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
-        self.observer.trial(trial, results)
     }
 
     fn noise(&mut self) -> Noise {
@@ -89,14 +84,6 @@ impl Observer for Hearing<'_> {
             self.heard.now.set(Some(noise.cost));
         }
         noise
-    }
-
-    fn reset(&mut self) -> Result<(), String> {
-        self.observer.reset()
-    }
-
-    fn dut_core_busy(&mut self) -> Option<f64> {
-        self.observer.dut_core_busy()
     }
 }
 
