@@ -38,6 +38,10 @@ pub struct Args {
     /// Less is better in files of numbers, as with times
     #[arg(long)]
     less_is_better: bool,
+    /// The n-th values of all groups were measured in the same round: what changed from round to
+    /// round drops out
+    #[arg(long)]
+    by_round: bool,
     /// Compare though strategies, profiles or the records of one group differ
     #[arg(long)]
     force: bool,
@@ -223,6 +227,7 @@ fn question(sets: &[Set], metric: Option<&Metric>, args: &Args) -> Question {
         equal_within: args.verdict.equal_within,
         resolution: sets.iter().map(|set| set.resolution).fold(0.0, f64::max),
         less_is_better: metric.map_or(args.less_is_better, Metric::less_is_better),
+        by_round: args.by_round,
     }
 }
 
@@ -278,6 +283,15 @@ fn one_after_another(groups: &[Group]) -> Option<String> {
 }
 
 fn judge(reference: &Set, others: &[Set], question: &Question, args: &Args) -> Result<Vec<Judged>> {
+    if let Some(odd) = others.iter().find(|set| args.by_round && set.values.len() != reference.values.len()) {
+        return Err(misuse(format!(
+            "{} has {} values and {} has {}: by round, each needs one of every round",
+            reference.name,
+            reference.values.len(),
+            odd.name,
+            odd.values.len()
+        )));
+    }
     let sets: Vec<&[f64]> = others.iter().map(|set| set.values.as_slice()).collect();
     let comparisons = compare(&reference.values, &sets, question);
     let regressions = match (&args.verdict.baseline, args.verdict.max_regression) {
@@ -294,7 +308,7 @@ fn judge(reference: &Set, others: &[Set], question: &Question, args: &Args) -> R
     Ok(judged
         .map(|((set, comparison), regresses)| Judged {
             regresses,
-            ..Judged::new(&set.name, comparison, &reference.values, &set.values, question.confidence)
+            ..Judged::new(&set.name, comparison, &reference.values, &set.values, question)
         })
         .collect())
 }
@@ -374,10 +388,12 @@ fn comparison(what: &Compared, judged: &Judged) -> Value {
         "more_repeats": more,
         "change": found.change,
         "interval": found.interval,
-        "welch_p": found.welch_p,
-        "welch_p_adjusted": found.welch_p_adjusted,
+        "t_test": if found.signed_rank_p.is_some() { "student_by_round" } else { "welch" },
+        "t_p": found.t_p,
+        "t_p_adjusted": found.t_p_adjusted,
         "equality_p_adjusted": found.equality_p_adjusted,
         "mann_whitney_p": found.rank_p,
+        "wilcoxon_p": found.signed_rank_p,
         "hodges_lehmann": found.shift.map(|(shift, interval)| json!({"change": shift, "interval": interval})),
         "medians": judged.medians.map(|medians| json!({"ratio": medians.ratio, "interval": medians.interval})),
         "ministat_differs": found.ministat,

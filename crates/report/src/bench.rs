@@ -1,5 +1,6 @@
 //! What a bench found: its description and records enter; the figure of each repeat, and what the
-//! repeats of each device prove beside those of the baseline, leave. Every report shows these.
+//! repeats of each device prove beside those of the baseline, round by round, leave. Every report
+//! shows these.
 //!
 //! All claims of a bench are one family: a large matrix does not claim more by chance than a single
 //! pair.
@@ -112,6 +113,7 @@ impl<'a> Bench<'a> {
         let question = Question {
             resolution: readings.map(|reading| reading.resolution).fold(0.0, f64::max),
             less_is_better: metric.less_is_better(),
+            by_round: true,
             ..Question::default()
         };
         let mut bench = Self { description, metric, question, tests, family: 0, surplus };
@@ -124,10 +126,11 @@ impl<'a> Bench<'a> {
         let Some(baseline) = self.baseline() else { return };
         let mut pairs: Vec<(usize, usize, Vec<f64>, Vec<f64>)> = Vec::new();
         for (test, cells) in self.tests.iter().map(|test| &test.cells).enumerate() {
-            let Some(reference) = cells.get(baseline).map(Cell::values) else { continue };
-            for (cell, values) in cells.iter().map(Cell::values).enumerate() {
-                if cell != baseline && !values.is_empty() && !reference.is_empty() {
-                    pairs.push((test, cell, reference.clone(), values));
+            let Some(reference) = cells.get(baseline) else { continue };
+            for (at, cell) in cells.iter().enumerate() {
+                let (before, now) = reference.common_rounds(cell);
+                if at != baseline && !now.is_empty() {
+                    pairs.push((test, at, before, now));
                 }
             }
         }
@@ -135,10 +138,9 @@ impl<'a> Bench<'a> {
         let values: Vec<(&[f64], &[f64])> =
             pairs.iter().map(|(_, _, reference, values)| (reference.as_slice(), values.as_slice())).collect();
         let compared = compare_pairs(&values, &self.question);
-        let confidence = self.question.confidence;
         for ((test, cell, reference, values), comparison) in pairs.iter().zip(compared) {
             let cell = &mut self.tests[*test].cells[*cell];
-            let judged = Judged::new(&cell.dut.name, comparison, reference, values, confidence);
+            let judged = Judged::new(&cell.dut.name, comparison, reference, values, &self.question);
             cell.judged = Some(judged);
         }
     }
@@ -230,6 +232,14 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         self.readings().map(|reading| reading.value).collect()
+    }
+
+    /// The figures of this and of the `other` cell in the rounds that both have.
+    fn common_rounds(&self, other: &Cell) -> (Vec<f64>, Vec<f64>) {
+        let figure = |repeat: &Repeat| Some((repeat.number, repeat.reading.as_ref().ok()?.value));
+        let theirs: BTreeMap<u32, f64> = other.repeats.iter().filter_map(figure).collect();
+        let both = self.repeats.iter().filter_map(figure);
+        both.filter_map(|(round, ours)| Some((ours, *theirs.get(&round)?))).unzip()
     }
 
     /// What makes some of the figures doubtful, in words, and how many of them.

@@ -2,7 +2,7 @@
 //! should not miss leave. The terminal, the page and Markdown say the same.
 
 use stats::bootstrap::{self, MedianRatio};
-use stats::comparison::{ADVISED, Outlook, Verdict};
+use stats::comparison::{ADVISED, Outlook, Question, Verdict};
 use stats::{Comparison, Confidence};
 
 /// Of the bootstrap: the same numbers give the same interval.
@@ -48,9 +48,10 @@ impl Judged {
         comparison: Comparison,
         reference: &[f64],
         values: &[f64],
-        confidence: Confidence,
+        question: &Question,
     ) -> Self {
-        let medians = bootstrap::median_ratio(reference, values, confidence.error(), SEED);
+        let error = question.confidence.error();
+        let medians = bootstrap::median_ratio(reference, values, question.by_round, error, SEED);
         Self { name: name.to_owned(), comparison, medians, regresses: None }
     }
 }
@@ -123,12 +124,18 @@ pub fn figures(what: &Compared, set: &Judged) -> Vec<String> {
     let comparison = &set.comparison;
     let adjusted = match what.family {
         0 | 1 => String::new(),
-        family => format!(" ({} for {family} comparisons)", p(comparison.welch_p_adjusted)),
+        family => format!(" ({} for {family} comparisons)", p(comparison.t_p_adjusted)),
+    };
+    let (test, signed_ranks) = match comparison.signed_rank_p {
+        None => ("Welch on logarithms", String::new()),
+        Some(signed) => {
+            ("Student on logarithms, round by round", format!(", {} by Wilcoxon, round by round", p(signed)))
+        }
     };
     let mut lines = vec![format!(
-        "p if they were equal: {}{adjusted} by Welch on logarithms, {} by Mann and Whitney; \
+        "p if they were equal: {}{adjusted} by {test}, {} by Mann and Whitney{signed_ranks}; \
          if they were ±{} apart: {}",
-        p(comparison.welch_p),
+        p(comparison.t_p),
         p(comparison.rank_p),
         share(what.equal_within),
         p(comparison.equality_p_adjusted)
@@ -163,11 +170,14 @@ pub fn remarks(what: &Compared, set: &Judged) -> Vec<String> {
     }
     if comparison.disagrees_with_ministat() {
         let error = what.confidence.error();
-        let why = if comparison.differs {
+        let by_round = comparison.signed_rank_p.is_some();
+        let why = if by_round && (comparison.differs || comparison.t_p > error) {
+            "it does not know what was measured in the same round".to_owned()
+        } else if comparison.differs {
             "it takes the noise of both for equal".to_owned()
-        } else if comparison.welch_p > error {
+        } else if comparison.t_p > error {
             "it takes the noise of both for equal, and the values for exact".to_owned()
-        } else if comparison.welch_p_adjusted > error {
+        } else if comparison.t_p_adjusted > error {
             format!("it does not know that this is one of {} comparisons", what.family)
         } else {
             "the ranks do not bear it out: there are too few repeats, or a single odd one decides".to_owned()

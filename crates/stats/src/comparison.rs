@@ -1,16 +1,23 @@
 //! Which of several sets is better: numbers enter; a [`Comparison`] of each with the first leaves.
 //!
-//! A difference is proven if two tests agree: Welch's on the logarithms, after Holm's correction for
-//! as many comparisons as there are, and Mann and Whitney's. The first tells apart what few repeats
-//! can tell apart and takes ratios for what they are; the second keeps a single odd repeat from
-//! deciding. Neither claims falsely more often than it says, so both together do less often.
+//! A difference is proven if two tests agree: a t test on the logarithms, after Holm's correction for
+//! as many comparisons as there are, and one by ranks. The first tells apart what few repeats can
+//! tell apart and takes ratios for what they are; the second keeps a single odd repeat from deciding.
+//! Neither claims falsely more often than it says, so both together do less often.
+//!
+//! Where both sets were measured round by round, the t test is Student's over the rounds instead of
+//! Welch's over the sets: a slow phase of the machine then makes a round slow, not a device
+//! (randomised blocks: R. A. Fisher, The Design of Experiments, chapter IV). Then either test by
+//! ranks will do, Mann and Whitney's over the sets or Wilcoxon's over the rounds; the t test alone
+//! keeps false claims as rare as they are said to be.
+//!
 //! Equality is proven if the two one-sided tests of Schuirmann say that the difference is within
 //! what was said to count as none. The shift by Hodges and Lehmann is shown beside, and proves
 //! nothing; so are the medians' ratio of [`crate::bootstrap`] and what `ministat` says.
 
 use crate::holm::adjusted;
 use crate::power::{Aim, more_repeats};
-use crate::{Confidence, Ranks, Welch, ministat};
+use crate::{Confidence, MeanDifference, Ranks, SignedRanks, ministat};
 
 /// Repeats of each that are advised where nothing is known of the noise.
 pub const ADVISED: usize = 6;
@@ -27,11 +34,20 @@ pub struct Question {
     pub resolution: f64,
     /// Whether smaller values are better, as of times.
     pub less_is_better: bool,
+    /// Whether the values in the same place of both sets were measured in the same round. Values
+    /// without a partner are left out.
+    pub by_round: bool,
 }
 
 impl Default for Question {
     fn default() -> Self {
-        Self { confidence: Confidence::default(), equal_within: 0.01, resolution: 0.0, less_is_better: false }
+        Self {
+            confidence: Confidence::default(),
+            equal_within: 0.01,
+            resolution: 0.0,
+            less_is_better: false,
+            by_round: false,
+        }
     }
 }
 
@@ -69,18 +85,20 @@ pub struct Comparison {
     /// The change of the geometric mean; of the mean where a value is not above zero. `None` if the
     /// reference's mean is then zero.
     pub change: Option<f64>,
-    /// Its interval of confidence by Welch's test, resolution included; `None` if a set has a
-    /// single value.
+    /// Its interval of confidence by the t test, resolution included; `None` if a set has a single
+    /// value.
     pub interval: Option<(f64, f64)>,
-    /// p of Welch's test; 1 if a set has a single value.
-    pub welch_p: f64,
+    /// p of the t test: Welch's, or Student's over the rounds; 1 if a set has a single value.
+    pub t_p: f64,
     /// The same, corrected for the number of comparisons.
-    pub welch_p_adjusted: f64,
+    pub t_p_adjusted: f64,
     /// p of the one-sided tests of equality, corrected in the same way.
     pub equality_p_adjusted: f64,
     /// p of Mann and Whitney's test.
     pub rank_p: f64,
-    /// The change by Hodges and Lehmann, and its interval.
+    /// p of Wilcoxon's test over the rounds, if there are any.
+    pub signed_rank_p: Option<f64>,
+    /// The change by Hodges and Lehmann, over the rounds if there are any, and its interval.
     pub shift: Option<(f64, Option<(f64, f64)>)>,
     /// Whether `ministat` says that they differ; `None` if it does not compare sets so small.
     pub ministat: Option<bool>,
@@ -149,16 +167,19 @@ pub fn compare(reference: &[f64], sets: &[&[f64]], question: &Question) -> Vec<C
 /// its rows, and claims by chance in any of them.
 #[must_use]
 pub fn compare_pairs(pairs: &[(&[f64], &[f64])], question: &Question) -> Vec<Comparison> {
+    let pairs: Vec<(&[f64], &[f64])> =
+        pairs.iter().map(|(reference, set)| together(reference, set, question.by_round)).collect();
     let scaled: Vec<Scaled> = pairs.iter().map(|(reference, set)| Scaled::new(reference, set)).collect();
-    let welch: Vec<Option<Welch>> =
-        scaled.iter().map(|scaled| Welch::new(&scaled.reference, &scaled.values)).collect();
-    let both = || scaled.iter().zip(&welch);
-    let p_differs = both().map(|(scaled, welch)| {
-        welch.map_or(1.0, |welch| welch.p_within(scaled.distance(question.resolution)))
+    let test = if question.by_round { MeanDifference::paired } else { MeanDifference::welch };
+    let means: Vec<Option<MeanDifference>> =
+        scaled.iter().map(|scaled| test(&scaled.reference, &scaled.values)).collect();
+    let both = || scaled.iter().zip(&means);
+    let p_differs = both().map(|(scaled, means)| {
+        means.map_or(1.0, |means| means.p_within(scaled.distance(question.resolution)))
     });
-    let p_equal = both().map(|(scaled, welch)| {
+    let p_equal = both().map(|(scaled, means)| {
         let margin = scaled.distance(question.equal_within) - scaled.distance(question.resolution);
-        welch.filter(|_| scaled.shares).map_or(1.0, |welch| welch.p_beyond(margin))
+        means.filter(|_| scaled.shares).map_or(1.0, |means| means.p_beyond(margin))
     });
     let p_differs: Vec<f64> = p_differs.collect();
     let adjusted_differs = adjusted(&p_differs);
@@ -167,25 +188,34 @@ pub fn compare_pairs(pairs: &[(&[f64], &[f64])], question: &Question) -> Vec<Com
     pairs
         .iter()
         .zip(tests)
-        .map(|((reference, set), (((scaled, welch), welch_p), (welch_p_adjusted, equality_p_adjusted)))| {
-            let p = Tests { welch_p, welch_p_adjusted, equality_p_adjusted, family: pairs.len() };
+        .map(|((reference, set), (((scaled, means), t_p), (t_p_adjusted, equality_p_adjusted)))| {
+            let p = Tests { t_p, t_p_adjusted, equality_p_adjusted, family: pairs.len() };
             let ministat = ministat::proves_difference(reference, set, question.confidence);
-            one(scaled, *welch, p, ministat, question)
+            one(scaled, *means, p, ministat, question)
         })
         .collect()
 }
 
+/// Both sets, with `by_round` as far as each value has a partner.
+fn together<'a>(reference: &'a [f64], values: &'a [f64], by_round: bool) -> (&'a [f64], &'a [f64]) {
+    let rounds = reference.len().min(values.len());
+    match (by_round, reference.get(..rounds), values.get(..rounds)) {
+        (true, Some(reference), Some(values)) => (reference, values),
+        _ => (reference, values),
+    }
+}
+
 /// p of one comparison, and how many there are.
 struct Tests {
-    welch_p: f64,
-    welch_p_adjusted: f64,
+    t_p: f64,
+    t_p_adjusted: f64,
     equality_p_adjusted: f64,
     family: usize,
 }
 
 fn one(
     scaled: &Scaled,
-    welch: Option<Welch>,
+    means: Option<MeanDifference>,
     p: Tests,
     ministat: Option<bool>,
     question: &Question,
@@ -193,7 +223,10 @@ fn one(
     let error = question.confidence.error();
     let ranks = Ranks::new(&scaled.reference, &scaled.values, error);
     let rank_p = ranks.map_or(1.0, |ranks| ranks.p);
-    let differs = p.welch_p_adjusted <= error && rank_p <= error;
+    let signed_ranks =
+        SignedRanks::new(&scaled.reference, &scaled.values, error).filter(|_| question.by_round);
+    let signed_rank_p = signed_ranks.map(|ranks| ranks.p);
+    let differs = p.t_p_adjusted <= error && rank_p.min(signed_rank_p.unwrap_or(1.0)) <= error;
     let difference = scaled.mean_difference();
     let verdict = if p.equality_p_adjusted <= error {
         Verdict::Equal
@@ -203,20 +236,21 @@ fn one(
         Verdict::NotProven(outlook(scaled, p.family, question))
     };
     let resolution = scaled.distance(question.resolution);
-    let interval = welch.map(|welch| welch.interval(error));
-    let shift = ranks.and_then(|ranks| {
-        let interval = ranks.interval.and_then(|interval| scaled.interval(interval));
-        Some((scaled.change(ranks.shift)?, interval))
+    let interval = means.map(|means| means.interval(error));
+    let shift = signed_ranks.map(|ranks| (ranks.shift, ranks.interval));
+    let shift = shift.or(ranks.map(|ranks| (ranks.shift, ranks.interval))).and_then(|(shift, interval)| {
+        Some((scaled.change(shift)?, interval.and_then(|interval| scaled.interval(interval))))
     });
     Comparison {
         verdict,
         differs,
         change: scaled.change(difference).filter(|change| change.is_finite()),
         interval: interval.and_then(|(low, high)| scaled.interval((low - resolution, high + resolution))),
-        welch_p: p.welch_p,
-        welch_p_adjusted: p.welch_p_adjusted,
+        t_p: p.t_p,
+        t_p_adjusted: p.t_p_adjusted,
         equality_p_adjusted: p.equality_p_adjusted,
         rank_p,
+        signed_rank_p,
         shift,
         ministat,
     }
@@ -232,6 +266,7 @@ fn outlook(scaled: &Scaled, family: usize, question: &Question) -> Outlook {
         rank_error: error,
         resolution: scaled.distance(question.resolution),
         band: scaled.shares.then(|| scaled.distance(question.equal_within)),
+        by_round: question.by_round,
     };
     more_repeats(&scaled.reference, &scaled.values, &aim).map_or(Outlook::Hopeless, Outlook::Repeats)
 }

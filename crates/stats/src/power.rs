@@ -1,12 +1,12 @@
 //! How many more repeats would likely tell: two sets as they are enter; a number of repeats leaves.
 //!
-//! What was seen is taken for the truth. The chance that Welch's test then tells is that of its t,
+//! What was seen is taken for the truth. The chance that the t test then tells is that of its t,
 //! shifted by the difference over its standard error, being beyond the bound: the usual
 //! approximation of the noncentral t (S.-C. Chow, J. Shao, H. Wang, Sample Size Calculations in
 //! Clinical Research, chapter 3, for tests of difference and of equivalence).
 
-use crate::ranks::least_p;
-use crate::welch::{Welch, moments};
+use crate::mean_difference::{MeanDifference, moments};
+use crate::{ranks, signed_ranks};
 
 /// "Likely": the chance that the repeats tell.
 pub const LIKELY: f64 = 0.8;
@@ -24,18 +24,35 @@ pub struct Aim {
     pub resolution: f64,
     /// Differences below this size count as none; absent if any counts.
     pub band: Option<f64>,
+    /// Whether the values in the same place of both sets were measured in the same round.
+    pub by_round: bool,
 }
 
 /// How many more repeats of each set would likely tell that they differ, or that they do not;
 /// `None` if [`MOST`] would not, or nothing is known of the noise.
 #[must_use]
 pub fn more_repeats(reference: &[f64], values: &[f64], aim: &Aim) -> Option<usize> {
-    let [(mean_0, variance_0), (mean_1, variance_1)] = [moments(reference)?, moments(values)?];
+    let expected: Box<dyn Fn(usize) -> (MeanDifference, f64)> = if aim.by_round {
+        let differences: Vec<f64> =
+            values.iter().zip(reference).map(|(value, other)| value - other).collect();
+        let (mean, variance) = moments(&differences)?;
+        let rounds = differences.len();
+        Box::new(move |more| {
+            let least_p =
+                signed_ranks::least_p(rounds + more).min(ranks::least_p(rounds + more, rounds + more));
+            (MeanDifference::of_differences(mean, variance, rounds + more), least_p)
+        })
+    } else {
+        let [(mean_0, variance_0), (mean_1, variance_1)] = [moments(reference)?, moments(values)?];
+        Box::new(move |more| {
+            let [n_0, n_1] = [reference, values].map(|set| set.len() + more);
+            let sets = [(variance_0, n_0 as f64), (variance_1, n_1 as f64)];
+            (MeanDifference::of_variances(mean_1 - mean_0, sets[0], sets[1]), ranks::least_p(n_0, n_1))
+        })
+    };
     let tells = |more: usize| {
-        let [n_0, n_1] = [reference, values].map(|set| set.len() + more);
-        let sets = [(variance_0, n_0 as f64), (variance_1, n_1 as f64)];
-        let welch = Welch::of_variances(mean_1 - mean_0, sets[0], sets[1]);
-        chance(&welch, least_p(n_0, n_1) <= aim.rank_error, aim) >= LIKELY
+        let (difference, least_p) = expected(more);
+        chance(&difference, least_p <= aim.rank_error, aim) >= LIKELY
     };
     // The least that tells lies between one that does not and the first power of two that does.
     let enough = std::iter::successors(Some(1), |more| Some(more * 2)).take_while(|more| *more < 2 * MOST);
@@ -49,15 +66,15 @@ pub fn more_repeats(reference: &[f64], values: &[f64], aim: &Aim) -> Option<usiz
 }
 
 /// The chance that either test tells.
-fn chance(welch: &Welch, ranks_may_tell: bool, aim: &Aim) -> f64 {
-    let size = welch.difference.abs();
-    let in_errors = |distance: f64| match welch.standard_error > 0.0 {
-        true => distance / welch.standard_error,
+fn chance(means: &MeanDifference, ranks_may_tell: bool, aim: &Aim) -> f64 {
+    let size = means.difference.abs();
+    let in_errors = |distance: f64| match means.standard_error > 0.0 {
+        true => distance / means.standard_error,
         false => distance * f64::INFINITY,
     };
     let beyond = |distance: f64, error: f64| {
-        let t = in_errors(distance) - welch.t(1.0 - error);
-        if t.is_nan() { 0.0 } else { welch.chance(t) }
+        let t = in_errors(distance) - means.t(1.0 - error);
+        if t.is_nan() { 0.0 } else { means.chance(t) }
     };
     let differs = if ranks_may_tell { beyond(size - aim.resolution, aim.error / 2.0) } else { 0.0 };
     let equal = aim.band.map_or(0.0, |band| {
@@ -72,7 +89,8 @@ mod tests {
     use super::*;
     use crate::Random;
 
-    const AIM: Aim = Aim { error: 0.05, rank_error: 0.05, resolution: 0.0, band: Some(0.01) };
+    const AIM: Aim =
+        Aim { error: 0.05, rank_error: 0.05, resolution: 0.0, band: Some(0.01), by_round: false };
 
     /// `count` values of this mean and deviation, exactly.
     fn set(mean: f64, deviation: f64, count: usize) -> Vec<f64> {
@@ -110,10 +128,20 @@ mod tests {
         let mut tells = || {
             let mut draw =
                 |mean: f64| (0..6 + more).map(|_| mean + noise * random.normal()).collect::<Vec<f64>>();
-            Welch::new(&draw(0.0), &draw(difference)).unwrap().p_within(0.0) <= 0.05
+            MeanDifference::welch(&draw(0.0), &draw(difference)).unwrap().p_within(0.0) <= 0.05
         };
         let told = (0..1000).filter(|_| tells()).count();
         assert!((760..=900).contains(&told), "{told} of 1000 with {more} more");
+    }
+
+    #[test]
+    fn what_changes_from_round_to_round_needs_no_repeats() {
+        let phases = set(0.0, 0.1, 6);
+        let noise = [0.002, -0.001, 0.001, -0.002, 0.001, -0.001];
+        let values: Vec<f64> = phases.iter().zip(noise).map(|(phase, noise)| phase + 0.02 + noise).collect();
+        let more = |by_round| more_repeats(&phases, &values, &Aim { band: None, by_round, ..AIM });
+        assert_eq!(more(true), Some(1));
+        assert!(more(false).unwrap() > 100, "{:?}", more(false));
     }
 
     #[test]

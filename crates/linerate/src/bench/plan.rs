@@ -96,12 +96,17 @@ impl<'a> Plan<'a> {
         let mut random = Random::new(bench.seed);
         let mut runs = Vec::new();
         for repeat in 1..=bench.repeats {
-            let mut round: Vec<usize> = (0..cells.len()).collect();
+            // What is compared is measured close together: all devices in one test, then in the next.
+            let mut tests: Vec<Vec<usize>> = (0..cells.len())
+                .collect::<Vec<_>>()
+                .chunks(bench.duts.len().max(1))
+                .map(<[_]>::to_vec)
+                .collect();
             if bench.order == Order::Shuffled {
-                // Fisher and Yates, as Durstenfeld has it.
-                (1..round.len()).rev().for_each(|last| round.swap(last, random.below(last + 1)));
+                shuffle(&mut tests, &mut random);
+                tests.iter_mut().for_each(|cells| shuffle(cells, &mut random));
             }
-            runs.extend(round.into_iter().map(|cell| Run { cell, repeat }));
+            runs.extend(tests.into_iter().flatten().map(|cell| Run { cell, repeat }));
         }
         Self { bench, cells, runs }
     }
@@ -215,6 +220,11 @@ impl<'a> Plan<'a> {
         };
         kept.complete.iter().find(differs).map(|(run, record)| (*run, *record))
     }
+}
+
+/// Fisher and Yates, as Durstenfeld has it.
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    (1..items.len()).rev().for_each(|last| items.swap(last, random.below(last + 1)));
 }
 
 /// The words of a command without where its record went.
@@ -350,6 +360,9 @@ mod tests {
         let rounds: BTreeSet<Vec<usize>> =
             plan.runs.chunks(6).map(|runs| runs.iter().map(|run| run.cell).collect()).collect();
         assert!(rounds.len() > 1, "all rounds in one order: {rounds:?}");
+        // The devices of a test follow each other.
+        let test = |run: &Run| plan.cells[run.cell].test();
+        assert!(plan.runs.chunks(2).all(|pair| test(&pair[0]) == test(&pair[1])), "{:?}", plan.runs);
         let interleaved = bench(Order::Interleaved, 7);
         assert!(Plan::new(&interleaved).runs.is_sorted_by_key(|run| (run.repeat, run.cell)));
     }

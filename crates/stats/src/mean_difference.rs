@@ -1,15 +1,18 @@
-//! Welch's t test: two sets of numbers enter; what is known of the difference of their means leaves.
+//! The t tests of Welch and of Student: two sets of numbers enter; what is known of the difference
+//! of their means leaves.
 //!
-//! The variances may differ (B. L. Welch, The generalization of "Student's" problem when several
-//! different population variances are involved, Biometrika 34, 1947; the degrees of freedom also in
-//! F. E. Satterthwaite, An approximate distribution of estimates of variance components, Biometrics
-//! Bulletin 2, 1946). It is exact for normal values of equal variance, and near that otherwise.
+//! With Welch's the variances may differ (B. L. Welch, The generalization of "Student's" problem when
+//! several different population variances are involved, Biometrika 34, 1947; the degrees of freedom
+//! also in F. E. Satterthwaite, An approximate distribution of estimates of variance components,
+//! Biometrics Bulletin 2, 1946). It is exact for normal values of equal variance, and near that
+//! otherwise. Student's is over the differences of pairs that were measured together ("Student", The
+//! probable error of a mean, Biometrika 6, 1908), so that what changes from pair to pair drops out.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The difference of two means, and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Welch {
+pub struct MeanDifference {
     /// Mean of the values less mean of the reference.
     pub difference: f64,
     /// The standard error of that.
@@ -18,13 +21,30 @@ pub struct Welch {
     pub freedom: f64,
 }
 
-impl Welch {
-    /// `values` against `reference`; `None` if one of them has fewer than two.
+impl MeanDifference {
+    /// `values` against `reference` by Welch; `None` if one of them has fewer than two.
     #[must_use]
-    pub fn new(reference: &[f64], values: &[f64]) -> Option<Self> {
+    pub fn welch(reference: &[f64], values: &[f64]) -> Option<Self> {
         let [(mean_0, variance_0), (mean_1, variance_1)] = [moments(reference)?, moments(values)?];
         let [n_0, n_1] = [reference.len() as f64, values.len() as f64];
         Some(Self::of_variances(mean_1 - mean_0, (variance_0, n_0), (variance_1, n_1)))
+    }
+
+    /// `values` against what stands in the same place of `reference`, by Student; `None` for fewer
+    /// than two pairs.
+    #[must_use]
+    pub fn paired(reference: &[f64], values: &[f64]) -> Option<Self> {
+        let differences: Vec<f64> =
+            values.iter().zip(reference).map(|(value, other)| value - other).collect();
+        let (mean, variance) = moments(&differences)?;
+        Some(Self::of_differences(mean, variance, differences.len()))
+    }
+
+    /// So many differences of this mean and variance.
+    #[must_use]
+    pub fn of_differences(mean: f64, variance: f64, count: usize) -> Self {
+        let count = count as f64;
+        Self { difference: mean, standard_error: (variance / count).sqrt(), freedom: (count - 1.0).max(1.0) }
     }
 
     /// A difference of means of sets, each with a variance and a number of values above one.
@@ -116,7 +136,7 @@ mod tests {
     /// By hand: means 20.32 and 17.9, variances 10.112 and 5.796.
     #[test]
     fn the_difference_is_that_of_the_formulas() {
-        let welch = Welch::new(&ONE, &OTHER).unwrap();
+        let welch = MeanDifference::welch(&ONE, &OTHER).unwrap();
         near(welch.difference, -2.42);
         near(welch.standard_error, (10.112f64 / 5.0 + 5.796 / 6.0).sqrt());
         near(welch.freedom, (2.0224f64 + 0.966).powi(2) / (2.0224f64.powi(2) / 4.0 + 0.966f64.powi(2) / 5.0));
@@ -129,7 +149,7 @@ mod tests {
 
     #[test]
     fn margins_make_it_harder_to_prove_a_difference_and_easier_to_prove_none() {
-        let welch = Welch::new(&ONE, &OTHER).unwrap();
+        let welch = MeanDifference::welch(&ONE, &OTHER).unwrap();
         assert!(welch.p_within(0.0) < welch.p_within(1.0) && welch.p_within(1.0) < welch.p_within(2.0));
         near(welch.p_within(2.5), 1.0);
         near(welch.p_beyond(2.42), 0.5);
@@ -138,9 +158,25 @@ mod tests {
 
     #[test]
     fn what_never_varies_is_certain_and_one_value_tells_nothing() {
-        let welch = Welch::new(&[5.0; 3], &[6.0; 4]).unwrap();
+        let welch = MeanDifference::welch(&[5.0; 3], &[6.0; 4]).unwrap();
         assert_eq!((welch.p_within(0.0), welch.p_within(1.0), welch.interval(0.05)), (0.0, 1.0, (1.0, 1.0)));
         assert_eq!((welch.p_beyond(1.5), welch.p_beyond(1.0)), (0.0, 1.0));
-        assert_eq!(Welch::new(&[5.0], &[6.0; 4]), None);
+        assert_eq!(MeanDifference::welch(&[5.0], &[6.0; 4]), None);
+        assert_eq!(MeanDifference::paired(&[5.0], &[6.0]), None);
+    }
+
+    /// The soporifics of Student's own paper: 1.58 hours more sleep, t = 4.06 (R: p = 0.002833).
+    #[test]
+    fn pairs_are_told_apart_as_student_did() {
+        let dextro = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let laevo = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let paired = MeanDifference::paired(&dextro, &laevo).unwrap();
+        near(paired.difference, 1.58);
+        near(paired.freedom, 9.0);
+        assert!((paired.difference / paired.standard_error - 4.0621).abs() < 1e-4, "{paired:?}");
+        assert!((paired.p_within(0.0) - 0.002_833).abs() < 1e-6, "{}", paired.p_within(0.0));
+        // What the patients differ in hides it from a test that does not know of pairs (R: 0.07939).
+        let apart = MeanDifference::welch(&dextro, &laevo).unwrap();
+        assert!((apart.p_within(0.0) - 0.079_39).abs() < 1e-5, "{}", apart.p_within(0.0));
     }
 }
