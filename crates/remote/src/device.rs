@@ -1,0 +1,301 @@
+//! A device that a plan is carried out on: a shell on it and a plan enter; a checked, described and
+//! configured device leaves, which is undone step by step.
+
+use std::collections::BTreeMap;
+
+use crate::counters::{self, Counters};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::shell::Shell;
+
+/// The most of one fingerprint that is kept, in bytes.
+const MOST: usize = 8 << 10;
+
+/// A device under test. When it is dropped without [`undo`](Self::undo), the device undoes itself what was
+/// done to it, as the shell promises.
+#[derive(Debug)]
+pub struct Device<S> {
+    shell: S,
+    plan: Plan,
+    /// What the steps are for that the shell remembers how to undo.
+    done: Vec<String>,
+}
+
+impl<S: Shell> Device<S> {
+    /// The device behind `shell`, found to be what the driver is for. Nothing is changed.
+    ///
+    /// # Errors
+    /// What is not as it must be, with the remedy.
+    pub fn check(mut shell: S, plan: Plan) -> Result<Self> {
+        for (check, remedy) in plan.checks() {
+            let answer = shell.run(&check.text)?;
+            if !answer.is_good() {
+                let said = answer.said();
+                let said = if answer.stderr.trim().is_empty() && answer.stdout.trim().is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({said})")
+                };
+                let (host, what, remedy) = (shell.host().to_owned(), check.what, remedy.to_owned());
+                return Err(Error::Unfit { host, what, said, remedy });
+            }
+        }
+        Ok(Self { shell, plan, done: Vec::new() })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The device's name.
+    pub fn host(&self) -> &str {
+        self.shell.host()
+    }
+
+    /// Configures the device: what undoes a step is remembered before the step is done.
+    ///
+    /// # Errors
+    /// The step that failed, after which none is done. What was done until then is undone, as ever.
+    pub fn apply(&mut self) -> Result<()> {
+        for step in self.plan.steps() {
+            let before = match self.plan.read(step) {
+                Some(script) => {
+                    let answer = self.shell.run(&script)?;
+                    if !answer.is_good() {
+                        return Err(failed(&self.shell, &step.what, &step.read, &answer));
+                    }
+                    answer.stdout.trim_end().to_owned()
+                }
+                None => String::new(),
+            };
+            if let Some(undo) = self.plan.undo(step, &before) {
+                self.shell.remember(&undo)?;
+                self.done.push(step.what.clone());
+            }
+            let answer = self.shell.run(&self.plan.run(step, &before))?;
+            if !answer.is_good() {
+                return Err(failed(&self.shell, &step.what, &step.run, &answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the device is, by name. What it does not tell is there too, with the reason.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn fingerprint(&mut self) -> Result<BTreeMap<String, String>> {
+        let mut found = BTreeMap::new();
+        for reading in self.plan.fingerprint() {
+            let answer = self.shell.run(&reading.text)?;
+            let text = match answer.is_good() {
+                true => shortened(answer.stdout.trim()),
+                false => format!("unknown: {}", answer.said()),
+            };
+            if !text.is_empty() {
+                found.insert(reading.what, text);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the device has counted so far. What it does not tell is not there.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn counters(&mut self) -> Result<Counters> {
+        let mut found = Counters::new();
+        for reading in self.plan.counters() {
+            let answer = self.shell.run(&reading.text)?;
+            if answer.is_good() {
+                found.extend(counters::parse(&answer.stdout, &reading.what));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Undoes what was done, the last step first; all of them, even if one fails. What could not be undone
+    /// leaves, in words.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn undo(&mut self) -> Result<Vec<String>> {
+        let mut failures = Vec::new();
+        while let Some(what) = self.done.pop() {
+            let answer = self.shell.undo()?;
+            if !answer.is_good() {
+                failures.push(format!(
+                    "{}: '{what}' could not be undone ({}): undo it by hand",
+                    self.shell.host(),
+                    answer.said()
+                ));
+            }
+        }
+        Ok(failures)
+    }
+}
+
+fn failed(shell: &impl Shell, what: &str, command: &str, answer: &crate::Answer) -> Error {
+    Error::Failed {
+        host: shell.host().to_owned(),
+        what: what.to_owned(),
+        command: command.lines().next().unwrap_or_default().to_owned(),
+        status: answer.status,
+        said: answer.said(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().find(|(at, _)| *at >= MOST) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::shell::Answer;
+
+    /// A shell that notes the last line of each script, and fails those that contain a text.
+    #[derive(Debug, Default)]
+    struct Simulated {
+        log: Vec<String>,
+        remembered: Vec<String>,
+        fails: &'static str,
+    }
+
+    impl Simulated {
+        fn answer(&mut self, kind: &str, script: &str) -> Answer {
+            let last = script.lines().last().unwrap_or_default();
+            self.log.push(format!("{kind} {last}"));
+            let stdout = match last {
+                "tell" => "7\n".to_owned(),
+                "count" => format!("drops {}\n", self.log.len()),
+                _ => String::new(),
+            };
+            let fails = !self.fails.is_empty() && last.contains(self.fails);
+            Answer { stdout, stderr: "cannot\n".repeat(usize::from(fails)), status: i32::from(fails) }
+        }
+    }
+
+    impl Shell for Simulated {
+        fn run(&mut self, script: &str) -> Result<Answer> {
+            Ok(self.answer("run", script))
+        }
+
+        fn remember(&mut self, script: &str) -> Result<()> {
+            self.remembered.push(script.to_owned());
+            Ok(())
+        }
+
+        fn undo(&mut self) -> Result<Answer> {
+            let script = self.remembered.pop().unwrap();
+            Ok(self.answer("undo", &script))
+        }
+
+        fn host(&self) -> &str {
+            "dut"
+        }
+    }
+
+    const TEXT: &str = r#"
+        name = "x"
+        title = "X"
+        [[checks]]
+        what = "it is X"
+        run = "is-x"
+        remedy = "Get one"
+        [[apply]]
+        what = "one"
+        read = "tell"
+        run = "do one"
+        undo = "undo one from $before"
+        [[apply]]
+        what = "two"
+        run = "do two"
+        undo = "undo two"
+        [[apply]]
+        what = "three"
+        run = "do three"
+        undo = ""
+        [[fingerprint]]
+        name = "seven"
+        run = "tell"
+        [[fingerprint]]
+        name = "eight"
+        run = "tell eight"
+        [[counters]]
+        name = "c"
+        run = "count"
+    "#;
+
+    fn device(fails: &'static str) -> Result<Device<Simulated>> {
+        let plan = Plan::new(Driver::parse("x.toml", TEXT, false).unwrap(), &[]).unwrap();
+        Device::check(Simulated { fails, ..Simulated::default() }, plan)
+    }
+
+    #[test]
+    fn what_is_done_is_undone_in_reverse() {
+        let mut device = device("").unwrap();
+        device.apply().unwrap();
+        assert_eq!(device.undo().unwrap(), [""; 0]);
+        assert_eq!(
+            device.shell.log,
+            [
+                "run is-x",
+                "run tell",
+                "run do one",
+                "run do two",
+                "run do three",
+                "undo undo two",
+                "undo undo one from $before"
+            ]
+        );
+        assert_eq!(device.undo().unwrap(), [""; 0], "nothing is undone twice");
+    }
+
+    #[test]
+    fn a_step_that_fails_ends_it_and_is_undone_too() {
+        let mut device = device("do two").unwrap();
+        let error = device.apply().unwrap_err().to_string();
+        assert!(
+            error.starts_with("dut: two: 'do two' failed (exit status 1): cannot. Try it there"),
+            "{error}"
+        );
+        device.undo().unwrap();
+        assert_eq!(device.shell.log[3..], ["run do two", "undo undo two", "undo undo one from $before"]);
+    }
+
+    #[test]
+    fn an_undo_that_fails_is_told_and_does_not_keep_others_from_being_done() {
+        let mut device = device("undo two").unwrap();
+        device.apply().unwrap();
+        let failures = device.undo().unwrap();
+        assert_eq!(failures, ["dut: 'two' could not be undone (cannot): undo it by hand"]);
+        assert_eq!(device.shell.log.last().unwrap(), "undo undo one from $before");
+    }
+
+    #[test]
+    fn what_remembers_the_old_value_has_it() {
+        let mut device = device("").unwrap();
+        device.apply().unwrap();
+        assert!(device.shell.remembered[0].contains("\nbefore=7\n"), "{:?}", device.shell.remembered);
+    }
+
+    #[test]
+    fn a_device_of_another_kind_is_refused_before_anything_is_done() {
+        let error = device("is-x").unwrap_err().to_string();
+        assert_eq!(error, "dut: it is X: that is not so (cannot). Get one");
+    }
+
+    #[test]
+    fn what_it_is_and_counts_is_told_and_what_it_does_not_tell_is_named() {
+        let mut device = device("tell eight").unwrap();
+        let found = device.fingerprint().unwrap();
+        assert_eq!((found["seven"].as_str(), found["eight"].as_str()), ("7", "unknown: cannot"));
+        assert_eq!(device.counters().unwrap()["drops"], 4);
+    }
+}

@@ -1,0 +1,25 @@
+//! A device under test that is another computer: what configures, describes and counts it.
+//!
+//! A [`Driver`] (a TOML file of shell commands) and the user's options enter and make a [`Plan`], which is
+//! plain data and can be printed. A [`Device`] carries it out over a [`Shell`], of which [`Ssh`] is the real
+//! one: it checks, describes, configures, counts, and undoes. What was configured is undone by the
+//! device itself when the connection ends, however that ends: nothing is left behind even after
+//! `kill -9`.
+
+mod counters;
+mod device;
+mod driver;
+mod error;
+mod plan;
+mod quote;
+mod shell;
+mod ssh;
+mod variables;
+
+pub use counters::{Counters, parse as parse_counters};
+pub use device::Device;
+pub use driver::{Driver, Parameter};
+pub use error::{Error, Result};
+pub use plan::Plan;
+pub use shell::{Answer, Shell};
+pub use ssh::Ssh;
