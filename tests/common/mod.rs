@@ -6,6 +6,7 @@ pub mod capture;
 pub mod holdings;
 pub mod namespace;
 pub mod sites;
+pub mod sshd;
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};

@@ -114,6 +114,18 @@ pub struct Device {
     /// with --ports on this machine; repeat it for more
     #[arg(long = "dut-command", value_name = "COMMAND")]
     pub dut_commands: Vec<String>,
+    /// The device between --ports as ssh takes it, to configure, describe and count it by a driver
+    #[arg(long, value_name = "[USER@]HOST", requires = "ports", requires = "dut_driver")]
+    pub dut_host: Option<String>,
+    /// The driver: linux, freebsd (pfSense too), vpp, or a TOML file; `linerate dut drivers` has more
+    #[arg(long, value_name = "DRIVER", requires = "dut_host")]
+    pub dut_driver: Option<String>,
+    /// An option of the driver; repeat it for more
+    #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = key_value, requires = "dut_host")]
+    pub dut_options: Vec<(String, String)>,
+    /// Run everything on the device by sudo
+    #[arg(long, requires = "dut_host")]
+    pub dut_sudo: bool,
 }
 
 impl Device {
@@ -128,6 +140,10 @@ impl Device {
             cores: None,
             dut_core: None,
             dut_commands: Vec::new(),
+            dut_host: None,
+            dut_driver: None,
+            dut_options: Vec::new(),
+            dut_sudo: false,
         }
     }
 
@@ -155,7 +171,7 @@ pub struct Output {
     #[arg(long)]
     pub name: Option<String>,
     /// A label that the record carries, to find it by; repeat it for more
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value)]
     labels: Vec<(String, String)>,
 }
 
@@ -211,11 +227,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| format!("'{text}' is not a duration: write 30s, 500ms or 2m"))
 }
 
-/// Reads a label: a key, and all behind the first `=`.
-fn label(text: &str) -> Result<(String, String), String> {
+/// Reads a key, and all behind the first `=`.
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("'{text}' is not a label: write KEY=VALUE")),
+        _ => Err(format!("'{text}' is not what is wanted: write KEY=VALUE")),
     }
 }
 
@@ -266,9 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_divided_at_its_first_equals_sign() {
-        assert_eq!(label("cell=10 rules/a=b"), Ok(("cell".to_owned(), "10 rules/a=b".to_owned())));
-        assert_eq!(label("empty="), Ok(("empty".to_owned(), String::new())));
-        assert!(label("cell").is_err() && label("=value").is_err());
+    fn a_key_is_divided_from_its_value_at_the_first_equals_sign() {
+        assert_eq!(key_value("cell=10 rules/a=b"), Ok(("cell".to_owned(), "10 rules/a=b".to_owned())));
+        assert_eq!(key_value("empty="), Ok(("empty".to_owned(), String::new())));
+        assert!(key_value("cell").is_err() && key_value("=value").is_err());
     }
 }

@@ -34,7 +34,7 @@ enum Action {
         /// What to call it
         name: String,
         #[command(flatten)]
-        device: Device,
+        device: Box<Device>,
         /// The largest frame that will be sent, in bytes
         #[arg(long, default_value_t = 1518)]
         size: usize,

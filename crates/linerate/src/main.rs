@@ -10,6 +10,7 @@ mod control;
 mod count;
 mod cross_check;
 mod doctor;
+mod dut;
 mod dut_command;
 mod environment;
 mod explain;
@@ -28,6 +29,7 @@ mod progress;
 mod queues;
 mod ramp;
 mod receive_cost;
+mod remote_device;
 mod report_command;
 mod reset_command;
 mod rfc2544;
@@ -86,6 +88,8 @@ enum Command {
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
     Lab(lab_command::Args),
+    /// Try drivers of devices that are other computers, without a load test
+    Dut(dut::Args),
     /// Measure devices of known truth, and certify how far the tester is off
     Verify(verify::Args),
     /// Compare repeats of several configurations, and say what they prove
@@ -130,6 +134,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Lab(args) => lab_command::main(&args),
+        Command::Dut(args) => dut::main(&args),
         Command::Verify(args) => verify::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Report(args) => report_command::main(&args),

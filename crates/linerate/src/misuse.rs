@@ -55,7 +55,11 @@ fn innermost(program: &Command, words: impl Iterator<Item = String>) -> &Command
 
 /// Whether the user, not the machine, can mend it: exit status 2.
 pub fn is(error: &anyhow::Error) -> bool {
-    error.is::<Misuse>() || matches!(error.downcast_ref(), Some(engine::Error::Port(_)))
+    let of_driver =
+        |error: &remote::Error| matches!(error, remote::Error::Misuse(_) | remote::Error::Driver { .. });
+    error.is::<Misuse>()
+        || matches!(error.downcast_ref(), Some(engine::Error::Port(_)))
+        || error.downcast_ref().is_some_and(of_driver)
 }
 
 /// An error with its causes, each said once: some libraries' messages contain their causes'.

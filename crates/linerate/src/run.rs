@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Result;
 use engine::Engine;
 use lab::monitor::Bounds;
+use remote::Counters;
 use results::record::{
     self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Record, Sample, Status, Trial,
 };
@@ -22,6 +23,7 @@ use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
+use crate::remote_device::{self, RemoteDevice};
 use crate::testbed::{CoreMeter, Testbed};
 use crate::{Ending, cross_check, environment, self_test, stop};
 
@@ -151,7 +153,9 @@ pub fn run(
     let (mut record, mut writer) = conduct(testbed, &mut engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
-            let meanwhile: Vec<_> = after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+            let mut meanwhile: Vec<_> =
+                after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+            meanwhile.extend(record.dut.remote.iter().flat_map(|remote| remote_device::interfaces(remote)));
             record.cross_check = cross_check::follow(&meanwhile, &record.directions);
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
         }
@@ -233,6 +237,7 @@ pub fn conduct(
         meter: testbed.dut_core_meter(),
         writer: &mut writer,
     };
+    let device_before = testbed.remote().map(RemoteDevice::counters);
     let control = Control::beside(testbed.generating_cores());
     let outcome = strategy.run(engine, &mut watcher);
     drop(control);
@@ -255,7 +260,18 @@ pub fn conduct(
     strategy.complete(&mut record);
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
+    if let (Some(remote), Some(before)) = (testbed.remote(), device_before) {
+        count_remote(&mut record, before, remote);
+    }
     Ok((record, writer))
+}
+
+/// Adds to the record what the device counted since `before`.
+fn count_remote(record: &mut Record, before: Result<Counters>, device: &RemoteDevice) {
+    match before.and_then(|before| Ok(remote_device::counted(&before, &device.counters()?))) {
+        Ok(counters) => record.dut.remote.iter_mut().for_each(|remote| remote.counters.clone_from(&counters)),
+        Err(error) => record.notes.push(format!("what the device counted is not known: {error}")),
+    }
 }
 
 fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directions) -> record::Profile {

@@ -2,28 +2,33 @@
 //! in the built-in lab or on real interfaces.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, RealPorts};
+use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, PortsError, RealPorts};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 
 use crate::args::{Device, misuse};
 use crate::port::{self, FALLBACK_LINE_RATE};
+use crate::remote_device::RemoteDevice;
 use crate::{dut_command, receive_cost, reset_command};
 
 /// The device that is tested when none is named.
 const DEFAULT_DUT: &str = "linux-router";
 /// What the labs of running load tests are called, before the process id.
 const RUN: &str = "run-";
+/// How long links may take to come up after the device's interfaces were configured.
+const LINK_UP: Duration = Duration::from_secs(15);
 
 /// Two ports and what is between them.
 pub struct Testbed {
@@ -40,7 +45,7 @@ pub struct Testbed {
 
 enum Site {
     Lab(Box<Lab>),
-    Real(RealPorts),
+    Real(RealPorts, Option<Box<RemoteDevice>>),
 }
 
 impl Testbed {
@@ -57,9 +62,13 @@ impl Testbed {
         let placement = place(device)?;
         let site = match &device.ports {
             Some(ports) => {
-                // The device may answer only after them.
+                let (names, gateways) = (two(ports)?, gateways(device)?);
+                // The device may answer only after these.
+                let remote = RemoteDevice::configure(device, names)?;
                 dut_command::here(&device.dut_commands)?;
-                Site::Real(real_ports(ports, device)?)
+                let patience = if remote.is_some() { LINK_UP } else { Duration::ZERO };
+                let real = real_ports(names, gateways, device.force, patience)?;
+                Site::Real(real, remote.map(Box::new))
             }
             None => {
                 let dut = match &device.dut {
@@ -129,7 +138,7 @@ impl Testbed {
     pub fn ports(&self) -> &[Port; 2] {
         match &self.site {
             Site::Lab(lab) => lab.ports(),
-            Site::Real(real) => real.ports(),
+            Site::Real(real, _) => real.ports(),
         }
     }
 
@@ -137,7 +146,15 @@ impl Testbed {
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
             Site::Lab(lab) => Some(&**lab),
-            Site::Real(_) => None,
+            Site::Real(..) => None,
+        }
+    }
+
+    /// The device, if it is another computer.
+    pub fn remote(&self) -> Option<&RemoteDevice> {
+        match &self.site {
+            Site::Real(_, remote) => remote.as_deref(),
+            Site::Lab(_) => None,
         }
     }
 
@@ -145,7 +162,7 @@ impl Testbed {
     pub fn into_lab(self) -> Option<Lab> {
         match self.site {
             Site::Lab(lab) => Some(*lab),
-            Site::Real(_) => None,
+            Site::Real(..) => None,
         }
     }
 
@@ -201,13 +218,17 @@ impl Testbed {
         let Placement { generate, receive, .. } = &self.placement;
         match &self.site {
             Site::Lab(_) => format!("cores {generate:?}, receiving on {receive}"),
-            Site::Real(_) => format!("cores {generate:?}"),
+            Site::Real(..) => format!("cores {generate:?}"),
         }
     }
 
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
-        self.lab().map_or("ports", |lab| lab.dut().name())
+        match &self.site {
+            Site::Lab(lab) => lab.dut().name(),
+            Site::Real(_, Some(remote)) => remote.driver(),
+            Site::Real(_, None) => "ports",
+        }
     }
 
     /// What a reader of results should know of this testbed.
@@ -227,8 +248,8 @@ impl Testbed {
     pub fn reset(&self) -> Result<(), String> {
         match (&self.site, &self.reset_command) {
             (Site::Lab(lab), _) => lab.reset().map_err(|error| error.to_string()),
-            (Site::Real(_), Some(command)) => reset_command::start(command),
-            (Site::Real(_), None) => {
+            (Site::Real(..), Some(command)) => reset_command::start(command),
+            (Site::Real(..), None) => {
                 Err("nothing is known that resets this device: give --reset-command".into())
             }
         }
@@ -250,12 +271,15 @@ impl Testbed {
                 parameters: lab.dut().parameters().clone(),
                 configuration: lab.dut_configuration()?,
                 core: Some(self.placement.dut),
+                remote: None,
             },
-            Site::Real(_) => record::Dut {
+            Site::Real(_, Some(remote)) => remote.describe(),
+            Site::Real(_, None) => record::Dut {
                 name: "ports".to_owned(),
                 parameters: BTreeMap::new(),
                 configuration: BTreeMap::new(),
                 core: None,
+                remote: None,
             },
         };
         let commands = self.dut_commands.iter().zip(1..);
@@ -288,7 +312,7 @@ impl Testbed {
     pub fn interface_counters(&self) -> lab::Result<Vec<InterfaceCounters>> {
         match &self.site {
             Site::Lab(lab) => lab.interface_counters(),
-            Site::Real(real) => real.interface_counters(),
+            Site::Real(real, _) => real.interface_counters(),
         }
     }
 
@@ -337,16 +361,35 @@ fn place(device: &Device) -> Result<Placement> {
     Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
 }
 
-fn real_ports(ports: &[String], device: &Device) -> Result<RealPorts> {
-    let [zero, one] = ports else {
-        return Err(misuse("--ports takes two interfaces, as in --ports eth1,eth2"));
-    };
-    let gateways = match device.gateways.as_deref() {
-        None => [None, None],
-        Some([zero, one]) => [Some(*zero), Some(*one)],
-        Some(_) => {
-            return Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1"));
+fn two(ports: &[String]) -> Result<[&str; 2]> {
+    match ports {
+        [zero, one] => Ok([zero, one]),
+        _ => Err(misuse("--ports takes two interfaces, as in --ports eth1,eth2")),
+    }
+}
+
+fn gateways(device: &Device) -> Result<[Option<IpAddr>; 2]> {
+    match device.gateways.as_deref() {
+        None => Ok([None, None]),
+        Some([zero, one]) => Ok([Some(*zero), Some(*one)]),
+        Some(_) => Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1")),
+    }
+}
+
+/// The ports, whose links may take so long to come up.
+fn real_ports(
+    names: [&str; 2],
+    gateways: [Option<IpAddr>; 2],
+    force: u8,
+    patience: Duration,
+) -> Result<RealPorts> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match RealPorts::open(names, gateways, force) {
+            Err(lab::Error::Ports(PortsError::NoCarrier(_))) if Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(100));
+            }
+            opened => return opened.map_err(port::refused),
         }
-    };
-    RealPorts::open([zero, one], gateways, device.force).map_err(port::refused)
+    }
 }

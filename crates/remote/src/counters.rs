@@ -37,10 +37,7 @@ mod tests {
     #[test]
     fn each_line_that_ends_in_a_number_is_a_counter() {
         let text = "port0 received 12\nrx_missed_errors: 7\n  a = 1\n\nnothing here\nnegative -3\nhalf 1.5\n";
-        assert_eq!(
-            parse(text, "x"),
-            counters([("port0 received", 12), ("rx_missed_errors", 7), ("a", 1)])
-        );
+        assert_eq!(parse(text, "x"), counters([("port0 received", 12), ("rx_missed_errors", 7), ("a", 1)]));
         assert_eq!(parse(" 42\n", "drops"), counters([("drops", 42)]));
         assert_eq!(parse("", "x"), Counters::new());
     }

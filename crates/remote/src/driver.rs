@@ -371,7 +371,9 @@ mod tests {
             for name in ["port0", "port1"] {
                 assert!(driver.has(name), "{}", driver.name);
             }
-            assert!(!driver.fingerprint.is_empty() && !driver.counters.is_empty() && !driver.checks.is_empty());
+            assert!(
+                !driver.fingerprint.is_empty() && !driver.counters.is_empty() && !driver.checks.is_empty()
+            );
             for parameter in &driver.parameters {
                 assert!(!parameter.about.is_empty(), "{} {}", driver.name, parameter.name);
             }
@@ -411,7 +413,9 @@ mod tests {
         assert!(forgotten.starts_with("x.toml:11: ") && forgotten.contains("undo"), "{forgotten}");
         let unknown = refused("[[applies]]\nwhat = 'up'\n");
         assert!(unknown.starts_with("x.toml:11: ") && unknown.contains("applies"), "{unknown}");
-        assert!(refused(&format!("{apply}run = ' '\nundo = ''\n")).contains("x.toml:13: the command is empty"));
+        assert!(
+            refused(&format!("{apply}run = ' '\nundo = ''\n")).contains("x.toml:13: the command is empty")
+        );
         assert!(refused("[[parameters]]\nname = 'Mode'\nabout = ''\n").contains("no name for a parameter"));
         assert!(refused("[[parameters]]\nname = 'mode'\nabout = ''\n").contains("two parameters"));
         assert!(refused("[[fingerprint]\n").starts_with("x.toml:11: "));

@@ -95,7 +95,10 @@ impl Plan {
     pub(crate) fn checks(&self) -> Vec<(Script, &str)> {
         let tools = self.driver.tools.iter().map(|tool| {
             let what = format!("{tool} is installed");
-            (Script { what, text: format!("command -v {} >/dev/null", quote::word(tool)) }, "Install it there")
+            (
+                Script { what, text: format!("command -v {} >/dev/null", quote::word(tool)) },
+                "Install it there",
+            )
         });
         let checks = self.driver.checks.iter().filter(|check| self.holds(&check.when)).map(|check| {
             (Script { what: check.what.clone(), text: self.script("set -eu", &check.run) }, &*check.remedy)
@@ -139,10 +142,10 @@ impl Plan {
     }
 
     fn readings<'p>(&'p self, readings: &'p [crate::driver::Reading]) -> impl Iterator<Item = Script> + 'p {
-        readings.iter().filter(|reading| self.holds(&reading.when)).map(|reading| Script {
-            what: reading.name.clone(),
-            text: self.script("set -u", &reading.run),
-        })
+        readings
+            .iter()
+            .filter(|reading| self.holds(&reading.when))
+            .map(|reading| Script { what: reading.name.clone(), text: self.script("set -u", &reading.run) })
     }
 
     fn holds(&self, conditions: &[Condition]) -> bool {

@@ -49,6 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the device has to undo by itself what we did not, once the connection ends.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// What is said once the connection has ended.
+const ENDED: &str = "the connection ended. What was configured should be undone there: have a look";
+
 /// A connection.
 #[derive(Debug)]
 pub struct Ssh {
@@ -137,9 +140,10 @@ impl Ssh {
     fn ask(&mut self, kind: &str, text: &str, patience: Duration) -> Result<Answer> {
         let request = format!("{kind}{}\n", quote::line(text));
         let deadline = Instant::now() + patience;
-        let sent = self.requests.as_mut().map(|requests| {
-            requests.write_all(request.as_bytes()).and_then(|()| requests.flush())
-        });
+        let sent = self
+            .requests
+            .as_mut()
+            .map(|requests| requests.write_all(request.as_bytes()).and_then(|()| requests.flush()));
         // Where it could not be sent, the streams say why.
         let unsent = !matches!(sent, Some(Ok(())));
         let stdout = self.receive(&self.stdout, deadline, patience)?;
@@ -148,11 +152,14 @@ impl Ssh {
             (Piece::Answer(stdout, status), Piece::Answer(stderr, _)) if !unsent => {
                 Ok(Answer { stdout, stderr, status })
             }
-            (Piece::Answer(..), Piece::Answer(..)) => Err(self.lost("the connection is closed")),
-            (Piece::End(stdout) | Piece::Answer(stdout, _), Piece::End(stderr) | Piece::Answer(stderr, _)) => {
+            (Piece::Answer(..), Piece::Answer(..)) => Err(self.lost(ENDED)),
+            (
+                Piece::End(stdout) | Piece::Answer(stdout, _),
+                Piece::End(stderr) | Piece::Answer(stderr, _),
+            ) => {
                 let said = Answer { stdout, stderr, status: 1 };
                 Err(self.lost(match said.stderr.trim().is_empty() && said.stdout.trim().is_empty() {
-                    true => "the connection ended. What was configured should be undone there: have a look".to_owned(),
+                    true => ENDED.to_owned(),
                     false => said.said(),
                 }))
             }
@@ -166,7 +173,7 @@ impl Ssh {
                 "no answer within {patience:?}: look there what hangs; what was configured is undone as soon \
                  as that ends"
             ))),
-            Err(RecvTimeoutError::Disconnected) => Err(self.lost("the connection is closed")),
+            Err(RecvTimeoutError::Disconnected) => Err(self.lost(ENDED)),
         }
     }
 }
@@ -236,9 +243,9 @@ fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
             Ok(_) => {}
         }
         let line = text.get(begin..).unwrap_or_default();
-        let status = line.strip_prefix(mark.as_bytes()).and_then(|rest| {
-            std::str::from_utf8(rest).ok()?.trim_end().parse::<i32>().ok()
-        });
+        let status = line
+            .strip_prefix(mark.as_bytes())
+            .and_then(|rest| std::str::from_utf8(rest).ok()?.trim_end().parse::<i32>().ok());
         if let Some(status) = status {
             // The line break before the mark is the keeper's.
             text.truncate(begin.saturating_sub(1));
@@ -257,9 +264,15 @@ fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
 fn remedy(host: &str, said: &str) -> String {
     let known: [(&str, &str); 9] = [
         ("Host key verification failed", "Log in once by hand (ssh HOST), and see whether its key is right"),
-        ("Permission denied", "Make 'ssh -o BatchMode=yes HOST true' work first: a key there (ssh-copy-id HOST), \
-          and here an agent if the key has a passphrase"),
-        ("Too many authentication failures", "Name the key for it in ~/.ssh/config (IdentityFile, IdentitiesOnly)"),
+        (
+            "Permission denied",
+            "Make 'ssh -o BatchMode=yes HOST true' work first: a key there (ssh-copy-id HOST), \
+          and here an agent if the key has a passphrase",
+        ),
+        (
+            "Too many authentication failures",
+            "Name the key for it in ~/.ssh/config (IdentityFile, IdentitiesOnly)",
+        ),
         ("Could not resolve", "Check the name, or give the address"),
         ("refused", "Start its ssh server (sshd), or check address and port"),
         ("timed out", "Check that it is on, its address, and the firewalls between"),

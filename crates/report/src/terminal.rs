@@ -9,6 +9,7 @@ mod latency;
 mod links;
 mod plot;
 mod queues;
+mod remote;
 mod repeats;
 mod rfc2544;
 mod search;
@@ -30,6 +31,7 @@ pub use bench::bench;
 pub use certificate::certificate;
 pub use compare::compare;
 pub use queues::{queues, queues_line};
+pub use remote::meanwhile;
 pub use rfc2544::rfc2544;
 
 /// How a piece of text looks where colour is asked for.
@@ -210,6 +212,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     let limit_found = matches!(Kind::of(record), Kind::Curves | Kind::Search) && record.cost.is_none();
     if limit_found && run.lossless_pps > 0.0 {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&links::line(run.lossless_pps), colour));
+    }
+    if let Some(device) = &record.dut.remote {
+        text.push_str(&remote::table(device, colour));
     }
     for remark in remarks(record, &run) {
         let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));

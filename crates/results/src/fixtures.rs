@@ -309,6 +309,7 @@ impl Scenario {
             parameters: BTreeMap::new(),
             configuration: table(configuration),
             core: Some(1),
+            remote: None,
         }
     }
 }

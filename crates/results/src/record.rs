@@ -8,6 +8,7 @@ mod cost;
 mod cross_check;
 mod generator;
 mod latency;
+mod remote;
 mod rfc2544;
 mod self_test;
 mod soak;
@@ -20,6 +21,7 @@ pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
+pub use remote::{Count, Remote};
 pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
     Rfc2544, Throughput,
@@ -175,7 +177,7 @@ pub struct Profile {
 /// The device under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dut {
-    /// Its name, like `linux-router`, or `ports` for one that is not ours.
+    /// Its name, like `linux-router`; for one that is not ours, its driver's, or `ports`.
     pub name: String,
     /// Its parameters as given.
     pub parameters: BTreeMap<String, String>,
@@ -183,6 +185,9 @@ pub struct Dut {
     pub configuration: BTreeMap<String, String>,
     /// The core its work was placed on, where that is known.
     pub core: Option<usize>,
+    /// How it was reached and what it counted, if it is another computer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<Remote>>,
 }
 
 impl Dut {

@@ -1,7 +1,9 @@
 //! The bench file: TOML enters; a [`Bench`] whose names all stand for something leaves, or which line
 //! is wrong, why, and what to write instead.
 
-use std::collections::BTreeSet;
+mod remote;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::fs;
 use std::path::Path;
@@ -14,6 +16,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::args::{Traffic, misuse};
+pub use remote::Remote;
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
 const REPEATS: u32 = stats::comparison::ADVISED as u32;
@@ -94,6 +97,8 @@ pub struct Dut {
     pub site: Site,
     /// Flags of the strategy for it alone, as typed.
     pub options: Vec<String>,
+    /// How it is reached and configured, if it is another computer.
+    pub remote: Option<Remote>,
     /// Shell commands that configure it.
     pub commands: Vec<String>,
     /// Shell commands that run on this machine afterwards.
@@ -181,6 +186,10 @@ struct DutEntry {
     ports: Option<Spanned<String>>,
     gateways: Option<Spanned<String>>,
     options: Option<Spanned<Vec<String>>>,
+    host: Option<Spanned<String>>,
+    driver: Option<Spanned<String>>,
+    driver_options: Option<Spanned<BTreeMap<String, String>>>,
+    sudo: Option<bool>,
     #[serde(default)]
     commands: Vec<String>,
     #[serde(default)]
@@ -434,13 +443,16 @@ impl Source<'_> {
             name: entry.name.get_ref().clone(),
             site: Site::Lab(String::new()),
             options: Vec::new(),
+            remote: None,
             commands: Vec::new(),
             undo: Vec::new(),
             requires: Vec::new(),
             at: entry.at.as_ref().map(|at| *at.get_ref()),
         };
         let mut site = None;
-        for entry in self.chain(entry, all)?.into_iter().rev() {
+        let chain = self.chain(entry, all)?;
+        dut.remote = self.remote(&chain)?;
+        for entry in chain.into_iter().rev() {
             site = self.site(entry, site)?;
             dut.options.extend(self.options(entry.options.as_ref())?);
             dut.commands.extend(entry.commands.iter().cloned());
@@ -455,6 +467,10 @@ impl Source<'_> {
             );
             self.error(entry.name.span().start, reason)
         })?;
+        if dut.remote.is_some() && matches!(dut.site, Site::Lab(_)) {
+            let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
+            return Err(self.error(entry.name.span().start, reason));
+        }
         Ok(dut)
     }
 
@@ -548,7 +564,7 @@ impl Source<'_> {
         if entry.datagram.is_some() {
             return Err(misuse("datagram is for the strategy generator: write size, the frame's"));
         }
-        let profile = self.profile_path(entry.profile.as_deref().unwrap_or("bench"));
+        let profile = self.path(entry.profile.as_deref().unwrap_or("bench"));
         self.check_traffic(entry, &profile)?;
         let mut flags = vec![("--profile", profile)];
         let tunables = entry.tunables().into_iter();
@@ -558,7 +574,7 @@ impl Source<'_> {
 
     /// Files are named relative to the bench file; runs get the whole path, so that the same bench
     /// has the same commands wherever it is started.
-    fn profile_path(&self, name: &str) -> String {
+    fn path(&self, name: &str) -> String {
         if !name.ends_with(".toml") && !name.contains('/') {
             return name.to_owned();
         }

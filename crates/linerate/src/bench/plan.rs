@@ -10,7 +10,7 @@ use results::bench::{self, LABELS, Place};
 use results::record::Status;
 use stats::Random;
 
-use super::file::{Bench, Direction, Dut, Order, Profile, Site};
+use super::file::{Bench, Direction, Dut, Order, Profile, Remote, Site};
 
 /// What setting up a run takes beside what its record says.
 const SET_UP: Duration = Duration::from_secs(1);
@@ -130,6 +130,11 @@ impl<'a> Plan<'a> {
                 gateways.iter().for_each(|gateways| flag("--gateways", gateways));
             }
         }
+        if let Some(Remote { host, driver, options, .. }) = &dut.remote {
+            flag("--dut-host", host);
+            flag("--dut-driver", driver);
+            options.iter().for_each(|(name, value)| flag("--dut-option", &format!("{name}={value}")));
+        }
         profile.flags.iter().for_each(|(name, value)| flag(name, value));
         dut.commands.iter().for_each(|command| flag("--dut-command", command));
         flag("--name", &format!("{}, {}, {}", dut.name, profile.name, direction.words()));
@@ -139,6 +144,7 @@ impl<'a> Plan<'a> {
         }
         flag("--output", &directory.display().to_string());
         words.push("--json".to_owned());
+        words.extend(dut.remote.iter().filter(|remote| remote.sudo).map(|_| "--dut-sudo".to_owned()));
         if direction == Direction::Both {
             words.insert(1, "--bidirectional".to_owned());
         }
@@ -296,6 +302,7 @@ mod tests {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
+            remote: None,
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),
             undo: Vec::new(),
             requires: Vec::new(),

@@ -150,7 +150,9 @@ fn what_ssh_says_leads_to_a_remedy() {
     command.args(["-c", "echo 'root@dut: Permission denied (publickey).' >&2; exit 255"]);
     let error = Ssh::over(command, "root@dut", &mark).unwrap_err().to_string();
     assert!(
-        error.starts_with("cannot reach root@dut by ssh: root@dut: Permission denied (publickey). Make 'ssh -o"),
+        error.starts_with(
+            "cannot reach root@dut by ssh: root@dut: Permission denied (publickey). Make 'ssh -o"
+        ),
         "{error}"
     );
     let error = Ssh::over(Command::new("/no/such/ssh"), "dut", &mark).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use results::record::{self, LimitedBy, Port, Tester};
 use wire::human::{bps, count, pps};
 
 use crate::outcome::duration;
+use crate::terminal::meanwhile;
 
 /// A name and its value.
 pub type Fact = (String, String);
@@ -112,12 +113,25 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     let mut device = vec![pair("device", &record.dut.label())];
     device.extend(record.dut.core.map(|core| pair("core", &core.to_string())));
     device.extend(named(&record.dut.configuration));
-    vec![
+    let mut facts = vec![
         Facts { title: "Run", pairs: run },
         Facts { title: "Profile", pairs: profile(&record.profile) },
         Facts { title: "Device under test", pairs: device },
         Facts { title: "Tester", pairs: tester(&record.tester) },
-    ]
+    ];
+    if let Some(remote) = &record.dut.remote {
+        facts.insert(3, Facts { title: "Reached over ssh", pairs: reached(remote) });
+        let counted = remote.counters.iter().map(|(name, count)| pair(name, &meanwhile(*count)));
+        facts.insert(4, Facts { title: "Counted by the device", pairs: counted.collect() });
+    }
+    facts
+}
+
+fn reached(remote: &record::Remote) -> Vec<Fact> {
+    let mut pairs = vec![pair("host", &remote.host), pair("driver", &remote.driver)];
+    pairs.extend(named(&remote.options));
+    pairs.extend(remote.source.iter().map(|source| pair("driver's text", source)));
+    pairs
 }
 
 fn profile(profile: &record::Profile) -> Vec<Fact> {
