@@ -238,11 +238,14 @@ static __always_inline void follow(struct worker *worker, __u32 id, const struct
 
 	if (load->mode == MODE_RATE && had_rate) {
 		worker->next = begun + rescale(worker->next - begun, worker->gap, load->gap);
+		if ((__s64)(worker->earliest - begun) > 0)
+			worker->earliest = begun + rescale(worker->earliest - begun, worker->gap, load->gap);
 	} else {
 		if (worker->mode == MODE_BURST)
 			count_unsent(worker, id, worker->left);
 		worker->next = (had_rate ? begin_of(worker, load) : begun) + id * load->gap / worker_count;
 		worker->next_fraction = 0;
+		worker->earliest = worker->next;
 	}
 	if (!worker->interval || load->mode == MODE_BURST)
 		worker->row = id;
