@@ -35,8 +35,19 @@ pub const QUICK: &str = "--warm-up-duration 300ms --ramp-duration 1s --hold-dura
 /// How long anything may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The subcommands that occupy cores.
-const LOADS: [&str; 10] =
-    ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "self-test", "gen", "generator", "bench"];
+const LOADS: [&str; 11] = [
+    "ramp",
+    "saturate",
+    "search",
+    "latency",
+    "rfc2544",
+    "soak",
+    "self-test",
+    "gen",
+    "generator",
+    "build-rate",
+    "bench",
+];
 
 /// Whether namespaces can be made here. A test that needs them returns where this is false.
 pub fn has_namespaces() -> bool {

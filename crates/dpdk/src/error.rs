@@ -29,7 +29,7 @@ pub enum Error {
         said: String,
     },
     /// A device refuses a setting.
-    #[error("port {port} refuses {what}: {cause}{}; its driver may need other settings", quote(.said))]
+    #[error("port {port} refuses {what}: {cause}{}; {}", quote(.said), remedy_of_port(.said))]
     Port {
         /// The port's name.
         port: String,
@@ -100,6 +100,14 @@ fn remedy_of_device(device: &str, cause: Errno, said: &str) -> &'static str {
         Errno::EPERM | Errno::EACCES => "run as root",
         Errno::ENOMEM => "give DPDK more memory",
         _ => "are its arguments right?",
+    }
+}
+
+fn remedy_of_port(said: &str) -> &'static str {
+    if said.contains("Failed to connect") {
+        "start its other end first, with the same socket"
+    } else {
+        "its driver may need other settings"
     }
 }
 

@@ -1,14 +1,20 @@
 //! Sends a frame table at a set rate and counts what returns.
 //!
-//! A [`traffic::FrameTable`] and rates enter; [`Counts`] per interval leave. Two engines share
-//! one trait: the kernel one (`xdp`) and [`simulated`], a device of known capacity in virtual
-//! time, on which strategies are tested without a kernel.
+//! A [`traffic::FrameTable`] and rates enter; [`Counts`] per interval leave. Three engines share
+//! one trait: the kernel one (`xdp`), the one in user space (`dpdk`, a feature) and [`simulated`],
+//! a device of known capacity in virtual time, on which strategies are tested without a kernel.
 //!
 //! The load is a sequence of *intervals*, each of a constant rate or one burst. Every frame carries
 //! the number of its interval, so the counts of an interval are exact however late its frames return.
 
+pub mod build_rate;
+pub mod builder;
+#[cfg(feature = "dpdk")]
+pub mod dpdk;
+pub mod live;
+pub mod order;
+pub mod pacing;
 pub mod simulated;
-
 pub mod xdp;
 
 mod timeline;
@@ -16,7 +22,7 @@ mod timeline;
 use std::time::Duration;
 
 use stats::Histogram;
-pub use timeline::{Bin, Timeline};
+pub use timeline::{Bin, Bins, Timeline};
 
 /// Why an engine could not go on.
 #[derive(Debug, thiserror::Error)]

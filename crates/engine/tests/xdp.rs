@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{cable, receive_on, start, start_on, table};
-use engine::xdp::{Generator, PortRef, Receiver, XdpEngine, monotonic};
+use engine::live::monotonic;
+use engine::xdp::{Generator, PortRef, Receiver, XdpEngine};
 use engine::{Counts, Engine, Load};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, sendto, socket};
 use wire::signature::Signature;

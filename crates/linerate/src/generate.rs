@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use engine::Load;
-use engine::xdp::{Generator, monotonic};
+use engine::live::monotonic;
+use engine::xdp::Generator;
 use lab::{Destination, Port};
 use serde_json::json;
 use traffic::{Endpoints, FrameTable};

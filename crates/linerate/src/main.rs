@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod build_rate;
 mod compare;
 mod control;
 mod count;
@@ -78,6 +79,8 @@ enum Command {
     Gen(generate::Args),
     /// Measure how fast a generator sends, ours or another program
     Generator(generator::Args),
+    /// Find out how fast this machine builds frames, without sending them, as ipgen's -X
+    BuildRate(build_rate::Args),
     /// Count what arrives at an interface
     Count(count::Args),
     /// Explain why a device is no faster
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
         Command::Generator(args) => generator::main(&args),
+        Command::BuildRate(args) => build_rate::main(&args),
         Command::Count(args) => count::main(&args),
         Command::Explain(args) => explain::main(&args),
         Command::Queues(args) => queues::main(&args),

@@ -20,8 +20,10 @@ use traffic::FrameTable;
 
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
-use super::timeline::Bins;
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
+use crate::live::Sent;
+use crate::pacing::{Announced, Mode};
+use crate::timeline::Bins;
 use crate::{Error, Load};
 
 /// Most workers, as in `shared.h`.
@@ -34,17 +36,6 @@ const WAKE: Signal = Signal::SIGUSR2;
 const PAGE: usize = 4096;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
 const LIVE_FRAMES: u32 = 2;
-
-/// What one worker sent in one interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Frames that left.
-    pub frames: u64,
-    /// Bytes of those, without FCS.
-    pub bytes: u64,
-    /// Frames given up; of all directions together, counted under direction 0.
-    pub unsent: u64,
-}
 
 /// Workers that send a frame table; they end when it is dropped.
 pub struct Generator {
@@ -183,7 +174,7 @@ impl Generator {
                 program::write(&self.skeleton.maps.sent, place, &generate::types::sent::default())?;
             }
         }
-        let load = kernel_load(load, self.directions, self.workers.len(), start)?;
+        let load = kernel_load(Announced::new(load, self.directions, self.workers.len(), start)?);
         program::write(&self.skeleton.maps.loads, interval as usize % INTERVALS, &load)?;
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
             let place = &raw mut bss.current_interval;
@@ -216,7 +207,7 @@ impl Generator {
     pub fn bins(&self, direction: usize) -> Result<Vec<Bins>, Error> {
         let place = |worker| worker * DIRECTIONS + direction;
         (0..self.workers.len())
-            .map(|worker| Bins::read(&self.skeleton.maps.sent_bins, place(worker)))
+            .map(|worker| program::bins(&self.skeleton.maps.sent_bins, place(worker)))
             .collect()
     }
 
@@ -367,27 +358,17 @@ fn check_port(port: &PortRef) -> Result<(), Error> {
     }
 }
 
-/// A load as the kernel program wants it: the gap between the departures of one worker, and the
-/// frames of a burst, all workers and directions together.
-fn kernel_load(
-    load: Load,
-    directions: usize,
-    workers: usize,
-    start: u64,
-) -> Result<generate::types::load, Error> {
-    // The modes are those of `generate.bpf.c`.
-    let (mode, pps, frames) = match load {
-        Load::Idle => return Ok(generate::types::load { start, ..Default::default() }),
-        Load::Max => (1, f64::INFINITY, 0),
-        Load::Rate(pps) => (2, pps, 0),
-        Load::Burst { pps, frames } => (3, pps, frames.saturating_mul(directions as u64)),
+/// A load as the kernel program wants it.
+fn kernel_load(announced: Announced) -> generate::types::load {
+    let Announced { start, gap, gap_fraction, frames, mode } = announced;
+    // As in `generate.bpf.c`.
+    let mode = match mode {
+        Mode::Idle => 0,
+        Mode::Max => 1,
+        Mode::Rate => 2,
+        Mode::Burst => 3,
     };
-    if load != Load::Max && !(1.0..=1e9).contains(&pps) {
-        return Err(Error::Refused(format!("a rate of {pps} packets/s is outside of 1 to 1,000,000,000")));
-    }
-    let gap = 1e9 * workers as f64 / (pps * directions as f64);
-    let gap_fraction = (gap.fract() * 2f64.powi(32)) as u64;
-    Ok(generate::types::load { start, gap: gap as u64, gap_fraction, frames, mode })
+    generate::types::load { start, gap, gap_fraction, frames, mode }
 }
 
 fn sent_place(worker: usize, interval: u64, direction: usize) -> usize {

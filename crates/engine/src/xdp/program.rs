@@ -10,6 +10,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 use crate::Error;
+use crate::timeline::Bins;
 
 #[allow(clippy::all, clippy::pedantic, missing_docs, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 pub mod generate {
@@ -138,8 +139,17 @@ pub fn read<T: Plain>(map: &impl MapCore, index: usize) -> Result<T, Error> {
     Ok(T::from_bytes(&read_bytes(map, index)?))
 }
 
-/// The same as it is.
-pub fn read_bytes(map: &impl MapCore, index: usize) -> Result<Vec<u8>, Error> {
+/// The bins at `index` of an array: `struct bins` of `shared.h`.
+pub fn bins(map: &impl MapCore, index: usize) -> Result<Bins, Error> {
+    let bytes = read_bytes(map, index)?;
+    let (words, _) = bytes.as_chunks::<4>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let pairs =
+        pairs.iter().map(|[number, frames]| (u32::from_ne_bytes(*number), u32::from_ne_bytes(*frames)));
+    Ok(Bins::new(pairs.collect()))
+}
+
+fn read_bytes(map: &impl MapCore, index: usize) -> Result<Vec<u8>, Error> {
     let bytes = map.lookup(&key(index), MapFlags::ANY).map_err(|error| unreadable(&error))?;
     Ok(bytes.unwrap_or_default())
 }

@@ -8,8 +8,9 @@ use libbpf_rs::{Link, MapCore};
 use stats::Histogram;
 
 use super::program::{self, Loaded, receive};
-use super::timeline::Bins;
 use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
+use crate::live::Received;
+use crate::timeline::Bins;
 use crate::{Error, Totals};
 
 /// The receiving program on one or two ports; detached and unloaded when dropped.
@@ -18,21 +19,6 @@ pub struct Receiver {
     _links: Vec<Link>,
     skeleton: Loaded<receive::ReceiveSkel<'static>>,
     modes: Vec<&'static str>,
-}
-
-/// What came back of one interval's frames in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Frames, duplicates not counted twice.
-    pub frames: u64,
-    /// Bytes without FCS.
-    pub bytes: u64,
-    /// Shortest time on the way; meaningless without frames.
-    pub latency_min: u64,
-    /// Longest time on the way.
-    pub latency_max: u64,
-    /// Sum of the times on the way.
-    pub latency_sum: u64,
 }
 
 impl Receiver {
@@ -116,7 +102,7 @@ impl Receiver {
     pub fn bins(&self, direction: usize) -> Result<Vec<Bins>, Error> {
         let map = &self.skeleton.maps.received_bins;
         let cpus = map.max_entries() as usize / DIRECTIONS;
-        (0..cpus).map(|cpu| Bins::read(map, cpu * DIRECTIONS + direction)).collect()
+        (0..cpus).map(|cpu| program::bins(map, cpu * DIRECTIONS + direction)).collect()
     }
 
     /// Everything received in `direction` since the start, as far as the receiver knows it.

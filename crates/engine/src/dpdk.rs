@@ -1,0 +1,30 @@
+//! The user-space engine: frames are built in this process, and sent and received by DPDK.
+
+//!
+//! A frame table and two ports enter; counts per interval leave. A worker is a thread on a core of its
+//! own: it sends (`sender`), receives (`receiver`) or both, reads loads from a `board`, and counts in a
+//! `tally` that nobody else writes.
+
+mod board;
+pub mod build_rate;
+mod receiver;
+mod sender;
+mod setup;
+mod tally;
+mod workers;
+
+pub use dpdk::{Dpdk, Memory};
+pub use setup::{Opened, socket_name, start, wait_for_links};
+pub use workers::{Config, DpdkEngine, MAX_FRAME, Workers};
+
+use crate::Error;
+
+impl From<dpdk::Error> for Error {
+    fn from(error: dpdk::Error) -> Self {
+        match error {
+            dpdk::Error::Device { .. } => Self::Port(error.to_string()),
+            dpdk::Error::Port { .. } | dpdk::Error::TooMany { .. } => Self::Refused(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

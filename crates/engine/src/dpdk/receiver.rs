@@ -1,0 +1,208 @@
+//! One worker's receiving side: frames that arrive at a port enter; ours are counted.
+
+use std::sync::Arc;
+
+use dpdk::{Burst, Dpdk, RxQueue};
+use wire::signature::{DEPARTURE_MASK, Signature};
+
+use super::tally::{DIRECTIONS, Tally};
+use crate::Error;
+use crate::live::{INTERVALS, monotonic};
+use crate::order::{Order, Window};
+use crate::timeline::BIN_SHIFT;
+
+/// Frames that are received together at most.
+const BURST: usize = 64;
+
+/// Receives at one queue of a port.
+#[derive(Debug)]
+pub struct Receiver {
+    queue: RxQueue,
+    /// The direction whose frames arrive here.
+    direction: usize,
+    workers: usize,
+    /// By stream and worker.
+    windows: Vec<Window>,
+    burst: Burst,
+}
+
+/// Frames in a row that left in the same interval and bin, not yet counted.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    slot: u64,
+    bin: u64,
+    frames: u64,
+    bytes: u64,
+    latency_min: u64,
+    latency_max: u64,
+    latency_sum: u64,
+}
+
+impl Run {
+    const NONE: Self = Self {
+        slot: u64::MAX,
+        bin: 0,
+        frames: 0,
+        bytes: 0,
+        latency_min: u64::MAX,
+        latency_max: 0,
+        latency_sum: 0,
+    };
+
+    /// Counts its frames, which are of `direction`.
+    fn count(&self, direction: usize, tally: &Tally) {
+        if self.frames == 0 {
+            return;
+        }
+        let count = tally.received(self.slot, direction);
+        count.frames.add(self.frames);
+        count.bytes.add(self.bytes);
+        count.latency_sum.add(self.latency_sum);
+        if self.latency_max > count.latency_max.get() {
+            count.latency_max.set(self.latency_max);
+        }
+        let min = count.latency_min.get();
+        if min == 0 || self.latency_min + 1 < min {
+            count.latency_min.set(self.latency_min + 1);
+        }
+        tally.totals[direction].frames.add(self.frames);
+        tally.received_bins[direction].count(self.bin << BIN_SHIFT, self.frames);
+    }
+}
+
+impl Receiver {
+    /// Frames of `direction` from `workers` workers and up to `streams` streams arrive at `queue`.
+    pub fn new(dpdk: &Arc<Dpdk>, queue: RxQueue, direction: usize, streams: usize, workers: usize) -> Self {
+        let windows = vec![Window::default(); streams * workers];
+        Self { queue, direction: direction % DIRECTIONS, workers, windows, burst: Burst::new(dpdk) }
+    }
+
+    /// Counts what has arrived.
+    #[inline]
+    pub fn receive(&mut self, tally: &Tally) -> Result<(), Error> {
+        if self.queue.receive(&mut self.burst, BURST) == 0 {
+            return Ok(());
+        }
+        let now = monotonic()?;
+        let mut run = Run::NONE;
+        for index in 0..self.burst.len() {
+            judge(
+                self.burst.frame(index),
+                now,
+                (self.direction, self.workers),
+                &mut self.windows,
+                &mut run,
+                tally,
+            );
+        }
+        run.count(self.direction, tally);
+        self.burst.clear();
+        Ok(())
+    }
+}
+
+/// Judges one frame that arrived at `now`. Ours are added to `run`.
+#[inline]
+fn judge(
+    frame: Option<&[u8]>,
+    now: u64,
+    (direction, workers): (usize, usize),
+    windows: &mut [Window],
+    run: &mut Run,
+    tally: &Tally,
+) {
+    let total = &tally.totals[direction];
+    let Some((frame, signature)) = frame.and_then(|frame| Some((frame, Signature::parse(frame)?))) else {
+        total.foreign.add(1);
+        return;
+    };
+    if usize::from(signature.direction) != direction {
+        total.returned.add(1);
+        return;
+    }
+    let worker = usize::from(signature.worker);
+    let window =
+        windows.get_mut(usize::from(signature.stream) * workers + worker).filter(|_| worker < workers);
+    match window.map(|window| window.judge(signature.sequence)) {
+        None => return total.foreign.add(1),
+        Some(Order::Duplicate) => return total.duplicates.add(1),
+        Some(Order::Reordered) => total.reordered.add(1),
+        Some(Order::InOrder) => {}
+    }
+    let latency = now.wrapping_sub(signature.departure) & DEPARTURE_MASK;
+    let slot = u64::from(signature.interval) % INTERVALS as u64;
+    let bin = now.wrapping_sub(latency) >> BIN_SHIFT;
+    if (slot, bin) != (run.slot, run.bin) {
+        run.count(direction, tally);
+        *run = Run { slot, bin, ..Run::NONE };
+    }
+    run.frames += 1;
+    run.bytes += frame.len() as u64;
+    run.latency_min = run.latency_min.min(latency);
+    run.latency_max = run.latency_max.max(latency);
+    run.latency_sum += latency;
+    total.latency.count(latency);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 77 << 48 | 5_000_000;
+
+    fn frame(signature: &Signature) -> Vec<u8> {
+        let mut frame = vec![0; 42];
+        frame.extend(signature.emit());
+        frame
+    }
+
+    /// What a tally says after these frames arrived at port 1: frames, duplicates, reordered, returned,
+    /// foreign.
+    fn tell(frames: &[Vec<u8>]) -> (Tally, [u64; 5]) {
+        let tally = Tally::new();
+        let mut windows = vec![Window::default(); 2 * 3];
+        let mut run = Run::NONE;
+        for frame in frames {
+            judge(Some(frame), NOW, (0, 3), &mut windows, &mut run, &tally);
+        }
+        judge(None, NOW, (0, 3), &mut windows, &mut run, &tally);
+        run.count(0, &tally);
+        let total = &tally.totals[0];
+        let counts = [&total.frames, &total.duplicates, &total.reordered, &total.returned, &total.foreign]
+            .map(|c| c.get());
+        (tally, counts)
+    }
+
+    #[test]
+    fn each_frame_is_counted_under_what_it_is() {
+        let ours = |sequence| Signature {
+            stream: 1,
+            direction: 0,
+            worker: 2,
+            interval: 9,
+            sequence,
+            departure: NOW & DEPARTURE_MASK,
+        };
+        let departure = (NOW - 3_000_000) & DEPARTURE_MASK;
+        let (tally, counts) = tell(&[
+            frame(&ours(0)),
+            frame(&ours(2)),
+            frame(&ours(1)),
+            frame(&ours(1)),
+            frame(&Signature { interval: 10, departure, ..ours(3) }),
+            frame(&Signature { direction: 1, ..ours(4) }),
+            frame(&Signature { worker: 3, ..ours(4) }),
+            frame(&Signature { stream: 2, ..ours(4) }),
+            vec![0; 60],
+            vec![0; 3],
+        ]);
+        // The last of the foreign ones was in several pieces.
+        assert_eq!(counts, [4, 1, 1, 1, 5]);
+        assert_eq!(tally.received(9, 0).frames.get(), 3);
+        assert_eq!(tally.received(9, 0).bytes.get(), 180);
+        let other = tally.received(10, 0);
+        let latencies = [&other.latency_min, &other.latency_max, &other.latency_sum].map(|c| c.get());
+        assert_eq!(latencies, [3_000_001, 3_000_000, 3_000_000], "the shortest plus one");
+        assert_eq!(tally.totals[0].latency.histogram().total(), 4);
+    }
+}

@@ -1,0 +1,186 @@
+//! One worker's sending side: the schedule enters, built frames leave by the ports.
+
+use std::sync::Arc;
+
+use dpdk::{Burst, Dpdk, Pool, TxQueue};
+
+use super::board::Board;
+use super::tally::Tally;
+use crate::builder::{Builder, Stamp};
+use crate::pacing::{Due, GIVE_UP_NS, Schedule};
+
+/// Frames that leave together at most, and share a reading of the clock.
+const BURST: usize = 64;
+
+/// What becomes of a frame that a port has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The port's queue is the device's receive queue, in memory that both share: the device did not
+    /// keep up, and the frame is lost as it would be at a card of its own.
+    Lost,
+    /// The queue is the tester's own: the frame waits, until it is too late and counts as unsent.
+    Waits,
+}
+
+impl WhenFull {
+    /// How ports of `driver` are.
+    pub fn of(driver: &str) -> Self {
+        if matches!(driver, "net_memif" | "net_ring") { Self::Lost } else { Self::Waits }
+    }
+}
+
+/// Where frames of one direction leave.
+#[derive(Debug)]
+pub struct Outlet {
+    queue: TxQueue,
+    pool: Pool,
+    when_full: WhenFull,
+    /// Buffers: the first ones hold built frames, the others are in stock.
+    burst: Burst,
+    /// Lengths of the built frames.
+    lengths: [u16; BURST],
+    built: usize,
+    /// The slot that they were built in, and when.
+    slot: u64,
+    departure: u64,
+}
+
+/// Sends a worker's share of a frame table.
+#[derive(Debug)]
+pub struct Sender {
+    builder: Builder,
+    schedule: Schedule,
+    /// The slot that it follows; none before the first.
+    slot: Option<u64>,
+    /// One for each direction.
+    outlets: Vec<Outlet>,
+}
+
+impl Outlet {
+    pub fn new(dpdk: &Arc<Dpdk>, queue: TxQueue, pool: Pool, when_full: WhenFull) -> Self {
+        let burst = Burst::new(dpdk);
+        Self { queue, pool, when_full, burst, lengths: [0; BURST], built: 0, slot: 0, departure: 0 }
+    }
+
+    /// Hands the built frames to the port at `now`, and counts them.
+    fn flush(&mut self, direction: usize, tally: &Tally, now: u64) {
+        if self.built == 0 {
+            return;
+        }
+        let taken = self.queue.send(&mut self.burst, self.built);
+        let refused = self.built - taken;
+        let mut offered = taken;
+        if refused > 0 {
+            if taken == 0 && !self.queue.is_up() {
+                self.give_up(tally, refused);
+            } else if self.when_full == WhenFull::Lost {
+                offered = self.built;
+            } else if now.saturating_sub(self.departure) > GIVE_UP_NS {
+                self.give_up(tally, refused);
+            }
+        }
+        let bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
+        let sent = tally.sent(self.slot, direction);
+        sent.frames.add(offered as u64);
+        sent.bytes.add(bytes);
+        tally.sent_bins[direction % 2].count(self.departure, offered as u64);
+        if self.when_full == WhenFull::Lost || self.built == 0 {
+            // What was refused is in stock again.
+            self.built = 0;
+        } else {
+            self.lengths.copy_within(taken..self.built, 0);
+            self.built = refused;
+        }
+    }
+
+    fn give_up(&mut self, tally: &Tally, frames: usize) {
+        tally.sent(self.slot, 0).unsent.add(frames as u64);
+        self.built = 0;
+    }
+}
+
+impl Sender {
+    pub fn new(builder: Builder, schedule: Schedule, outlets: Vec<Outlet>) -> Self {
+        Self { builder, schedule, slot: None, outlets }
+    }
+
+    /// Sends what is due at `now`.
+    #[inline]
+    pub fn send(&mut self, board: &Board, tally: &Tally, now: u64) {
+        if self.slot != Some(board.current()) {
+            self.follow(board, tally, now);
+        }
+        if self.flush_waiting(tally, now) && !self.schedule.is_idle() {
+            self.build(tally, now);
+            for (direction, outlet) in self.outlets.iter_mut().enumerate() {
+                outlet.flush(direction, tally, now);
+            }
+        }
+    }
+
+    /// Tries again to send what ports had no room for, and says whether that has left.
+    fn flush_waiting(&mut self, tally: &Tally, now: u64) -> bool {
+        let mut left = true;
+        for (direction, outlet) in self.outlets.iter_mut().enumerate() {
+            outlet.flush(direction, tally, now);
+            left &= outlet.built == 0;
+        }
+        left
+    }
+
+    /// Builds what is due at `now`, up to a burst.
+    fn build(&mut self, tally: &Tally, now: u64) {
+        let Some(slot) = self.slot else { return };
+        let stamp = Stamp { interval: slot as u16, departure: now };
+        for _ in 0..BURST {
+            let late = match self.schedule.due(now) {
+                Due::Nothing => return,
+                Due::GivenUp(frames) => {
+                    tally.sent(slot, 0).unsent.add(frames);
+                    continue;
+                }
+                Due::Frame { late } => late,
+            };
+            let Some(upcoming) = self.builder.upcoming() else { return };
+            let Some(outlet) = self.outlets.get_mut(upcoming.direction) else { return };
+            if outlet.built == outlet.burst.len() {
+                // A port holds too many buffers for now: the frame stays due.
+                outlet.burst.stock(&outlet.pool, BURST);
+            }
+            let Some(buffer) = outlet.burst.buffer(outlet.built, upcoming.length) else { return };
+            self.builder.build(buffer, stamp);
+            outlet.lengths[outlet.built] = upcoming.length as u16;
+            outlet.built += 1;
+            (outlet.slot, outlet.departure) = (slot, now);
+            if self.schedule.is_paced() {
+                tally.lateness[upcoming.direction].count(late);
+            }
+            self.schedule.depart(now);
+        }
+    }
+
+    /// Goes on to the next interval, once all frames have left that were due before it was asked for.
+    fn follow(&mut self, board: &Board, tally: &Tally, now: u64) {
+        while self.slot != Some(board.current()) {
+            let next = self.slot.map_or(0, |slot| slot + 1);
+            let load = board.load(next);
+            if let Some(slot) = self.slot {
+                let (finished, given_up) = self.schedule.finish_before(&load, now);
+                tally.sent(slot, 0).unsent.add(given_up);
+                if !finished {
+                    return;
+                }
+            }
+            let followed = self.schedule.follow(&load, now, self.slot.is_none());
+            if let Some(slot) = self.slot {
+                tally.sent(slot, 0).unsent.add(followed.unsent);
+            }
+            if followed.rewind {
+                self.builder.rewind();
+            }
+            tally.sent(next, 0).begun.set(followed.begun);
+            tally.follow(next);
+            self.slot = Some(next);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Starts DPDK with what the machine has, and opens ports.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dpdk::{Config, Dpdk, Memory, Pool, Port, PortConfig, Queues};
+use traffic::FrameTable;
+
+use crate::Error;
+
+/// What all pools of a run need at most, in MiB.
+const MEBIBYTES: u32 = 512;
+/// How long the other end of a port may take to appear.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Where the kernel says how many hugepages there are.
+const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
+
+/// Starts DPDK, once in a process: on hugepages where enough are free, else in ordinary memory,
+/// which network cards (`cards`, PCI addresses) cannot do with. What it does beside moving frames
+/// runs on `core`.
+///
+/// # Errors
+/// [`Error::Failed`] when DPDK does not start, [`Error::Refused`] when cards have no hugepages.
+pub fn start(core: usize, cards: &[String]) -> Result<(Arc<Dpdk>, Memory), Error> {
+    let memory = if free_hugepages(Path::new(HUGEPAGES)) >= u64::from(MEBIBYTES) {
+        Memory::Hugepages
+    } else {
+        Memory::Ordinary { mebibytes: MEBIBYTES }
+    };
+    if memory != Memory::Hugepages && !cards.is_empty() {
+        return Err(Error::Refused(format!(
+            "network cards need hugepages, and fewer than {MEBIBYTES} MiB of them are free: \
+             reserve some, as with `sysctl vm.nr_hugepages={}`",
+            MEBIBYTES / 2
+        )));
+    }
+    Ok((Dpdk::start(&Config { core, memory, cards: cards.to_vec() })?, memory))
+}
+
+/// The memory in free hugepages of all sizes, in MiB.
+fn free_hugepages(directory: &Path) -> u64 {
+    let sizes = fs::read_dir(directory).into_iter().flatten().flatten();
+    let free = sizes.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let kibibytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let pages: u64 = fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
+        Some(pages * kibibytes / 1024)
+    });
+    free.sum()
+}
+
+/// A port that runs.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its queues.
+    pub queues: Queues,
+    /// The port.
+    pub port: Port,
+}
+
+impl Opened {
+    /// Opens `device` and starts it.
+    ///
+    /// # Errors
+    /// When there is no such device, or it refuses a setting.
+    pub fn new(dpdk: &Arc<Dpdk>, device: &str, config: &PortConfig, pool: &Pool) -> Result<Self, Error> {
+        let mut port = Port::probe(dpdk, device)?;
+        let queues = port.start(config, pool)?;
+        Ok(Self { queues, port })
+    }
+}
+
+/// A name for the socket of a memif, new each time: DPDK 22.11 goes on listening when a port is gone.
+#[must_use]
+pub fn socket_name() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    format!("/linerate-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Waits until the links of all `ports` are up.
+///
+/// # Errors
+/// [`Error::Port`] when one stays down.
+pub fn wait_for_links<'a>(ports: impl IntoIterator<Item = &'a Opened>) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    for opened in ports {
+        while !opened.port.link().is_none_or(|link| link.up) {
+            if Instant::now() > deadline {
+                let name = opened.port.facts().map_or_else(|_| "?".to_owned(), |facts| facts.name);
+                return Err(Error::Port(format!(
+                    "the link of port {name} stays down: is its other end there, and does it use the same socket?"
+                )));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a buffer that holds every frame of `table`; no less than half a page.
+pub(super) fn room(table: &FrameTable) -> usize {
+    longest(table).next_multiple_of(64).max(2048)
+}
+
+/// Bytes of the longest frame of `table`, without FCS.
+pub(super) fn longest(table: &FrameTable) -> usize {
+    table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hugepages_of_all_sizes_count() {
+        let directory = std::env::temp_dir().join(format!("linerate-hugepages-{}", std::process::id()));
+        for (size, free) in [("hugepages-2048kB", "3\n"), ("hugepages-1048576kB", "1\n"), ("other", "9\n")] {
+            fs::create_dir_all(directory.join(size)).unwrap();
+            fs::write(directory.join(size).join("free_hugepages"), free).unwrap();
+        }
+        assert_eq!(free_hugepages(&directory), 6 + 1024);
+        assert_eq!(free_hugepages(&directory.join("nowhere")), 0);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

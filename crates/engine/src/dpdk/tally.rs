@@ -1,0 +1,263 @@
+//! What one worker counts: it alone writes, and others read at any time. No locks, and no more than
+//! plain loads and stores.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stats::Histogram;
+use stats::histogram::{BUCKETS, bucket};
+
+use crate::live::{INTERVALS, Received, Sent};
+use crate::timeline::{BIN_SHIFT, BINS, Bins};
+
+/// Directions of a frame table.
+pub const DIRECTIONS: usize = 2;
+
+/// A number that one thread changes.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// The number.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Adds to it; only the thread that it belongs to does so.
+    #[inline]
+    pub fn add(&self, value: u64) {
+        self.set(self.get().wrapping_add(value));
+    }
+}
+
+/// What a worker sent in one interval and direction.
+#[derive(Debug, Default)]
+pub struct SentCounters {
+    pub frames: Counter,
+    /// Without FCS.
+    pub bytes: Counter,
+    /// Of all directions together, counted under the first.
+    pub unsent: Counter,
+    /// When the worker's interval really began, under the first direction.
+    pub begun: Counter,
+}
+
+/// What came back of the frames that left in one interval and direction.
+#[derive(Debug, Default)]
+pub struct ReceivedCounters {
+    pub frames: Counter,
+    /// Without FCS.
+    pub bytes: Counter,
+    /// Plus one, so that zero means none yet.
+    pub latency_min: Counter,
+    pub latency_max: Counter,
+    pub latency_sum: Counter,
+}
+
+/// What came back in one direction since the start.
+#[derive(Debug)]
+pub struct TotalCounters {
+    pub frames: Counter,
+    pub duplicates: Counter,
+    pub reordered: Counter,
+    pub returned: Counter,
+    pub foreign: Counter,
+    pub latency: Buckets,
+}
+
+/// A histogram of durations.
+#[derive(Debug)]
+pub struct Buckets(Vec<Counter>);
+
+/// Frames by when they left: the number of a bin in the upper half, its frames in the lower.
+#[derive(Debug)]
+pub struct BinCounters(Vec<Counter>);
+
+/// All that a worker counts.
+#[derive(Debug)]
+pub struct Tally {
+    /// The slot it follows, plus one: zero means none yet.
+    slot: Counter,
+    sent: Vec<SentCounters>,
+    pub lateness: [Buckets; DIRECTIONS],
+    pub sent_bins: [BinCounters; DIRECTIONS],
+    received: Vec<ReceivedCounters>,
+    pub totals: [TotalCounters; DIRECTIONS],
+    pub received_bins: [BinCounters; DIRECTIONS],
+}
+
+fn many<T: Default>(count: usize) -> Vec<T> {
+    (0..count).map(|_| T::default()).collect()
+}
+
+impl Tally {
+    pub fn new() -> Self {
+        let total = || TotalCounters {
+            frames: Counter::default(),
+            duplicates: Counter::default(),
+            reordered: Counter::default(),
+            returned: Counter::default(),
+            foreign: Counter::default(),
+            latency: Buckets::new(),
+        };
+        Self {
+            slot: Counter::default(),
+            sent: many(INTERVALS * DIRECTIONS),
+            lateness: [Buckets::new(), Buckets::new()],
+            sent_bins: [BinCounters::new(), BinCounters::new()],
+            received: many(INTERVALS * DIRECTIONS),
+            totals: [total(), total()],
+            received_bins: [BinCounters::new(), BinCounters::new()],
+        }
+    }
+
+    /// The slot that the worker follows.
+    pub fn slot(&self) -> Option<u64> {
+        self.slot.get().checked_sub(1)
+    }
+
+    /// Says that all counts of earlier slots are final.
+    pub fn follow(&self, slot: u64) {
+        self.slot.0.store(slot + 1, Ordering::Release);
+    }
+
+    /// What the worker sent in `slot`.
+    #[inline]
+    pub fn sent(&self, slot: u64, direction: usize) -> &SentCounters {
+        &self.sent[place(slot, direction)]
+    }
+
+    /// What it received of frames of `slot`.
+    #[inline]
+    pub fn received(&self, slot: u64, direction: usize) -> &ReceivedCounters {
+        &self.received[place(slot, direction)]
+    }
+
+    /// Forgets what was sent and received in the slot whose places `slot` will take.
+    pub fn forget(&self, slot: u64) {
+        for direction in 0..DIRECTIONS {
+            let SentCounters { frames, bytes, unsent, begun } = self.sent(slot, direction);
+            [frames, bytes, unsent, begun].into_iter().for_each(|counter| counter.set(0));
+            let ReceivedCounters { frames, bytes, latency_min, latency_max, latency_sum } =
+                self.received(slot, direction);
+            [frames, bytes, latency_min, latency_max, latency_sum]
+                .into_iter()
+                .for_each(|counter| counter.set(0));
+        }
+    }
+}
+
+#[inline]
+fn place(slot: u64, direction: usize) -> usize {
+    (slot as usize % INTERVALS) * DIRECTIONS + direction % DIRECTIONS
+}
+
+impl SentCounters {
+    /// Adds what it holds to `sum`.
+    pub fn add_to(&self, sum: &mut Sent) {
+        sum.frames += self.frames.get();
+        sum.bytes += self.bytes.get();
+        sum.unsent += self.unsent.get();
+    }
+}
+
+impl ReceivedCounters {
+    /// Adds what it holds to `sum`, whose shortest time is without meaning as long as it has no frames.
+    pub fn add_to(&self, sum: &mut Received) {
+        let frames = self.frames.get();
+        if frames == 0 {
+            return;
+        }
+        let min = self.latency_min.get().saturating_sub(1);
+        sum.latency_min = if sum.frames == 0 { min } else { sum.latency_min.min(min) };
+        sum.frames += frames;
+        sum.bytes += self.bytes.get();
+        sum.latency_max = sum.latency_max.max(self.latency_max.get());
+        sum.latency_sum += self.latency_sum.get();
+    }
+}
+
+impl Buckets {
+    fn new() -> Self {
+        Self(many(BUCKETS))
+    }
+
+    /// Counts one duration.
+    #[inline]
+    pub fn count(&self, nanoseconds: u64) {
+        if let Some(counter) = self.0.get(bucket(nanoseconds)) {
+            counter.add(1);
+        }
+    }
+
+    /// What was counted.
+    pub fn histogram(&self) -> Histogram {
+        Histogram::from_counts(self.0.iter().map(Counter::get).collect())
+    }
+}
+
+impl BinCounters {
+    fn new() -> Self {
+        Self(many(BINS))
+    }
+
+    /// Counts frames that left at `departure`. Of bins that share a place, the newest has it.
+    #[inline]
+    pub fn count(&self, departure: u64, frames: u64) {
+        let number = (departure >> BIN_SHIFT) as u32;
+        let place = &self.0[number as usize % BINS];
+        let bin = place.get();
+        let (theirs, counted) = ((bin >> 32) as u32, bin & 0xffff_ffff);
+        if theirs == number {
+            place.set(bin - counted + (counted + frames).min(0xffff_ffff));
+        } else if theirs.wrapping_sub(number).cast_signed() <= 0 {
+            place.set(u64::from(number) << 32 | frames);
+        }
+    }
+
+    /// What was counted.
+    pub fn bins(&self) -> Bins {
+        Bins::new(self.0.iter().map(|bin| ((bin.get() >> 32) as u32, bin.get() as u32)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::of;
+
+    #[test]
+    fn bins_count_what_left_in_them_and_the_newest_stays() {
+        let (old, new) = (BinCounters::new(), BinCounters::new());
+        let at = |bin: u64| bin << BIN_SHIFT;
+        old.count(at(5), 3);
+        old.count(at(5) + 17, 4);
+        old.count(at(7), 1);
+        new.count(at(5 + BINS as u64), 9);
+        new.count(at(5), 2);
+        let bins = of(&[old.bins()], &[new.bins()], at(5), at(7)).unwrap().bins;
+        let counts: Vec<_> = bins.iter().map(|bin| (bin.offered, bin.forwarded)).collect();
+        assert_eq!(counts, [(7, 0), (0, 0), (1, 0)]);
+    }
+
+    #[test]
+    fn what_a_slot_counted_is_forgotten_before_another_takes_its_place() {
+        let tally = Tally::new();
+        tally.sent(3, 1).frames.add(5);
+        tally.received(3, 1).frames.add(4);
+        tally.received(3, 1).latency_min.set(8);
+        let (mut sent, mut received) =
+            (Sent::default(), Received { latency_min: 3, frames: 1, ..Received::default() });
+        tally.sent(3, 1).add_to(&mut sent);
+        tally.received(3, 1).add_to(&mut received);
+        assert_eq!((sent.frames, received.frames, received.latency_min), (5, 5, 3));
+        tally.forget(3 + INTERVALS as u64);
+        assert_eq!((tally.sent(3, 1).frames.get(), tally.received(3, 1).latency_min.get()), (0, 0));
+    }
+}

@@ -1,0 +1,284 @@
+//! Engines that run in real time: what a [`Machinery`] counts by interval enters, an [`Engine`] leaves.
+//!
+//! The kernel's and the one in user space keep their books alike; only how frames move differs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
+
+/// Intervals whose counts are kept, as in `xdp/shared.h`.
+pub const INTERVALS: usize = 4096;
+/// How often a waiting engine looks whether it should stop.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What one worker sent in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that left.
+    pub frames: u64,
+    /// Bytes of those, without FCS.
+    pub bytes: u64,
+    /// Frames given up; of all directions together, counted under direction 0.
+    pub unsent: u64,
+}
+
+/// What came back of one interval's frames in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Frames, duplicates not counted twice.
+    pub frames: u64,
+    /// Bytes without FCS.
+    pub bytes: u64,
+    /// Shortest time on the way; meaningless without frames.
+    pub latency_min: u64,
+    /// Longest time on the way.
+    pub latency_max: u64,
+    /// Sum of the times on the way.
+    pub latency_sum: u64,
+}
+
+/// Workers that send and receive, and count under the number of a *slot*: 0 is the idle interval that
+/// they start with, and each interval is one more than its [`Interval`].
+pub trait Machinery {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Announces the interval after the last, whose load applies from `start` (nanoseconds, monotonic
+    /// clock) or when the workers hear of it. Its places hold nothing of an earlier interval then.
+    ///
+    /// # Errors
+    /// When the rate cannot be kept, or a worker is so far behind that the places are still in use.
+    fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error>;
+
+    /// Whether all workers still work.
+    ///
+    /// # Errors
+    /// Why one ended.
+    fn check(&mut self) -> Result<(), Error>;
+
+    /// The slot that all workers have come to: what they sent of those before is final.
+    fn reached(&self) -> u64;
+
+    /// When each worker began `slot` (nanoseconds, monotonic clock), if it has.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn begun(&self, slot: u64) -> Result<Vec<Option<u64>>, Error>;
+
+    /// What all workers sent of `slot` in `direction`.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn sent(&self, slot: u64, direction: usize) -> Result<Sent, Error>;
+
+    /// What came back of that.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn received(&self, slot: u64, direction: usize) -> Result<Received, Error>;
+
+    /// The frames of `direction` by when they left, from `start` to `end` (nanoseconds, monotonic clock).
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn timeline(&self, direction: usize, start: u64, end: u64) -> Result<Option<Timeline>, Error>;
+
+    /// The totals of `direction`, but for what was offered and unsent.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn totals(&self, direction: usize) -> Result<Totals, Error>;
+}
+
+/// An engine in real time. Dropping it ends its machinery.
+pub struct Live<M> {
+    machinery: M,
+    directions: usize,
+    stop: Arc<AtomicBool>,
+    /// Whether a wait has said so already.
+    interrupted: bool,
+    made: u64,
+    /// When each interval was asked for (nanoseconds, monotonic clock), and its load.
+    asked: Vec<(u64, Load)>,
+    /// What was sent in each direction in the intervals before `settled_until`.
+    settled: Vec<Sent>,
+    settled_until: Interval,
+}
+
+impl<M: Machinery> Live<M> {
+    /// An engine whose workers are idle; `stop` is set by someone else to end the run.
+    ///
+    /// # Errors
+    /// When the clock cannot be read.
+    pub fn new(machinery: M, directions: usize, stop: Arc<AtomicBool>) -> Result<Self, Error> {
+        Ok(Self {
+            machinery,
+            directions,
+            stop,
+            interrupted: false,
+            made: monotonic()?,
+            asked: Vec::new(),
+            settled: vec![Sent::default(); directions],
+            settled_until: 0,
+        })
+    }
+
+    pub(crate) fn machinery(&self) -> &M {
+        &self.machinery
+    }
+
+    /// How long `interval` lasted, or lasts until now, in seconds: what the workers say, on average.
+    /// One that has not moved on ends it when the next is asked for: it has yet to hear of that.
+    fn length_of(&self, interval: Interval) -> Result<f64, Error> {
+        let slot = slot_number(interval);
+        let begun = self.machinery.begun(slot)?;
+        let ended = match self.asked.get(interval as usize + 1) {
+            Some((asked, _)) => {
+                let moved_on = self.machinery.begun(slot + 1)?.into_iter();
+                moved_on.map(|begun| begun.unwrap_or(*asked)).collect()
+            }
+            None => vec![monotonic()?; begun.len()],
+        };
+        let lengths = begun
+            .iter()
+            .zip(&ended)
+            .map(|(begun, ended)| begun.map_or(0, |begun| ended.saturating_sub(begun)));
+        Ok(lengths.sum::<u64>() as f64 / begun.len() as f64 / 1e9)
+    }
+
+    /// Adds up the intervals that all workers have left, before their places are used again.
+    fn settle(&mut self) -> Result<(), Error> {
+        while slot_number(self.settled_until) < self.machinery.reached() {
+            for direction in 0..self.directions {
+                let sent = self.sent(self.settled_until, direction)?;
+                self.settled[direction].frames += sent.frames;
+                self.settled[direction].unsent += sent.unsent;
+            }
+            self.settled_until += 1;
+        }
+        Ok(())
+    }
+
+    /// What the workers sent of `interval` in `direction`; unsent frames, which they count for
+    /// all directions together, are shared out.
+    fn sent(&self, interval: Interval, direction: usize) -> Result<Sent, Error> {
+        let sent = self.machinery.sent(slot_number(interval), direction)?;
+        let unsent = self.machinery.sent(slot_number(interval), 0)?.unsent;
+        let share = unsent / self.directions as u64;
+        let rest = if direction == 0 { unsent % self.directions as u64 } else { 0 };
+        Ok(Sent { unsent: share + rest, ..sent })
+    }
+}
+
+/// The number that workers and frames know an interval by: 0 is the idle one they start with.
+fn slot_number(interval: Interval) -> u64 {
+    interval + 1
+}
+
+impl<M: Machinery> Engine for Live<M> {
+    fn capabilities(&self) -> Capabilities {
+        self.machinery.capabilities()
+    }
+
+    fn directions(&self) -> usize {
+        self.directions
+    }
+
+    fn begin(&mut self, load: Load) -> Result<Interval, Error> {
+        self.settle()?;
+        let interval = self.asked.len() as Interval;
+        let start = monotonic()?;
+        self.machinery.announce(slot_number(interval), load, start)?;
+        self.asked.push((start, load));
+        Ok(interval)
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Error> {
+        let end = monotonic()? + duration.as_nanos() as u64;
+        loop {
+            if !self.interrupted && self.stop.load(Ordering::SeqCst) {
+                self.interrupted = true;
+                return Err(Error::Interrupted);
+            }
+            self.machinery.check()?;
+            let left = Duration::from_nanos(end.saturating_sub(monotonic()?));
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(POLL));
+        }
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(monotonic().unwrap_or(self.made).saturating_sub(self.made))
+    }
+
+    fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error> {
+        let Some((_, load)) = self.asked.get(interval as usize).copied() else {
+            return Err(Error::Refused(format!("interval {interval} has not begun")));
+        };
+        let age = self.asked.len() as u64 - interval;
+        if age >= INTERVALS as u64 {
+            return Err(Error::Refused(format!("interval {interval} is too old: {INTERVALS} are kept")));
+        }
+        (0..self.directions)
+            .map(|direction| {
+                let sent = self.sent(interval, direction)?;
+                let received = self.machinery.received(slot_number(interval), direction)?;
+                Ok(Counts {
+                    intended: match load {
+                        Load::Idle => 0.0,
+                        Load::Rate(pps) => pps * self.length_of(interval)?,
+                        Load::Burst { frames, .. } => frames as f64,
+                        Load::Max => sent.frames as f64,
+                    },
+                    offered: sent.frames,
+                    offered_bytes: sent.bytes + 4 * sent.frames,
+                    forwarded: received.frames,
+                    forwarded_bytes: received.bytes + 4 * received.frames,
+                    unsent: sent.unsent,
+                    latency_min: received.latency_min,
+                    latency_max: received.latency_max,
+                    latency_sum: received.latency_sum,
+                })
+            })
+            .collect()
+    }
+
+    fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
+        let Some((start, _)) = self.asked.get(interval as usize).copied() else { return Ok(None) };
+        let end = monotonic()?;
+        (0..self.directions).map(|direction| self.machinery.timeline(direction, start, end)).collect()
+    }
+
+    fn totals(&mut self) -> Result<Vec<Totals>, Error> {
+        (0..self.directions)
+            .map(|direction| {
+                let mut totals = self.machinery.totals(direction)?;
+                totals.offered = self.settled[direction].frames;
+                totals.unsent = self.settled[direction].unsent;
+                for interval in self.settled_until..self.asked.len() as Interval {
+                    let sent = self.sent(interval, direction)?;
+                    totals.offered += sent.frames;
+                    totals.unsent += sent.unsent;
+                }
+                Ok(totals)
+            })
+            .collect()
+    }
+}
+
+/// Nanoseconds of the monotonic clock, the one that all time stamps are of.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn monotonic() -> Result<u64, Error> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_err(|error| Error::Failed(format!("the monotonic clock cannot be read: {error}")))?;
+    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}

@@ -1,0 +1,275 @@
+//! When frames are due: loads enter as they are announced, departures leave. Pure.
+//!
+//! The twin, for engines in user space, of what `xdp/generate.bpf.c` does in the kernel; the two go by
+//! the same rules. The schedule of departures is the integral of the rate: a frame belongs to the
+//! interval that it was due in, and one that is more than [`GIVE_UP_NS`] late is given up.
+
+use crate::{Error, Load};
+
+/// A worker that is further behind than this gives the missed frames up: they are unsent.
+pub const GIVE_UP_NS: u64 = 10_000_000;
+/// A late worker catches up at most 1/15 faster than asked, but for what it missed in this time.
+const CATCH_UP_NS: u64 = 20_000;
+/// Paced frames that follow silence begin this long after they are asked for, so that all workers have
+/// followed by then.
+const LEAD_NS: u64 = 1_000_000;
+/// Most frames a second.
+const MOST_PPS: f64 = 1e9;
+
+/// How departures follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Not at all.
+    #[default]
+    Idle,
+    /// At once.
+    Max,
+    /// At equal distances.
+    Rate,
+    /// At equal distances, so many.
+    Burst,
+}
+
+impl Mode {
+    fn is_paced(self) -> bool {
+        matches!(self, Self::Rate | Self::Burst)
+    }
+}
+
+/// The load of one interval, as every worker takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// When it is asked for: nanoseconds of the monotonic clock.
+    pub start: u64,
+    /// Nanoseconds between departures of one worker …
+    pub gap: u64,
+    /// … and 2^-32 nanoseconds more.
+    pub gap_fraction: u64,
+    /// Of a burst, all workers and directions together.
+    pub frames: u64,
+    /// How departures follow each other.
+    pub mode: Mode,
+}
+
+impl Announced {
+    /// `load` in each of `directions`, asked for at `start`, divided among `workers`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for rates that no engine keeps.
+    pub fn new(load: Load, directions: usize, workers: usize, start: u64) -> Result<Self, Error> {
+        let (mode, pps, frames) = match load {
+            Load::Idle => return Ok(Self { start, ..Self::default() }),
+            Load::Max => return Ok(Self { start, mode: Mode::Max, ..Self::default() }),
+            Load::Rate(pps) => (Mode::Rate, pps, 0),
+            Load::Burst { pps, frames } => (Mode::Burst, pps, frames.saturating_mul(directions as u64)),
+        };
+        if !(1.0..=MOST_PPS).contains(&pps) {
+            return Err(Error::Refused(format!(
+                "a rate of {pps} packets/s is outside of 1 to 1,000,000,000"
+            )));
+        }
+        let gap = 1e9 * workers as f64 / (pps * directions as f64);
+        let gap_fraction = (gap.fract() * 2f64.powi(32)) as u64;
+        Ok(Self { start, gap: gap as u64, gap_fraction, frames, mode })
+    }
+}
+
+/// One worker's place in its schedule.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    worker: u64,
+    workers: u64,
+    mode: Mode,
+    gap: u64,
+    gap_fraction: u64,
+    /// When the next frame is due …
+    next: u64,
+    /// … and 2^-32 nanoseconds more.
+    next_fraction: u64,
+    /// When it may leave at the soonest, however late the worker is.
+    earliest: u64,
+    /// Frames of a burst still to come.
+    left: u64,
+}
+
+/// What a worker does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// It sends a frame, which was due so many nanoseconds ago, and says [`Schedule::depart`].
+    Frame {
+        /// Nanoseconds; 0 where nothing is paced.
+        late: u64,
+    },
+    /// It counts so many frames as unsent: they are too late.
+    GivenUp(u64),
+}
+
+/// How a worker came from one interval to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// When the next one really began: nanoseconds of the monotonic clock.
+    pub begun: u64,
+    /// Whether the worker begins with its first row again, so that all bursts of a size are alike.
+    pub rewind: bool,
+    /// Frames of a burst that ended too early: unsent, of the interval that ends.
+    pub unsent: u64,
+}
+
+impl Schedule {
+    /// An idle schedule of worker `worker` of `workers`.
+    #[must_use]
+    pub fn new(worker: usize, workers: usize) -> Self {
+        Self { worker: worker as u64, workers: workers.max(1) as u64, ..Self::default() }
+    }
+
+    /// Whether anything may become due without another load.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.mode == Mode::Idle
+    }
+
+    /// Whether departures have a time.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.mode.is_paced()
+    }
+
+    /// What the worker does at `now`.
+    #[inline]
+    pub fn due(&mut self, now: u64) -> Due {
+        match self.mode {
+            Mode::Idle => return Due::Nothing,
+            Mode::Max => return Due::Frame { late: 0 },
+            Mode::Rate | Mode::Burst => {}
+        }
+        if !reached(now, self.next) || !reached(now, self.earliest) {
+            return Due::Nothing;
+        }
+        let late = now - self.next;
+        if late > GIVE_UP_NS { self.give_up(late) } else { Due::Frame { late } }
+    }
+
+    /// A frame leaves at `now`: the next one is due a gap later.
+    #[inline]
+    pub fn depart(&mut self, now: u64) {
+        if !self.mode.is_paced() {
+            return;
+        }
+        let soonest = now.saturating_sub(CATCH_UP_NS);
+        if !reached(self.earliest, soonest) {
+            self.earliest = soonest;
+        }
+        self.earliest = self.earliest.wrapping_add(self.gap - (self.gap >> 4));
+        self.next_fraction += self.gap_fraction;
+        self.next = self.next.wrapping_add(self.gap + (self.next_fraction >> 32));
+        self.next_fraction &= 0xffff_ffff;
+        if self.mode == Mode::Burst {
+            self.end_burst_after(1);
+        }
+    }
+
+    /// Gives up the frames that were due for `late` nanoseconds.
+    fn give_up(&mut self, late: u64) -> Due {
+        // In units of 2^-32 ns, so that none is given up that is not due yet.
+        let gap = u128::from(self.gap) << 32 | u128::from(self.gap_fraction);
+        let owed = u128::from(late) << 32 | u128::from(u32::MAX);
+        let Some(missed) = (owed - u128::from(self.next_fraction)).checked_div(gap) else {
+            return Due::Nothing;
+        };
+        let missed = u64::try_from(missed + 1).unwrap_or(u64::MAX);
+        let missed = if self.mode == Mode::Burst { missed.min(self.left) } else { missed };
+        let distance = u128::from(missed) * gap + u128::from(self.next_fraction);
+        self.next = self.next.wrapping_add((distance >> 32) as u64);
+        self.next_fraction = (distance & u128::from(u32::MAX)) as u64;
+        if self.mode == Mode::Burst {
+            self.end_burst_after(missed);
+        }
+        Due::GivenUp(missed)
+    }
+
+    /// So many frames of a burst have left, or will not: the last one ends it.
+    fn end_burst_after(&mut self, frames: u64) {
+        self.left = self.left.saturating_sub(frames);
+        if self.left == 0 {
+            self.mode = Mode::Idle;
+        }
+    }
+
+    /// Whether all frames have left, or been given up, that were due before `next` was asked for: the
+    /// worker can follow. Says how many it gives up for that.
+    pub fn finish_before(&mut self, next: &Announced, now: u64) -> (bool, u64) {
+        if !self.mode.is_paced() || self.next >= next.start {
+            return (true, 0);
+        }
+        if now <= self.next.saturating_add(GIVE_UP_NS) {
+            return (false, 0);
+        }
+        let given_up = match self.give_up(next.start - 1 - self.next) {
+            Due::GivenUp(frames) => frames,
+            _ => 0,
+        };
+        self.next = self.next.max(next.start);
+        (true, given_up)
+    }
+
+    /// Takes over the load of the next interval at `now`. `first` says that it is the worker's first.
+    /// From one rate to the next the part of a gap still to come is kept, so that the number of
+    /// departures is the integral of the rate.
+    pub fn follow(&mut self, load: &Announced, now: u64, first: bool) -> Followed {
+        let had_rate = self.mode == Mode::Rate;
+        let begun = if had_rate { self.end_of_rate(load) } else { self.begin_of(load, now) };
+        let mut unsent = 0;
+        if load.mode == Mode::Rate && had_rate {
+            let rest = |time: u64| rescale(time.saturating_sub(begun), self.gap, load.gap);
+            (self.next, self.earliest) = (begun + rest(self.next), begun + rest(self.earliest));
+        } else {
+            if self.mode == Mode::Burst {
+                unsent = self.left;
+            }
+            let from = if had_rate { self.begin_of(load, now) } else { begun };
+            self.next = from + self.worker * load.gap / self.workers;
+            self.next_fraction = 0;
+            self.earliest = self.next;
+        }
+        self.mode = load.mode;
+        self.gap = load.gap;
+        self.gap_fraction = load.gap_fraction;
+        if load.mode == Mode::Burst {
+            self.left = (load.frames + self.workers - 1).saturating_sub(self.worker) / self.workers;
+            self.end_burst_after(0);
+        }
+        Followed { begun, rewind: first || load.mode == Mode::Burst, unsent }
+    }
+
+    /// Where a rate ends: when the next load is asked for, or after the last departure that was due, if
+    /// the worker heard of it late and went on.
+    fn end_of_rate(&self, next: &Announced) -> u64 {
+        let departed = self.next.saturating_sub(self.gap) + 1;
+        departed.max(next.start)
+    }
+
+    /// When a load begins that does not go on from a rate: never before the worker takes it up, so that
+    /// it owes no frames and need not catch up.
+    fn begin_of(&self, load: &Announced, now: u64) -> u64 {
+        let silent = self.mode == Mode::Idle || load.mode == Mode::Burst;
+        let lead = if load.mode.is_paced() && silent { LEAD_NS } else { 0 };
+        (load.start + lead).max(now)
+    }
+}
+
+/// Whether the clock has come from `time` to `now`; it may have wrapped.
+#[inline]
+fn reached(now: u64, time: u64) -> bool {
+    now.wrapping_sub(time).cast_signed() >= 0
+}
+
+/// What is left of `rest`, a part of the gap `from`, when the gap becomes `to`.
+fn rescale(rest: u64, from: u64, to: u64) -> u64 {
+    let scaled = u128::from(rest) * u128::from(to);
+    scaled.checked_div(u128::from(from)).map_or(0, |scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

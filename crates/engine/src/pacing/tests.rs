@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+/// A worker that looks at its schedule at each of `times`, and what it did.
+#[derive(Debug, Default)]
+struct Seen {
+    departures: Vec<u64>,
+    unsent: u64,
+    worst_late: u64,
+}
+
+fn run(schedule: &mut Schedule, times: impl Iterator<Item = u64>, most_at_once: usize) -> Seen {
+    let mut seen = Seen::default();
+    for now in times {
+        for _ in 0..most_at_once {
+            match schedule.due(now) {
+                Due::Nothing => break,
+                Due::GivenUp(frames) => seen.unsent += frames,
+                Due::Frame { late } => {
+                    seen.worst_late = seen.worst_late.max(late);
+                    seen.departures.push(now);
+                    schedule.depart(now);
+                }
+            }
+        }
+    }
+    seen
+}
+
+fn announced(load: Load, start: u64) -> Announced {
+    Announced::new(load, 1, 1, start).unwrap()
+}
+
+fn begin(load: Load, start: u64) -> Schedule {
+    let mut schedule = Schedule::new(0, 1);
+    let followed = schedule.follow(&announced(load, start), start, true);
+    assert!(followed.rewind);
+    schedule
+}
+
+#[test]
+fn departures_are_the_integral_of_the_rate() {
+    for pps in [1.0, 1e3, 999_999.0, 14_880_952.0, 333_333_333.0] {
+        let mut schedule = begin(Load::Rate(pps), MS);
+        let end = 2 * MS + 10 * (1e9 / pps) as u64 + 20 * MS;
+        let step = ((1e9 / pps) as u64 / 3).clamp(20, 5_000);
+        let seen = run(&mut schedule, (MS..end).step_by(step as usize), usize::MAX);
+        let expected = (end - 2 * MS) as f64 * pps / 1e9;
+        let found = seen.departures.len() as f64;
+        // One for the first, which is due at once, and what the last look has not seen yet.
+        assert!((found - expected).abs() <= 2.0 + step as f64 * pps / 1e9, "{pps}: {found} of {expected}");
+        assert_eq!(seen.unsent, 0);
+        assert!(seen.departures[0] >= 2 * MS, "after silence a millisecond later");
+    }
+}
+
+#[test]
+fn a_burst_has_its_frames_and_then_silence() {
+    let mut schedule = begin(Load::Burst { pps: 1e6, frames: 1000 }, MS);
+    let seen = run(&mut schedule, (MS..10 * MS).step_by(500), 64);
+    assert_eq!((seen.departures.len(), seen.unsent), (1000, 0));
+    assert!(schedule.is_idle());
+    // Three workers share it, to the last frame.
+    let load = Announced::new(Load::Burst { pps: 1e6, frames: 500 }, 2, 3, 0).unwrap();
+    let shares = (0..3).map(|worker| {
+        let mut schedule = Schedule::new(worker, 3);
+        schedule.follow(&load, 0, true);
+        run(&mut schedule, (0..10 * MS).step_by(500), 64).departures.len()
+    });
+    assert_eq!(shares.sum::<usize>(), 1000);
+}
+
+#[test]
+fn a_burst_that_ends_too_early_leaves_unsent_frames() {
+    let mut schedule = begin(Load::Burst { pps: 1e5, frames: 1000 }, 0);
+    let sent = run(&mut schedule, (0..3 * MS).step_by(1000), 64).departures.len() as u64;
+    let idle = announced(Load::Idle, 3 * MS);
+    assert_eq!(schedule.finish_before(&idle, 3 * MS), (true, 0));
+    assert_eq!(schedule.follow(&idle, 3 * MS, false).unsent, 1000 - sent);
+}
+
+#[test]
+fn a_stopped_worker_gives_up_what_is_too_late_and_catches_up_gently() {
+    let mut schedule = begin(Load::Rate(1e6), 0);
+    run(&mut schedule, (0..5 * MS).step_by(1000), 64);
+    // Stopped for 8 ms: all are sent, at most 1/15 faster but for those of 20 us.
+    let seen = run(&mut schedule, (13 * MS..14 * MS).step_by(1000), usize::MAX);
+    assert_eq!(seen.unsent, 0);
+    assert!((1000..=1100).contains(&seen.departures.len()), "{}", seen.departures.len());
+    // Stopped for 50 ms: what was due is given up, and nothing but that.
+    let seen = run(&mut schedule, (64 * MS..65 * MS).step_by(1000), usize::MAX);
+    assert!(seen.unsent > 50_000, "{}", seen.unsent);
+    assert!(seen.departures.len() <= 1100);
+}
+
+#[test]
+fn a_frame_belongs_to_the_interval_that_it_was_due_in() {
+    let mut schedule = begin(Load::Rate(1e4), 0);
+    run(&mut schedule, (0..5 * MS).step_by(1000), 64);
+    // The next is asked for at 7 ms, when frames since 5 ms have not left: they come first.
+    let next = announced(Load::Rate(2e4), 7 * MS);
+    assert_eq!(schedule.finish_before(&next, 7 * MS), (false, 0));
+    let mut frames = 0;
+    let mut now = 7 * MS;
+    while !schedule.finish_before(&next, now).0 {
+        frames += run(&mut schedule, std::iter::once(now), 64).departures.len();
+        now += 1000;
+    }
+    assert_eq!(frames, 20);
+    // One that does not come back before they are too late gives them up.
+    let mut late = begin(Load::Rate(1e4), 0);
+    run(&mut late, (0..5 * MS).step_by(1000), 64);
+    assert_eq!(late.finish_before(&next, 30 * MS), (true, 20));
+}
+
+#[test]
+fn a_step_up_from_a_low_rate_is_not_held_back() {
+    let mut schedule = begin(Load::Rate(50.0), 0);
+    run(&mut schedule, (0..22 * MS).step_by(1000), 64);
+    let next = announced(Load::Rate(1e6), 22 * MS);
+    assert_eq!(schedule.finish_before(&next, 22 * MS), (true, 0));
+    schedule.follow(&next, 22 * MS, false);
+    let seen = run(&mut schedule, (22 * MS..24 * MS).step_by(1000), 64);
+    assert_eq!(seen.unsent, 0);
+    assert!(seen.worst_late <= 2000 && seen.departures.len() >= 1999, "{} ns late", seen.worst_late);
+}
+
+#[test]
+fn loads_that_nobody_keeps_are_refused() {
+    for pps in [0.0, 0.5, -1.0, f64::NAN, f64::INFINITY, 2e9] {
+        assert!(Announced::new(Load::Rate(pps), 1, 1, 0).is_err(), "{pps}");
+        assert!(Announced::new(Load::Burst { pps, frames: 1 }, 1, 1, 0).is_err(), "{pps}");
+    }
+    assert_eq!(announced(Load::Max, 7).mode, Mode::Max);
+}
+
+proptest! {
+    /// However often a worker looks, and whatever it misses: intended = offered + unsent, to a frame.
+    #[test]
+    fn every_frame_that_was_due_is_sent_or_unsent(
+        pps in 1e3..2e7,
+        pauses in prop::collection::vec((1u64..200, 0u64..30), 1..40),
+    ) {
+        let mut schedule = begin(Load::Rate(pps), 0);
+        let mut now = LEAD_NS;
+        let (mut sent, mut unsent) = (0u64, 0u64);
+        for (looks, pause_ms) in pauses {
+            for _ in 0..looks {
+                let seen = run(&mut schedule, std::iter::once(now), 64);
+                sent += seen.departures.len() as u64;
+                unsent += seen.unsent;
+                prop_assert!(seen.worst_late <= GIVE_UP_NS);
+                now += 1000;
+            }
+            now += pause_ms * MS;
+        }
+        let seen = run(&mut schedule, std::iter::once(now), usize::MAX);
+        sent += seen.departures.len() as u64;
+        unsent += seen.unsent;
+        // Those still owed are not too late yet.
+        let due = ((now - LEAD_NS) as f64 * pps / 1e9) as u64 + 1;
+        prop_assert!(sent + unsent <= due + 1, "{sent} + {unsent} of {due}");
+        let owed = due.saturating_sub(sent + unsent) as f64;
+        prop_assert!(owed <= GIVE_UP_NS as f64 * pps / 1e9 + 2.0, "{owed} owed of {due}");
+    }
+
+    /// From rate to rate nothing is lost or sent twice, wherever in a gap the change comes.
+    #[test]
+    fn rates_follow_each_other_without_a_seam(
+        rates in prop::collection::vec(1e3..1e7, 2..20),
+        lengths in prop::collection::vec(1u64..4_000_000, 20),
+    ) {
+        let mut schedule = begin(Load::Rate(rates[0]), 0);
+        let mut now = LEAD_NS;
+        let mut intended = 0.0;
+        let mut sent = 0;
+        let mut begun = LEAD_NS;
+        for (index, rate) in rates.iter().enumerate() {
+            let end = now + lengths[index];
+            while now < end {
+                sent += run(&mut schedule, std::iter::once(now), usize::MAX).departures.len();
+                now = (now + 777).min(end);
+            }
+            let Some(next) = rates.get(index + 1) else {
+                intended += rate * (now - begun) as f64 / 1e9;
+                break;
+            };
+            let next = announced(Load::Rate(*next), now);
+            while !schedule.finish_before(&next, now).0 {
+                sent += run(&mut schedule, std::iter::once(now), usize::MAX).departures.len();
+                now += 777;
+            }
+            let followed = schedule.follow(&next, now, false);
+            prop_assert!(!followed.rewind && followed.unsent == 0);
+            intended += rate * (followed.begun - begun) as f64 / 1e9;
+            begun = followed.begun;
+        }
+        let slack = 2.0 + rates.len() as f64 * 0.01 + rates.last().unwrap() * 20e-6;
+        prop_assert!((sent as f64 - intended).abs() <= slack, "{sent} of {intended}");
+    }
+}

@@ -1,0 +1,69 @@
+//! `linerate build-rate`: how fast frames are built, without a port, so that it runs anywhere.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use common::linerate;
+
+#[test]
+fn each_size_has_a_figure_for_each_number_of_cores() {
+    let run = linerate("build-rate --onto memory --sizes 64,imix,9216 --cores 0 --duration 20ms --json")
+        .run()
+        .well();
+    let figures = run.json();
+    let figures = figures.as_array().unwrap();
+    let sizes: Vec<f64> = figures.iter().map(|figure| figure["frame_size"].as_f64().unwrap()).collect();
+    assert_eq!((sizes.len(), sizes[0], sizes[2]), (3, 64.0, 9216.0), "{sizes:?}");
+    for figure in figures {
+        let number = |name: &str| figure[name].as_f64().unwrap();
+        assert!(number("pps") > 1e4, "{figure}");
+        let bits = number("pps") * (number("frame_size") + 20.0) * 8.0;
+        assert!((number("l1_bps") / bits - 1.0).abs() < 1e-9, "{figure}");
+        assert_eq!(figure["onto"], "memory");
+        assert_eq!(figure["cores"].as_array().unwrap().len(), 1);
+    }
+    assert!(run.stderr.contains("9216"), "{}", run.stderr);
+}
+
+#[test]
+fn wrong_use_is_refused_with_what_would_do() {
+    for (flags, clue) in [
+        ("--duration 2h", "up to a minute"),
+        ("--duration 0s", "up to a minute"),
+        ("--cores 4000", "core 4000"),
+        ("--sizes 63", "64 to 9216"),
+        ("--onto net_nil", "net_memif"),
+        ("--vm none --cores 0,0", "fewer cores"),
+    ] {
+        let finished = linerate(&format!("build-rate --onto memory {flags}")).run();
+        let code = if clue == "fewer cores" { 1 } else { 2 };
+        assert!(finished.refusal(code).contains(clue), "{flags}: {}", finished.stderr);
+    }
+}
+
+#[cfg(not(feature = "dpdk"))]
+#[test]
+fn without_dpdk_its_places_are_refused_and_named() {
+    let finished = linerate("build-rate --onto net_null").run();
+    assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
+    let left_out = linerate("build-rate --sizes 64 --cores 0 --duration 10ms").run().well();
+    assert!(left_out.stderr.contains("net_memif are left out"), "{}", left_out.stderr);
+}
+
+#[cfg(feature = "dpdk")]
+#[test]
+fn with_dpdk_frames_go_onto_ports_too() {
+    let run = linerate("build-rate --sizes 64,9216 --cores 0 --duration 20ms --json").run().well();
+    let figures = run.json();
+    let places: Vec<&str> = figures.as_array().unwrap().iter().map(|f| f["onto"].as_str().unwrap()).collect();
+    let alone = std::thread::available_parallelism().unwrap().get() == 1;
+    let expected: &[&str] = if alone {
+        &["memory", "memory", "net_null", "net_null"]
+    } else {
+        &["memory", "memory", "net_null", "net_null", "net_memif", "net_memif"]
+    };
+    assert_eq!(places, expected, "{}", run.stderr);
+    assert!(figures.as_array().unwrap().iter().all(|f| f["pps"].as_f64().unwrap() > 0.0), "{figures}");
+    assert!(run.stderr.contains("memory"), "{}", run.stderr);
+}
