@@ -15,6 +15,7 @@ use common::{Finished, Linerate, has_namespaces, linerate, machine, records, wai
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::Status;
+use serde_json::Value;
 
 /// Two devices, one of which is a variant of the other, and one profile.
 const SMALL: &str = r#"
@@ -127,7 +128,15 @@ fn a_bench_is_told_in_a_table_a_comparison_a_page_and_its_records() {
         &finished,
         &["[6/6] ", "deviation", "plain/64 B/one", "variant: ", "against plain", "all runs are complete"],
     );
-    let printed: Vec<Record> = serde_json::from_str(&finished.stdout).unwrap();
+    let told = finished.json();
+    let printed: Vec<Record> = serde_json::from_value(told["records"].clone()).unwrap();
+    let cells = told["cells"].as_array().unwrap();
+    assert_eq!((cells.len(), &told["schema"], &told["missing"]), (2, &"linerate/bench/1".into(), &0.into()));
+    assert_eq!((&cells[0]["cell"], &cells[0]["comparison"]), (&"plain/64 B/one".into(), &Value::Null));
+    assert_eq!(cells[1]["repeats"].as_array().unwrap().len(), 3);
+    assert!(cells[1]["spread"]["median"].as_f64().unwrap() > 1000.0, "{}", cells[1]);
+    assert_eq!(cells[1]["comparison"]["reference"], "plain");
+    assert!(cells[1]["comparison"]["verdict"].is_string(), "{}", cells[1]);
     let runs = directory.path().join("runs/small");
     let kept = records(&runs);
     assert_eq!((printed.len(), kept.len()), (6, 6));

@@ -55,6 +55,21 @@ fn a_packet_filter_drops_the_share_that_a_command_says() {
 }
 
 #[test]
+fn what_receiving_costs_is_measured_on_a_device_with_the_same_commands() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let noted = format!("readlink /proc/self/ns/net >> {}", log.display());
+    let finished = saturate("--dut linux-router", &[&noted]).run().well();
+    let measured = finished.record().tester.receive_cost_ns.is_some();
+    let text = fs::read_to_string(&log).unwrap();
+    let namespaces: std::collections::BTreeSet<&str> = text.lines().collect();
+    assert_eq!(namespaces.len(), 1 + usize::from(measured), "{text}");
+}
+
+#[test]
 fn a_device_that_drops_all_says_so() {
     if !has_namespaces() {
         return;

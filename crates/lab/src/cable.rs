@@ -35,6 +35,7 @@ impl Cable {
             index: side.port_index,
             mac,
             mtu,
+            receive_queues: 1,
         };
         let [zero, one] = SIDES;
         tester.netlink(|netlink| {
@@ -67,7 +68,7 @@ impl Cable {
     /// # Errors
     /// [`crate::Error`], when a thread cannot be found or pinned.
     pub fn pin(&self) -> Result<Vec<NapiThread>> {
-        let place = (self.placement.receive, Turn::AtOnce);
+        let place = (std::slice::from_ref(&self.placement.receive), Turn::AtOnce);
         pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, place)
     }
 }

@@ -9,6 +9,7 @@ mod jail;
 mod linux_bridge;
 mod linux_router;
 mod pass;
+mod queues;
 mod routing;
 mod sink;
 mod spec;
@@ -24,6 +25,7 @@ pub use spec::{DutSpec, SpecError};
 use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 use crate::netlink::Link;
+pub(crate) use queues::Queues;
 use spec::Parameters;
 
 /// What a device is, for people.
@@ -89,13 +91,13 @@ pub(crate) trait Device: Debug + Send + Sync {
         false
     }
 
+    /// The receive queues of its interfaces.
+    fn queues(&self) -> Queues {
+        Queues::default()
+    }
+
     /// Makes the interfaces at `site`, which are up and bare, into this device.
     fn start(&self, site: &Site) -> Result<Running>;
-
-    /// Gives the interfaces at `site` what they lost while they were down.
-    fn restore(&self, _site: &Site) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Where a device is built.

@@ -12,8 +12,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::thread;
 use std::time::Duration;
+use std::{slice, thread};
 
 use wire::MacAddress;
 
@@ -21,6 +21,7 @@ use crate::configuration;
 use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
 use crate::error::{Error, Result};
 use crate::ethtool::{self, Ethtool};
+use crate::forgotten::Forgotten;
 use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder, Turn};
@@ -80,7 +81,7 @@ impl Lab {
         let threads = ThreadFinder::new();
         let tester = quiet_namespace("0")?;
         let device = quiet_namespace("1")?;
-        connect(&tester, &device, mtu)?;
+        connect(&tester, &device, mtu, config.dut.device.queues().count)?;
 
         set_offloads(&tester, SIDES.map(|side| side.port), true)?;
         set_offloads(&device, SIDES.map(|side| side.interface), config.dut.device.gro())?;
@@ -158,11 +159,11 @@ impl Lab {
             &self.device,
             SIDES.map(|s| s.interface),
             &self.threads,
-            (self.placement.dut, Turn::AtOnce),
+            (&self.spec.device.queues().cores(self.placement.dut), Turn::AtOnce),
         )?;
         if !self.placement.receives_on_dut_core() {
             let ports = SIDES.map(|side| side.port);
-            let place = (self.placement.receive, Turn::AtOnce);
+            let place = (slice::from_ref(&self.placement.receive), Turn::AtOnce);
             pinned.extend(pin_all(&self.tester, ports, &self.threads, place)?);
         }
         Ok(pinned)
@@ -175,23 +176,24 @@ impl Lab {
     /// # Errors
     /// As [`Lab::pin`].
     pub fn receive_apart(&self) -> Result<Vec<NapiThread>> {
-        let place = (self.placement.receive, Turn::AfterOthers);
+        let place = (slice::from_ref(&self.placement.receive), Turn::AfterOthers);
         pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, place)
     }
 
     /// Resets the device as far as a lab can: takes its interfaces down and up again, and restores
-    /// what the kernel forgot meanwhile.
+    /// what the kernel forgot meanwhile, what was added to the device later too.
     ///
     /// # Errors
     /// [`Error`], when the kernel refuses a step; the device may not forward any more then.
     pub fn reset(&self) -> Result<()> {
         let names = SIDES.map(|side| side.interface);
-        self.device.netlink(|netlink| {
-            names.iter().try_for_each(|name| netlink.set_down(netlink.expect_link(name)?.index))
+        let forgotten = self.device.netlink(|netlink| {
+            let forgotten = Forgotten::read(netlink)?;
+            names.iter().try_for_each(|name| netlink.set_down(netlink.expect_link(name)?.index))?;
+            Ok(forgotten)
         })?;
-        let interfaces = bring_up(&self.device, names)?;
-        let site = Site { namespace: &self.device, interfaces: &interfaces, core: self.placement.dut };
-        self.spec.device.restore(&site)?;
+        bring_up(&self.device, names)?;
+        self.device.netlink(|netlink| forgotten.restore(netlink))?;
         self.pin().map(|_| ())
     }
 
@@ -287,13 +289,24 @@ pub(crate) fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
     Ok(namespace)
 }
 
-/// The two veth pairs, down.
-fn connect(tester: &Namespace, device: &Namespace, mtu: u32) -> Result<()> {
+/// The two veth pairs, down; the device receives by so many queues at each.
+fn connect(tester: &Namespace, device: &Namespace, mtu: u32, queues: u32) -> Result<()> {
     tester.netlink(|netlink| {
         for side in SIDES {
-            let ours = VethEnd { name: side.port, index: side.port_index, mac: side.port_mac, mtu };
-            let theirs =
-                VethEnd { name: side.interface, index: side.interface_index, mac: side.interface_mac, mtu };
+            let ours = VethEnd {
+                name: side.port,
+                index: side.port_index,
+                mac: side.port_mac,
+                mtu,
+                receive_queues: 1,
+            };
+            let theirs = VethEnd {
+                name: side.interface,
+                index: side.interface_index,
+                mac: side.interface_mac,
+                mtu,
+                receive_queues: queues,
+            };
             netlink.add_veth(&ours, &theirs, device.fd())?;
         }
         Ok(())
@@ -344,11 +357,12 @@ fn next_hop(addressing: Addressing, port: usize) -> MacAddress {
     }
 }
 
+/// Pins the threads of each interface, queue by queue, to `cores` in turn.
 pub(crate) fn pin_all(
     namespace: &Namespace,
     interfaces: [&str; 2],
     threads: &ThreadFinder,
-    (core, turn): (usize, Turn),
+    (cores, turn): (&[usize], Turn),
 ) -> Result<Vec<NapiThread>> {
     namespace.netlink(|netlink| {
         let mut pinned = Vec::new();
@@ -358,9 +372,9 @@ pub(crate) fn pin_all(
             if found.is_empty() {
                 return Err(Error::Unexpected(format!("{name} has no thread that receives for it")));
             }
-            for pid in found {
-                napi::pin(pid, core, turn)?;
-                pinned.push(NapiThread { interface: name.to_owned(), pid, core: Some(core) });
+            for (pid, core) in found.into_iter().zip(cores.iter().cycle()) {
+                napi::pin(pid, *core, turn)?;
+                pinned.push(NapiThread { interface: name.to_owned(), pid, core: Some(*core) });
             }
         }
         Ok(pinned)

@@ -9,6 +9,7 @@ mod configuration;
 pub mod dut;
 mod error;
 mod ethtool;
+mod forgotten;
 pub mod holder;
 mod interface_counters;
 mod lab;

@@ -40,7 +40,8 @@ impl ThreadFinder {
         Self { strangers: threads_named("").into_iter().collect() }
     }
 
-    /// The threads that receive for an interface of the calling thread's network namespace.
+    /// The threads that receive for an interface of the calling thread's network namespace, queue by
+    /// queue.
     ///
     /// The kernel tells since 6.8. Before, the name must do: `napi/INTERFACE-ID`.
     pub fn find(&self, interface: &str, index: u32) -> Vec<i32> {
@@ -172,14 +173,19 @@ fn is_napi_thread(name: &str, interface: &str) -> bool {
 // The numbers of linux/netdev.h.
 const NAPI_GET: u8 = 11;
 const NAPI_IFINDEX: u16 = 1;
+const NAPI_ID: u16 = 2;
 const NAPI_PID: u16 = 4;
 
-/// The threads of interface `index` as the kernel tells them; `None` where it does not.
+/// The threads of interface `index` as the kernel tells them, in the order of its queues; `None` where it does not.
 fn ask_kernel(index: u32) -> Option<Vec<i32>> {
     let interface = attribute(NAPI_IFINDEX, &index.to_ne_bytes());
     let answers = Family::open("netdev").ok()?.request(NAPI_GET, Answers::Each, &interface).ok()?;
-    let pid = |answer: &Vec<u8>| find(answer, NAPI_PID)?.try_into().ok().map(i32::from_ne_bytes);
-    Some(answers.iter().filter_map(pid).collect())
+    let number = |answer: &Vec<u8>, name| find(answer, name)?.try_into().ok().map(u32::from_ne_bytes);
+    let thread = |answer: &Vec<u8>| Some((number(answer, NAPI_ID)?, number(answer, NAPI_PID)?.cast_signed()));
+    let mut threads: Vec<(u32, i32)> = answers.iter().filter_map(thread).collect();
+    // The kernel numbers them queue by queue.
+    threads.sort_unstable();
+    Some(threads.into_iter().map(|(_, pid)| pid).collect())
 }
 
 #[cfg(test)]

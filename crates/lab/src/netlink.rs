@@ -38,6 +38,8 @@ pub(crate) struct VethEnd<'a> {
     pub index: u32,
     pub mac: MacAddress,
     pub mtu: u32,
+    /// Queues that it receives by, each of which one core at a time serves.
+    pub receive_queues: u32,
 }
 
 /// What the kernel says of an interface.
@@ -271,13 +273,18 @@ impl Netlink {
 
     /// The unicast routes of the main table.
     pub fn routes(&self) -> Result<Vec<Route>> {
+        Ok(self.route_messages()?.iter().filter_map(parse_route).collect())
+    }
+
+    /// All routes, as the kernel tells them.
+    pub fn route_messages(&self) -> Result<Vec<RouteMessage>> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
             for answer in self.dump("cannot list the routes", RouteNetlinkMessage::GetRoute(message))? {
                 if let RouteNetlinkMessage::NewRoute(route) = answer {
-                    routes.extend(parse_route(&route));
+                    routes.push(route);
                 }
             }
         }
@@ -312,11 +319,11 @@ impl Netlink {
             .collect())
     }
 
-    fn change(&self, what: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
+    pub fn change(&self, what: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
         self.request(what, message, flags).map(drop)
     }
 
-    fn dump(&self, what: &str, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
+    pub fn dump(&self, what: &str, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
         self.request(what, message, NLM_F_DUMP)
     }
 
@@ -353,7 +360,8 @@ impl Netlink {
     }
 }
 
-/// The attributes of one end of a veth: one queue, so that one core at a time serves it.
+/// The attributes of one end of a veth. It sends by one queue: a frame of another would take the same one
+/// at the other end, which may have no such.
 fn end<T>(builder: LinkMessageBuilder<T>, end: &VethEnd) -> LinkMessageBuilder<T> {
     builder
         .index(end.index)
@@ -361,7 +369,7 @@ fn end<T>(builder: LinkMessageBuilder<T>, end: &VethEnd) -> LinkMessageBuilder<T
         .address(end.mac.0.to_vec())
         .mtu(end.mtu)
         .append_extra_attribute(LinkAttribute::NumTxQueues(1))
-        .append_extra_attribute(LinkAttribute::NumRxQueues(1))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(end.receive_queues))
 }
 
 fn parse_link(message: &LinkMessage) -> Link {

@@ -76,6 +76,54 @@ fn a_device_is_the_same_after_a_reset() {
 }
 
 #[test]
+fn a_device_has_the_queues_asked_for_each_on_its_core() {
+    if !can_build_labs() {
+        return;
+    }
+    let online = lab::placement::online().unwrap();
+    let (first, last) = (online[0], online[online.len() - 1]);
+    for dut in ["linux-router", "linux-bridge"] {
+        let lab = start(&format!("{dut}:queues=3,cores={first}+{last}"));
+        let queues =
+            lab.dut_namespace().run(|| Ok(fs::read_dir("/sys/class/net/dut0/queues").unwrap().count()));
+        assert_eq!(queues.unwrap(), 3 + 1, "three to receive by, one to send by");
+        let cores: Vec<_> = lab.dut_threads().unwrap().iter().map(|thread| thread.core).collect();
+        assert_eq!(cores, [first, last, first, first, last, first].map(Some), "{dut}");
+    }
+}
+
+#[test]
+fn what_was_added_to_a_device_is_there_after_a_reset() {
+    if !can_build_labs() {
+        return;
+    }
+    let lab = start("linux-router");
+    let run = |script: &str| {
+        let output =
+            lab.dut_namespace().run(|| Ok(Command::new("sh").args(["-ec", script]).output().unwrap()));
+        let output = output.unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("ip route add 192.0.2.0/24 via 100.65.2.2 metric 7
+         ip route add 203.0.113.0/24 dev dut1 table 100
+         ip route add blackhole 198.51.100.0/24
+         ip -6 route add 2001:db8::/64 via 2001:2:0:2::2
+         ip address add 2001:db8:1::1/64 dev dut0
+         ip neighbour add 100.65.2.77 lladdr 02:00:00:00:00:77 dev dut1 nud permanent");
+    let state =
+        "ip route show table all; ip -6 route show table all; ip neighbour show nud permanent; ip -6 address";
+    let sorted = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+        lines.sort();
+        lines
+    };
+    let before = sorted(run(state));
+    lab.reset().unwrap();
+    assert_eq!(sorted(run(state)), before);
+}
+
+#[test]
 fn ports_are_described() {
     if !can_build_labs() {
         return;

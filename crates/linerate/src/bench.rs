@@ -5,6 +5,7 @@
 //! follows; [`matrix`] carries it out, each run a process of its own ([`run`]), shows how far it is
 //! ([`view`]) and what came of it ([`figures`]).
 
+mod document;
 mod figures;
 mod file;
 mod matrix;
@@ -45,7 +46,7 @@ struct Output {
     /// The page to write [default: report.html among the records, or here with --quick]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print all records, or of a dry run the plan, as JSON on standard output
+    /// Print figures, comparisons and records, or of a dry run the plan, as JSON on standard output
     #[arg(long)]
     json: bool,
 }

@@ -374,7 +374,7 @@ fn document(
 }
 
 /// One comparison, for machines; changes are shares of the reference.
-fn comparison(what: &Compared, judged: &Judged) -> Value {
+pub fn comparison(what: &Compared, judged: &Judged) -> Value {
     let found = &judged.comparison;
     let more = match found.verdict {
         Verdict::NotProven(Outlook::Repeats(more)) => Some(more),

@@ -1,5 +1,5 @@
-//! What receiving costs the core that the device works on: a lab like the one to be tested
-//! enters, nanoseconds a frame leave.
+//! What receiving costs the core that the device works on: a lab like the one to be tested enters,
+//! and the commands that configured its device; nanoseconds a frame leave.
 //!
 //! Where there are only two cores, the tester's ports receive on the device's core, in soft
 //! interrupts that nobody accounts for. So it is measured beforehand, in a second lab of the same
@@ -16,7 +16,7 @@ use engine::{Engine, Load};
 use lab::{Lab, NapiThread};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
-use crate::port;
+use crate::{dut_command, port};
 
 /// How long the device is loaded.
 const DURATION: Duration = Duration::from_millis(250);
@@ -25,9 +25,9 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// Fewer frames than this say nothing.
 const ENOUGH_FRAMES: u64 = 10_000;
 
-/// Nanoseconds of the device's core that receiving one 64-byte frame costs in a lab like `lab`.
-/// `None` where nothing arrives, or too little to tell.
-pub fn measure(lab: &Lab) -> Result<Option<f64>> {
+/// Nanoseconds of the device's core that receiving one 64-byte frame costs in a lab like `lab`, whose
+/// device `commands` configured. `None` where nothing arrives, or too little to tell.
+pub fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
     let dut = match lab.dut().name() {
         "sink" => return Ok(None),
         // Its limits are its purpose; it hands frames over like the plain cross connect.
@@ -35,6 +35,7 @@ pub fn measure(lab: &Lab) -> Result<Option<f64>> {
         _ => lab.dut().clone(),
     };
     let twin = Lab::start(&lab::Config { dut, placement: lab.placement().clone(), max_frame_size: 64 })?;
+    dut_command::inside(twin.dut_namespace(), commands)?;
     let [zero, one] = twin.ports();
     let profile = Profile::builtin("bench", &Tunables::default())?;
     let table = profile.table(&Endpoints([port::endpoint(zero), port::endpoint(one)]), Directions::Forward);

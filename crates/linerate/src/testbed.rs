@@ -115,7 +115,7 @@ impl Testbed {
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
         if self.placement.receives_on_dut_core() {
-            self.receive_cost_ns = receive_cost::measure(lab)?;
+            self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
             if let Some(cost) = self.receive_cost_ns {
                 self.notes.push(format!("receiving one frame costs the device's core {cost:.0} ns"));
             }

@@ -55,8 +55,9 @@ impl Gate {
         netlink.add_bridge(self.bridge, mac(4), mtu)?;
         let bridge = netlink.expect_link(self.bridge)?.index;
         let index = |base: u32| base + u32::from(self.number);
-        let outside = VethEnd { name: self.outside, index: index(30), mac: mac(5), mtu };
-        let inside = VethEnd { name: self.inside, index: index(40), mac: side.interface_mac, mtu };
+        let outside = VethEnd { name: self.outside, index: index(30), mac: mac(5), mtu, receive_queues: 1 };
+        let inside =
+            VethEnd { name: self.inside, index: index(40), mac: side.interface_mac, mtu, receive_queues: 1 };
         netlink.add_veth(&outside, &inside, jail.fd())?;
         // A bridge keeps what is addressed to one of its own ports.
         netlink.set_mac(interface.index, mac(3))?;

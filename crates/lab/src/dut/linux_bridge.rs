@@ -3,8 +3,9 @@
 use wire::MacAddress;
 
 use super::linux_router::GRO;
+use super::queues::{CORES, QUEUES};
 use super::spec::Parameters;
-use super::{Addressing, Description, Device, Kind, Running, Site, SpecError, pass};
+use super::{Addressing, Description, Device, Kind, Queues, Running, Site, SpecError, pass};
 use crate::error::Result;
 use crate::plan::SIDES;
 
@@ -12,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "linux-bridge",
         summary: "the Linux kernel bridging, both ports' addresses known",
-        parameters: &[GRO],
+        parameters: &[GRO, QUEUES, CORES],
     },
     parse,
 };
@@ -24,10 +25,11 @@ const MAC: MacAddress = MacAddress([0x02, b'L', b'n', b'r', 0, 1]);
 #[derive(Debug)]
 struct LinuxBridge {
     gro: bool,
+    queues: Queues,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    Ok(Box::new(LinuxBridge { gro: parameters.switch("gro", true)? }))
+    Ok(Box::new(LinuxBridge { gro: parameters.switch("gro", true)?, queues: Queues::read(parameters)? }))
 }
 
 impl Device for LinuxBridge {
@@ -37,6 +39,10 @@ impl Device for LinuxBridge {
 
     fn gro(&self) -> bool {
         self.gro
+    }
+
+    fn queues(&self) -> Queues {
+        self.queues.clone()
     }
 
     fn start(&self, site: &Site) -> Result<Running> {

@@ -1,8 +1,9 @@
 //! The Linux kernel as a router for IPv4 and IPv6.
 
+use super::queues::{CORES, QUEUES};
 use super::spec::Parameters;
 use super::{
-    Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError, jail, pass, routing,
+    Addressing, Description, Device, Kind, Parameter, Queues, Running, Site, SpecError, jail, pass, routing,
 };
 use crate::error::Result;
 
@@ -10,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "linux-router",
         summary: "the Linux kernel routing IPv4 and IPv6",
-        parameters: &[GRO, JAIL],
+        parameters: &[GRO, JAIL, QUEUES, CORES],
     },
     parse,
 };
@@ -32,11 +33,12 @@ const JAIL: Parameter = Parameter {
 struct LinuxRouter {
     gro: bool,
     jail: bool,
+    queues: Queues,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let (gro, jail) = (parameters.switch("gro", true)?, parameters.switch("jail", false)?);
-    Ok(Box::new(LinuxRouter { gro, jail }))
+    Ok(Box::new(LinuxRouter { gro, jail, queues: Queues::read(parameters)? }))
 }
 
 impl Device for LinuxRouter {
@@ -48,9 +50,8 @@ impl Device for LinuxRouter {
         self.gro
     }
 
-    fn restore(&self, site: &Site) -> Result<()> {
-        // A jail has interfaces of its own, which stay up.
-        if self.jail { Ok(()) } else { routing::restore(site) }
+    fn queues(&self) -> Queues {
+        self.queues.clone()
     }
 
     fn start(&self, site: &Site) -> Result<Running> {

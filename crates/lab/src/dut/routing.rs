@@ -22,20 +22,6 @@ pub(super) fn configure(site: &Site) -> Result<()> {
     })
 }
 
-/// Gives interfaces that were down what the kernel took from them: all but IPv4 addresses.
-pub(super) fn restore(site: &Site) -> Result<()> {
-    site.namespace.netlink(|netlink| {
-        for (interface, side) in site.interfaces.iter().zip(SIDES) {
-            let addresses = side.interface_addresses.into_iter().zip(side.prefixes);
-            for (address, prefix) in addresses.filter(|(address, _)| address.is_ipv6()) {
-                netlink.add_address(interface.index, address, prefix)?;
-            }
-            reach(netlink, interface.index, side)?;
-        }
-        Ok(())
-    })
-}
-
 /// The way to the tester's port, and to the networks beyond it.
 fn reach(netlink: &Netlink, interface: u32, side: Side) -> Result<()> {
     for address in side.port_addresses {

@@ -34,10 +34,6 @@ impl Device for XdpRouter {
         Addressing::Device
     }
 
-    fn restore(&self, site: &Site) -> Result<()> {
-        routing::restore(site)
-    }
-
     fn start(&self, site: &Site) -> Result<Running> {
         routing::configure(site)?;
         site.namespace.run(|| {

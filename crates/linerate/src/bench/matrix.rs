@@ -20,6 +20,7 @@ use results::store;
 use serde_json::{Value, json};
 
 use super::Output;
+use super::document::document;
 use super::figures::headline;
 use super::file::{self, Bench, Site};
 use super::plan::{Basis, Plan, Run, Times};
@@ -288,18 +289,19 @@ impl<'a> Work<'a> {
         Ok(tally)
     }
 
-    /// Shows what all records of the bench say: tables to people, records to machines, and the page.
+    /// Shows what all records of the bench say: tables to people, all of it to machines, and the page.
     /// How many of the runs that were asked for are still missing.
     fn show(&self, description: &Description, args: &Args, output: &Output) -> Result<usize> {
         let mut records = load(&self.directory)?;
         let kept = self.plan.kept(&records);
-        if let Some(bench) = report::bench::Bench::new(description, &records) {
-            eprintln!("\n{}", report::terminal::bench(&bench, colour()));
-        }
         let missing = self.plan.missing(&kept.complete, args.only.as_deref()).len();
         let shown = kept.complete.values().chain(kept.incomplete.values());
         let ids: BTreeSet<String> = shown.map(|record| record.id.clone()).collect();
         records.retain(|record| ids.contains(&record.id));
+        let bench = report::bench::Bench::new(description, &records);
+        if let Some(bench) = &bench {
+            eprintln!("\n{}", report::terminal::bench(bench, colour()));
+        }
         if !records.is_empty() {
             let page = output.report.clone().unwrap_or_else(|| self.directory.join(PAGE));
             let benches = slice::from_ref(description);
@@ -307,7 +309,7 @@ impl<'a> Work<'a> {
             report_command::write(&contents, &self.plan.bench.title, &page)?;
         }
         if output.json {
-            println!("{}", serde_json::to_string(&records)?);
+            println!("{}", document(&self.plan.bench.name, bench.as_ref(), missing, &records));
         }
         Ok(missing)
     }
