@@ -238,7 +238,7 @@ fn a_bench_works_in_a_browser() {
 
 #[test]
 fn five_hundred_runs_open_quickly() {
-    let records = many(500);
+    let records: Vec<Record> = many(500).collect();
     let started = Instant::now();
     let page = page(&records, &[], "Many");
     eprintln!("built in {:.2} s, {:.1} MB", started.elapsed().as_secs_f64(), page.len() as f64 / 1e6);

@@ -8,7 +8,7 @@ import { browse, ink } from "./browse.mjs";
 const [chromium, file] = process.argv.slice(2);
 assert(chromium && file, "usage: speed.mjs CHROMIUM PAGE.html");
 
-/** Generous, for a machine that does other work; a quiet one needs a fifth. */
+/** More is a defect, whatever else the machine does; what was measured is in benchmarks/results. */
 const MOST_S = 5;
 const REPEATS = 3;
 

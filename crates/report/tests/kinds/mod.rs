@@ -147,10 +147,10 @@ fn owned((key, value): (&str, &str)) -> (String, String) {
 }
 
 /// `count` runs of all kinds against ten devices, with repeats.
-pub fn many(count: usize) -> Vec<Record> {
+pub fn many(count: usize) -> impl Iterator<Item = Record> {
     const SIZES: [(&str, f64); 4] = [("64b", 64.0), ("256b", 256.0), ("imix", 362.2), ("1514b", 1514.0)];
     let sizes_of_rfc2544 = rfc2544();
-    let record = |at: usize| {
+    let record = move |at: usize| {
         let (traffic, frame_size) = SIZES[at / 10 % SIZES.len()];
         let scenario = Scenario {
             dut: ["linux-router", "xdp-router", "linux-bridge", "calibrated", "sink"][at % 5],
@@ -173,5 +173,5 @@ pub fn many(count: usize) -> Vec<Record> {
         }
         record
     };
-    (0..count).map(record).collect()
+    (0..count).map(record)
 }
