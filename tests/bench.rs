@@ -144,6 +144,21 @@ fn a_bench_is_told_in_a_table_a_comparison_a_page_and_its_records() {
     let variant = kept.iter().find(|record| record.labels["cell"].starts_with("variant")).unwrap();
     assert_eq!(variant.dut.configuration["command 1"], "true");
 
+    // From its directory come the same page, and other forms, without the bench file.
+    fs::remove_file(runs.join("report.html")).unwrap();
+    let there = |line: &str| linerate(line).in_directory(directory.path()).on_my_machine().run();
+    there("report runs/small --output again.html").well();
+    let page = fs::read_to_string(directory.path().join("again.html")).unwrap();
+    assert!(page.contains("against plain") && page.contains("sudo linerate bench b.toml"));
+    let markdown = there("export --format markdown runs/small").well().stdout;
+    for part in ["## A small bench", "| plain | ", "### 64 B, one way, against plain", "- **variant**: "] {
+        assert!(markdown.contains(part), "no '{part}' in {markdown}");
+    }
+    let csv = there("export --format csv-runs runs/small").well().stdout;
+    assert_eq!(csv.lines().filter(|line| line.contains(",small,variant,64 B,one,")).count(), 3, "{csv}");
+    says(&there("report runs/small --baseline variant").well(), &["plain: ", "against variant"]);
+    assert!(there("report runs/small --baseline gone").refusal(2).contains("there are: plain, variant"));
+
     // Again there is nothing to do; with other settings it would be another bench.
     let again = bench(directory.path(), "").run().well();
     says(&again, &["6 runs are complete, 0 to do", "all runs are complete"]);
