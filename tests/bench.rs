@@ -8,10 +8,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::{Finished, Linerate, has_namespaces, linerate, machine, records, wait_until};
+use common::sites::Site;
+use common::{Finished, Linerate, PROGRAM, has_namespaces, linerate, machine, records, tool, wait_until};
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::Status;
@@ -339,4 +341,106 @@ fn killed_at_ten_random_moments_and_resumed_no_record_is_lost_and_none_is_there_
         let quoted = format!("\"{}\"", record.id);
         assert_eq!(page.contains(&quoted), record.status == Status::Complete, "{quoted}");
     }
+}
+
+#[test]
+fn on_a_terminal_the_curve_of_the_run_that_goes_on_is_seen() {
+    if !has_namespaces() {
+        return;
+    }
+    let text = SMALL.replace("repeats = 3", "repeats = 1").replace("\"100ms\"", "\"6s\"");
+    let directory = directory(&text);
+    let _machine = machine();
+    // util-linux' script gives it a terminal.
+    let line = format!("{PROGRAM} bench b.toml --only plain");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
+    let seen = tool(script.current_dir(directory.path()).stdin(Stdio::null()));
+    for clue in ["about ", "⠒⠒ forwarded", "0 pps", "[1/1] plain/64 B/one"] {
+        assert!(seen.contains(clue), "no '{clue}' in: {seen}");
+    }
+    // Without one, nothing is drawn.
+    let again = bench(directory.path(), "--only variant").on_my_machine().run().well();
+    assert!(!again.stderr.contains('⠒'), "{}", again.stderr);
+}
+
+/// A router between two real ports, in two configurations: commands change the tester's loopback, and
+/// undo changes it back.
+const PORTS: &str = r#"
+name = "ports"
+repeats = 1
+order = "interleaved"
+[strategy]
+use = "saturate"
+options = ["--rate", "2kpps", "--warm-up-duration", "200ms", "--duration", "100ms", "--step", "50ms", "--drain", "100ms"]
+[[duts]]
+name = "router"
+ports = "eth1,eth2"
+gateways = "100.65.1.1,100.65.2.1"
+commands = ["ip address add 192.0.2.1/32 dev lo", "echo one done >> log"]
+undo = ["ip address del 192.0.2.1/32 dev lo", "echo one undone >> log"]
+[[duts]]
+name = "variant"
+extends = "router"
+commands = ["echo two done >> log"]
+undo = ["echo two undone >> log"]
+[[profiles]]
+name = "64 B"
+size = "64"
+"#;
+const DONE: &str = "one done\ntwo done\n";
+const UNDONE: &str = "two undone\none undone\n";
+
+/// Whether the address of [`PORTS`] is still there.
+fn is_configured(site: &Site) -> bool {
+    site.tester.run("ip address show dev lo").contains("192.0.2.1")
+}
+
+#[test]
+fn between_real_ports_what_was_configured_is_undone_after_every_run() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    let directory = directory(PORTS);
+    let log = || fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+    let finished = bench(directory.path(), "").inside(&site.tester).run().well();
+    says(&finished, &["[2/2] variant/64 B/one", "all runs are complete"]);
+    assert_eq!(log(), format!("one done\none undone\n{DONE}{UNDONE}"));
+    assert!(!is_configured(&site));
+    let kept = records(&directory.path().join("runs/ports"));
+    assert!(kept.iter().all(|record| record.dut.name == "ports" && record.directions[0].forwarded > 0));
+
+    // Also after one that fails: its own command, or what is measured.
+    let reasons =
+        [("echo two done >> log", "echo two done >> log; exit 3"), ("100.65.2.1\"", "100.65.2.99\"")];
+    for (what, instead) in reasons {
+        fs::write(directory.path().join("b.toml"), PORTS.replace(what, instead)).unwrap();
+        fs::remove_file(directory.path().join("log")).unwrap();
+        let finished = bench(directory.path(), "--only variant --output failed").inside(&site.tester).run();
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        says(&finished, &["variant/64 B/one, repeat 1: failed: ", "1 failed", "1 runs are missing"]);
+        assert_eq!(log(), format!("{DONE}{UNDONE}"), "{instead}");
+        assert!(!is_configured(&site), "{instead}");
+    }
+}
+
+#[test]
+fn what_was_configured_is_undone_after_ctrl_c() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    let directory = directory(&PORTS.replace("\"100ms\", \"--step\"", "\"30s\", \"--step\""));
+    let runs = directory.path().join("runs/ports");
+    let run = bench(directory.path(), "--only variant").inside(&site.tester).start();
+    let goes_on = || records(&runs).iter().any(|record| !record.samples.is_empty());
+    assert!(wait_until(Duration::from_secs(20), goes_on), "{}", run.stderr());
+    assert!(is_configured(&site));
+    run.signal(Signal::SIGINT);
+    let finished = run.finish();
+    says(&finished, &["interrupted: 1 runs are missing"]);
+    assert!(!is_configured(&site));
+    assert_eq!(fs::read_to_string(directory.path().join("log")).unwrap(), format!("{DONE}{UNDONE}"));
+    assert_eq!(records(&runs)[0].status, Status::Interrupted);
 }

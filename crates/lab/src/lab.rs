@@ -26,7 +26,7 @@ use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
-use crate::placement::Placement;
+use crate::placement::{self, Placement, PlacementError};
 use crate::plan::{SIDES, Side};
 use crate::ports::{Port, describe};
 use crate::settings;
@@ -77,11 +77,16 @@ impl Lab {
         if asked < least || asked > most {
             return Err(Error::FrameSize { asked, least, most });
         }
+        let online = placement::online()?;
+        let queues = config.dut.device.queues();
+        if let Some(core) = queues.cores.iter().copied().find(|core| !online.contains(core)) {
+            return Err(PlacementError::NoSuchCore { core, online }.into());
+        }
         let mtu = (asked - FRAME_OVERHEAD).max(DEFAULT_MTU) as u32;
         let threads = ThreadFinder::new();
         let tester = quiet_namespace("0")?;
         let device = quiet_namespace("1")?;
-        connect(&tester, &device, mtu, config.dut.device.queues().count)?;
+        connect(&tester, &device, mtu, queues.count)?;
 
         set_offloads(&tester, SIDES.map(|side| side.port), true)?;
         set_offloads(&device, SIDES.map(|side| side.interface), config.dut.device.gro())?;

@@ -326,6 +326,17 @@ pub fn load(file: &Path) -> Result<Record, Error> {
     }
 }
 
+/// The record in `directory` that has grown last, as far as it has got; `None` if none has since then.
+#[must_use]
+pub fn growing(directory: &Path, since: SystemTime) -> Option<Record> {
+    let files = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
+    let journals =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == journal::EXTENSION));
+    let written = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
+    let (_, newest) = journals.filter_map(written).filter(|(at, _)| *at >= since).max()?;
+    load(&newest.with_extension("json")).ok()
+}
+
 /// What `file` holds.
 ///
 /// # Errors

@@ -1,9 +1,10 @@
 //! The bench file: TOML enters; a [`Bench`] whose names all stand for something leaves, or which line
 //! is wrong, why, and what to write instead.
 
+mod document;
 mod remote;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::fs;
 use std::path::Path;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::args::{Traffic, misuse};
+use document::{AxisEntry, Document, DutEntry, ProfileEntry, StrategyEntry};
 pub use remote::Remote;
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
@@ -97,6 +99,8 @@ pub struct Dut {
     pub site: Site,
     /// Flags of the strategy for it alone, as typed.
     pub options: Vec<String>,
+    /// Where it stands.
+    pub line: usize,
     /// How it is reached and configured, if it is another computer.
     pub remote: Option<Remote>,
     /// Shell commands that configure it.
@@ -141,94 +145,6 @@ pub enum Direction {
     Both,
 }
 
-/// The file as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Document {
-    name: Spanned<String>,
-    title: Option<String>,
-    seed_figure: Option<String>,
-    repeats: Option<Spanned<u32>>,
-    #[serde(default)]
-    order: Order,
-    seed: Option<u64>,
-    baseline: Option<Spanned<String>>,
-    axis: Option<Spanned<AxisEntry>>,
-    strategy: StrategyEntry,
-    #[serde(default)]
-    duts: Vec<DutEntry>,
-    #[serde(default)]
-    profiles: Vec<ProfileEntry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct StrategyEntry {
-    #[serde(rename = "use")]
-    subcommand: Spanned<Subcommand>,
-    options: Option<Spanned<Vec<String>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct AxisEntry {
-    name: String,
-    #[serde(default)]
-    linear: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct DutEntry {
-    name: Spanned<String>,
-    extends: Option<Spanned<String>>,
-    dut: Option<Spanned<String>>,
-    ports: Option<Spanned<String>>,
-    gateways: Option<Spanned<String>>,
-    options: Option<Spanned<Vec<String>>>,
-    host: Option<Spanned<String>>,
-    driver: Option<Spanned<String>>,
-    driver_options: Option<Spanned<BTreeMap<String, String>>>,
-    sudo: Option<bool>,
-    #[serde(default)]
-    commands: Vec<String>,
-    #[serde(default)]
-    undo: Vec<String>,
-    #[serde(default)]
-    requires: Vec<String>,
-    at: Option<Spanned<f64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ProfileEntry {
-    name: Spanned<String>,
-    profile: Option<String>,
-    size: Option<String>,
-    vm: Option<String>,
-    ip: Option<String>,
-    vlan: Option<String>,
-    datagram: Option<u32>,
-    directions: Option<Spanned<Vec<Direction>>>,
-    at: Option<Spanned<f64>>,
-}
-
-impl ProfileEntry {
-    fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
-        [("--size", &self.size), ("--vm", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
-    }
-
-    /// The flags that say what generators send.
-    fn datagram_flags(&self) -> Result<Vec<(&'static str, String)>> {
-        let others = self.profile.is_some() || self.tunables().iter().any(|(_, value)| value.is_some());
-        match self.datagram {
-            Some(bytes) if !others => Ok(vec![("--datagram", bytes.to_string())]),
-            Some(_) => Err(misuse("a datagram says all: leave profile, size, vm, ip and vlan out")),
-            None => Err(misuse("generators send datagrams: write datagram = 64, the bytes of its payload")),
-        }
-    }
-}
-
 impl Display for Subcommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -266,13 +182,13 @@ impl Direction {
 /// # Errors
 /// Misuse, with the line, the reason and the remedy; or that the file cannot be read.
 pub fn load(file: &Path) -> Result<Bench> {
-    let text = fs::read_to_string(file)
+    let bytes = fs::read(file)
         .with_context(|| format!("cannot read the bench file {}: check its name", file.display()))?;
-    let source = Source { file, text: &text };
-    let document: Document = toml::from_str(&text).map_err(|error| {
-        let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        source.error(error.span().map_or(0, |span| span.start), message)
+    let text = String::from_utf8(bytes).map_err(|_| {
+        misuse(format!("{} is no bench file: it is not text; name one that is TOML", file.display()))
     })?;
+    let source = Source { file, text: &text };
+    let document = document::read(&text).map_err(|(at, reason)| source.error(at, reason))?;
     source.bench(document)
 }
 
@@ -443,6 +359,7 @@ impl Source<'_> {
             name: entry.name.get_ref().clone(),
             site: Site::Lab(String::new()),
             options: Vec::new(),
+            line: self.line(entry.name.span().start),
             remote: None,
             commands: Vec::new(),
             undo: Vec::new(),
@@ -514,16 +431,35 @@ impl Source<'_> {
                 Ok(Some(Site::Lab(dut.get_ref().clone())))
             }
             (None, Some(ports)) => {
-                let gateways = gateways.map(|gateways| gateways.get_ref().clone());
+                self.check_pair(ports, "two interfaces, as in \"eth1,eth2\"")?;
+                let gateways = self.gateways(gateways)?;
                 Ok(Some(Site::Ports(ports.get_ref().clone(), gateways)))
             }
             (None, None) => match before {
                 Some(Site::Ports(ports, kept)) => {
-                    let gateways = gateways.map(|gateways| gateways.get_ref().clone()).or(kept);
+                    let gateways = self.gateways(gateways)?.or(kept);
                     Ok(Some(Site::Ports(ports, gateways)))
                 }
                 before => self.refuse_gateways(gateways).map(|()| before),
             },
+        }
+    }
+
+    fn gateways(&self, written: Option<&Spanned<String>>) -> Result<Option<String>> {
+        let Some(gateways) = written else { return Ok(None) };
+        self.check_pair(gateways, "two addresses, the device's at each port, as in \"10.0.1.1,10.0.2.1\"")?;
+        Ok(Some(gateways.get_ref().clone()))
+    }
+
+    /// Whether there are two words with a comma between.
+    fn check_pair(&self, written: &Spanned<String>, what: &str) -> Result<()> {
+        let words: Vec<&str> = written.get_ref().split(',').collect();
+        match words.as_slice() {
+            [one, two] if !one.is_empty() && !two.is_empty() => Ok(()),
+            _ => {
+                let reason = format!("'{}' does not name {what}", written.get_ref());
+                Err(self.error(written.span().start, reason))
+            }
         }
     }
 

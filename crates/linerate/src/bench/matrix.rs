@@ -9,7 +9,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -23,7 +23,7 @@ use super::Output;
 use super::document::document;
 use super::figures::headline;
 use super::file::{self, Bench, Site};
-use super::plan::{Basis, Plan, Run, Times};
+use super::plan::{Basis, Cell, Plan, Run, Times};
 use super::run::{self, Ended};
 use super::view::{View, rounded};
 use crate::args::misuse;
@@ -99,8 +99,11 @@ fn check(plan: &Plan) -> Result<Checked> {
     for cell in 0..plan.cells.len() {
         let words = plan.command(Run { cell, repeat: 1 }, Path::new("runs"));
         let cli = Cli::try_parse_from(["linerate".to_owned()].into_iter().chain(words)).map_err(|error| {
-            let reason = format!("{}: {}", plan.cells[cell].label(), said(&error));
-            file::error_at(&bench.origin, bench.strategy.line, reason)
+            let said = said(&error);
+            let Cell { dut, .. } = plan.cells[cell];
+            let is_own = dut.options.iter().any(|option| said.contains(option.as_str()));
+            let line = if is_own { dut.line } else { bench.strategy.line };
+            file::error_at(&bench.origin, line, format!("{}: {said}", plan.cells[cell].label()))
         })?;
         planned = planned.max(match &cli.command {
             Command::Ramp(args) => ramp::planned(args),
@@ -265,8 +268,10 @@ impl<'a> Work<'a> {
             }
             let name = self.plan.name(*next);
             view.begin(&name, self.times.all(self.runs.get(at..).unwrap_or_default()));
-            let began = Instant::now();
-            let ended = run::run(&self.plan.command(*next, &self.directory), lock, &stop);
+            let (began, since) = (Instant::now(), SystemTime::now());
+            let directory = &self.directory;
+            let mut watch = || view.watch(|| store::growing(directory, since));
+            let ended = run::run(&self.plan.command(*next, directory), lock, &stop, &mut watch);
             for command in &self.plan.cells[next.cell].dut.undo {
                 if let Err(error) = run::undo(command) {
                     view.say(&format!("{name}: {}", in_one_line(&error)));

@@ -301,6 +301,7 @@ mod tests {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
+            line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             remote: None,
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),

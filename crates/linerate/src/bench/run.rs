@@ -31,6 +31,8 @@ use crate::stop;
 const PROGRAM: &str = "/proc/self/exe";
 /// How often to look whether the user asks to stop; seldom, since cores are being measured.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often to watch it; seldom for the same reason.
+const WATCH: Duration = Duration::from_secs(2);
 /// How long the runs of a bench that was killed have to die.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -69,11 +71,12 @@ pub fn lock(directory: &Path) -> Result<File> {
     }
 }
 
-/// Runs this program with `words` to its end; if the user asks to stop, it is asked to end.
+/// Runs this program with `words` to its end; if the user asks to stop, it is asked to end. Meanwhile
+/// `watch` is called now and then.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(words: &[String], lock: &File, stop: &AtomicBool) -> Result<Ended> {
+pub fn run(words: &[String], lock: &File, stop: &AtomicBool, watch: &mut dyn FnMut()) -> Result<Ended> {
     // Not pipes: what a run leaves running would hold them open.
     let [mut stdout, mut stderr] = [scratch()?, scratch()?];
     let mut command = Command::new(PROGRAM);
@@ -90,11 +93,15 @@ pub fn run(words: &[String], lock: &File, stop: &AtomicBool) -> Result<Ended> {
         let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let _ = ended.send(());
     });
-    let mut asked = false;
+    let (mut asked, mut watched) = (false, Instant::now());
     while told.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         if !asked && stop::is_set(stop) {
             asked = true;
             kill(pid, Signal::SIGINT).context("cannot interrupt a run")?;
+        }
+        if watched.elapsed() >= WATCH {
+            watch();
+            watched = Instant::now();
         }
     }
     let status = child.wait().context("cannot wait for a run")?;

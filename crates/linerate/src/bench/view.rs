@@ -1,12 +1,19 @@
-//! How far a bench is: its runs enter as they begin and end; a live line and a line for each run
-//! leave, for people.
+//! How far a bench is: its runs enter as they begin, go on and end; a live line with the curve of the
+//! run that goes on, and a line for each run, leave, for people.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use results::Record;
+
+use crate::progress::colour;
 
 /// How often the live line is drawn; seldom, since cores are being measured.
 const TICK: Duration = Duration::from_secs(1);
+
+/// The curve's size in characters.
+const WIDTH: usize = 72;
+const HEIGHT: usize = 8;
 
 /// A line that shows which run goes on and how long the rest takes. Without a terminal only the
 /// lines of finished runs are written.
@@ -14,6 +21,8 @@ pub struct View {
     bar: ProgressBar,
     runs: usize,
     ended: usize,
+    /// What stands on the live line.
+    message: String,
 }
 
 impl View {
@@ -25,13 +34,25 @@ impl View {
             bar.set_style(style.progress_chars("━╸─"));
         }
         bar.enable_steady_tick(TICK);
-        Self { bar, runs, ended: 0 }
+        Self { bar, runs, ended: 0, message: String::new() }
     }
 
     /// The run called `name` begins; it and all after it take about `left`.
-    pub fn begin(&self, name: &str, left: Duration) {
+    pub fn begin(&mut self, name: &str, left: Duration) {
+        self.message = format!("about {} left", rounded(left));
         self.bar.set_prefix(name.to_owned());
-        self.bar.set_message(format!("about {} left", rounded(left)));
+        self.bar.set_message(self.message.clone());
+    }
+
+    /// The run that goes on has got as far as `record` tells, which is asked only where that is seen.
+    pub fn watch(&self, record: impl FnOnce() -> Option<Record>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if let Some(record) = record() {
+            let curve = report::terminal::plot(&record, WIDTH, HEIGHT, colour());
+            self.bar.set_message(format!("{}\n{}", self.message, curve.trim_end()));
+        }
     }
 
     /// The run called `name` ended; `what` came of it.

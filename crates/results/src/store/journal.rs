@@ -46,9 +46,12 @@ impl Entry<'_> {
     }
 }
 
+/// How the names of journals end.
+pub(super) const EXTENSION: &str = "journal";
+
 /// Where the journal of the record in `path` is.
 pub(super) fn path(record: &Path) -> PathBuf {
-    record.with_extension("journal")
+    record.with_extension(EXTENSION)
 }
 
 /// Adds a line to a journal, which is made if there is none.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use toml::Spanned;
 
-use super::{DutEntry, Source};
+use super::Source;
+use super::document::DutEntry;
 use crate::misuse::in_one_line;
 use crate::remote_device;
 

@@ -75,7 +75,7 @@ fn unknown_keys_are_refused_with_the_known_ones() {
     refused(&SOUND.replace("requires", "require"), 16, &["`require`", "`requires`"]);
     refused(&format!("repeat = 3\n{SOUND}"), 1, &["`repeat`", "`repeats`"]);
     refused(&SOUND.replace("\"ramp\"", "\"rmap\""), 4, &["`rmap`", "`ramp`", "`soak`"]);
-    refused(&SOUND.replace("name = \"64 B\"", "name = 64"), 18, &["string"]);
+    refused(&SOUND.replace("name = \"64 B\"", "name = 64"), 18, &["text in quotes"]);
     refused("name = \"x", 1, &[]);
 }
 
@@ -118,6 +118,10 @@ fn what_no_run_could_use_is_refused_before_any() {
     refused(&SOUND.replace("dut = \"linux-router\"\n", ""), 7, &["nowhere", "ports"]);
     let both = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\nports = \"a,b\"");
     refused(&both, 9, &["exclude"]);
+    let ports = SOUND.replace("dut = \"linux-router\"", "ports = \"eth1\"");
+    refused(&ports, 8, &["'eth1'", "two interfaces"]);
+    let gateways = SOUND.replace("dut = \"linux-router\"", "ports = \"a,b\"\ngateways = \"10.0.0.1\"");
+    refused(&gateways, 9, &["'10.0.0.1'", "two addresses"]);
     let gateways = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\ngateways = \"a,b\"");
     refused(&gateways, 9, &["belong to ports"]);
     refused(&SOUND.replace("--target", "--bidirectional"), 5, &["directions"]);
