@@ -2,16 +2,19 @@
 //! is ours enter; what happened beside that work leaves, as [`Conditions`].
 //!
 //! A thread on each core sleeps, wakes ten times a second and times a fixed piece of work: how
-//! fast the core runs, and how promptly it serves a thread that wakes. All else is read from
-//! `/proc` when a stretch begins and ends.
+//! fast the core runs, and how promptly it serves a thread that wakes; and hands a cache line to and
+//! fro with the first core's: how far they are apart. All else is read from `/proc` when a stretch
+//! begins and ends.
 
 mod conditions;
 mod counters;
+mod handover;
 mod interruptions;
 mod probe;
 mod speed;
+mod usual;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,10 +61,25 @@ impl Monitor {
         cores.dedup();
         // First, so that the probes are not taken for workers.
         let reader = Reader::open(&cores, ours);
-        let probes = cores.iter().map(|core| Probe::start(*core)).collect::<Result<_>>()?;
+        let probes = Probe::start_all(&cores)?;
         let monitor = Self { probes, reader, past: Mutex::default() };
         monitor.mark();
         Ok(monitor)
+    }
+
+    /// How long a cache line usually takes from the first core to each other one and back, by core:
+    /// what another process may [expect](Self::expect_handovers).
+    #[must_use]
+    pub fn usual_handovers(&self) -> BTreeMap<usize, Duration> {
+        let guests = self.probes.iter().skip(1).map(Probe::core);
+        guests.filter_map(|core| Some((core, handover::USUAL.usual(core)?))).collect()
+    }
+
+    /// How long it took before: cores may be far apart from the beginning.
+    pub fn expect_handovers(&self, usual: &BTreeMap<usize, Duration>) {
+        let guests = self.probes.iter().skip(1).map(Probe::core);
+        let known = guests.filter_map(|core| Some((core, *usual.get(&core)?)));
+        known.for_each(|(core, usual)| handover::USUAL.expect(core, usual));
     }
 
     /// A stretch begins.
@@ -113,6 +131,7 @@ impl Monitor {
                 waited: Share { part: conditions::waited(core, times.at_large), of: times.wall },
                 speed_index: seen.speed_index,
                 wake_delay: seen.wake_delay,
+                nearness: seen.nearness,
             }
         });
         Conditions {

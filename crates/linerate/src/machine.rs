@@ -7,6 +7,7 @@ use lab::Monitor;
 use lab::monitor::{Bounds, Disturbance, Mark};
 use trial::{Interruption, Noise};
 
+use crate::self_test::kept::Kept;
 use crate::testbed::Testbed;
 
 /// Watches the cores of a run, stretch by stretch.
@@ -14,6 +15,8 @@ pub struct Machine {
     monitor: Monitor,
     mark: Mark,
     bounds: Bounds,
+    /// The cores in use, in words.
+    cores: String,
     /// The worst of each kind on each core.
     worst: Vec<Disturbance>,
 }
@@ -23,8 +26,10 @@ impl Machine {
     /// by now counts as other work. What is within `bounds` is no disturbance.
     pub fn watch(testbed: &Testbed, bounds: Bounds) -> lab::Result<Self> {
         let monitor = testbed.monitor()?;
+        let cores = testbed.cores_in_words();
+        monitor.expect_handovers(&Kept::open().handovers(&cores));
         let mark = monitor.mark();
-        Ok(Self { monitor, mark, bounds, worst: Vec::new() })
+        Ok(Self { monitor, mark, bounds, cores, worst: Vec::new() })
     }
 
     /// The noise of the stretch since the last call.
@@ -63,5 +68,13 @@ impl Machine {
     pub fn note(&self) -> Option<String> {
         let worst: Vec<String> = self.worst.iter().map(ToString::to_string).collect();
         (!worst.is_empty()).then(|| format!("the machine disturbed the run; at worst: {}", worst.join("; ")))
+    }
+}
+
+impl Drop for Machine {
+    /// What is usual is kept for later runs, which may begin while the cores are far apart. Without
+    /// a place to keep it they only learn it themselves.
+    fn drop(&mut self) {
+        _ = Kept::open().put_handovers(&self.cores, &self.monitor.usual_handovers());
     }
 }

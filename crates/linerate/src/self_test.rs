@@ -5,7 +5,7 @@
 //! must plug it in first. Either way the finding is [`kept`] until the machine or the version
 //! changes.
 
-mod kept;
+pub mod kept;
 mod measure;
 
 use anyhow::Result;

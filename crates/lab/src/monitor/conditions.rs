@@ -56,6 +56,9 @@ pub struct CoreConditions {
     pub speed_index: Option<f64>,
     /// The longest that the core let a thread wait that had slept.
     pub wake_delay: Duration,
+    /// How quickly a cache line came and went between the first core and this one, as a share of what
+    /// is usual, in this process so far. `None` of the first core, or if that was not timed.
+    pub nearness: Option<f64>,
 }
 
 /// What is no disturbance yet.
@@ -73,6 +76,9 @@ pub struct Bounds {
     pub speed: f64,
     /// How long a thread may wait for its core when it wakes.
     pub wake_delay: Duration,
+    /// How quickly cache lines must go between cores, as a share of the usual. (The halves of one
+    /// physical core are nearer to each other than two cores that share a cache, by less than that.)
+    pub nearness: f64,
     /// By how much clocks may go apart, as a share of the time. (NTP corrects by 0.05 % at most.)
     pub clock: f64,
 }
@@ -85,6 +91,7 @@ impl Default for Bounds {
             waited: 0.01,
             speed: 0.1,
             wake_delay: Duration::from_millis(10),
+            nearness: 0.5,
             clock: 0.001,
         }
     }
@@ -137,6 +144,13 @@ pub enum Disturbance {
         /// How long.
         delay: Duration,
     },
+    /// A core was further from the first one than usual.
+    Far {
+        /// The core.
+        core: usize,
+        /// How quickly a cache line came and went, as a share of the usual.
+        nearness: f64,
+    },
     /// Clocks went apart.
     Clock {
         /// By how much.
@@ -150,17 +164,15 @@ impl Conditions {
     /// by what waited, as much once more.
     #[must_use]
     pub fn cost(&self, bounds: &Bounds) -> f64 {
-        if self.clock_jump > self.clock_bound(bounds) {
-            return 1.0;
-        }
-        (2.0 * self.cores.iter().map(|core| core.cost(self.duration, bounds)).sum::<f64>()).min(1.0)
+        let standing: f64 = self.cores.iter().map(|core| core.cost(self.duration, bounds)).sum();
+        (2.0 * standing).min(1.0).max(self.lasting_cost(bounds))
     }
 
-    /// The part of that which lasted all the time, unlike interruptions: slow cores, and clocks that
-    /// cannot be trusted.
+    /// The part of that which lasted all the time, unlike interruptions: slow cores; clocks that
+    /// cannot be trusted and cores that are far apart, of which nobody can say what they cost.
     #[must_use]
     pub fn lasting_cost(&self, bounds: &Bounds) -> f64 {
-        if self.clock_jump > self.clock_bound(bounds) {
+        if self.clock_jump > self.clock_bound(bounds) || self.cores.iter().any(|core| core.is_far(bounds)) {
             return 1.0;
         }
         (2.0 * self.cores.iter().map(|core| core.slowness(bounds)).sum::<f64>()).min(1.0)
@@ -195,6 +207,10 @@ impl CoreConditions {
         self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index)
     }
 
+    fn is_far(&self, bounds: &Bounds) -> bool {
+        self.nearness.is_some_and(|nearness| nearness < bounds.nearness)
+    }
+
     fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
         let core = self.core;
         let above = |share: Share, bound: f64| Some(share.ratio()).filter(|ratio| *ratio > bound);
@@ -211,6 +227,7 @@ impl CoreConditions {
             waited.map(|share| Disturbance::Waited { core, share }),
             index.map(|index| Disturbance::Speed { core, index }),
             delay.map(|delay| Disturbance::WakeDelay { core, delay }),
+            self.nearness.filter(|_| self.is_far(bounds)).map(|nearness| Disturbance::Far { core, nearness }),
         ]
         .into_iter()
         .flatten()
@@ -226,7 +243,8 @@ impl Disturbance {
             | Self::OtherWork { core, .. }
             | Self::Waited { core, .. }
             | Self::Speed { core, .. }
-            | Self::WakeDelay { core, .. } => Some(core),
+            | Self::WakeDelay { core, .. }
+            | Self::Far { core, .. } => Some(core),
             Self::Clock { .. } => None,
         }
     }
@@ -237,6 +255,7 @@ impl Disturbance {
         match *self {
             Self::Steal { share, .. } | Self::OtherWork { share, .. } | Self::Waited { share, .. } => share,
             Self::Speed { index, .. } => (index - 1.0).abs(),
+            Self::Far { nearness, .. } => 1.0 - nearness,
             Self::WakeDelay { delay: time, .. } | Self::Clock { jump: time } => time.as_secs_f64(),
         }
     }
@@ -256,6 +275,9 @@ impl fmt::Display for Disturbance {
             }
             Self::Speed { core, index } => write!(f, "core {core} ran at {index:.2} of its speed"),
             Self::WakeDelay { core, delay } => write!(f, "core {core} served a thread {delay:.1?} late"),
+            Self::Far { core, nearness } => {
+                write!(f, "cache lines took {:.1} times as long to core {core} as usual", 1.0 / nearness)
+            }
             Self::Clock { jump } => write!(f, "the clocks went apart by {jump:.1?}"),
         }
     }
@@ -381,6 +403,7 @@ mod tests {
             waited: share(10),
             speed_index: Some(0.91),
             wake_delay: ms(10),
+            nearness: Some(0.6),
         }
     }
 
@@ -421,6 +444,10 @@ mod tests {
         let slow = CoreConditions { speed_index: Some(0.8), ..quiet() };
         let slow = Conditions { cores: vec![slow], ..conditions.clone() };
         assert!((slow.lasting_cost(&Bounds::default()) - 0.4).abs() < 1e-9);
+        let far = CoreConditions { nearness: Some(0.25), ..quiet() };
+        let far = Conditions { cores: vec![far], ..conditions.clone() };
+        assert!((far.lasting_cost(&Bounds::default()) - 1.0).abs() < 1e-9);
+        assert!((far.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
         let jumped = Conditions { clock_jump: ms(100), ..conditions };
         assert!((jumped.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
     }
@@ -436,6 +463,7 @@ mod tests {
             waited: share(15),
             speed_index: Some(0.714),
             wake_delay: Duration::from_micros(12_345),
+            nearness: Some(0.24),
         };
         let conditions = Conditions { duration: ms(1000), cores: vec![disturbed], clock_jump: ms(3) };
         let reasons = conditions.disturbances(&Bounds::default());
@@ -448,6 +476,7 @@ mod tests {
                 "ours waited for core 0 for 1.5 % of the time",
                 "core 0 ran at 0.71 of its speed",
                 "core 0 served a thread 12.3ms late",
+                "cache lines took 4.2 times as long to core 0 as usual",
                 "the clocks went apart by 3.0ms",
             ]
         );

@@ -1,14 +1,12 @@
-//! How fast a core runs: timings of a fixed piece of work enter, its speed against what is usual
-//! leaves.
+//! How fast a core runs: nothing enters, how long a fixed piece of work took leaves.
 //!
 //! A virtual machine's cores slow down in phases that no counter shows: the host changes its
 //! clock, or runs something else on the other half of the physical core. Half of the work is one
 //! chain of multiplications, each waiting for the last: it measures the clock. The other half is
 //! four chains side by side: it measures what is left of the core's width.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// How long the work takes, about. Short enough to be rarely interrupted, long enough for the
@@ -16,8 +14,6 @@ use std::time::{Duration, Instant};
 const LENGTH: Duration = Duration::from_micros(5);
 /// The fastest of this many in a row counts: one that was interrupted does not.
 const REPEATS: u32 = 3;
-/// Timings that tell what is usual: at ten a second, those of seven minutes.
-const HISTORY: usize = 4096;
 
 /// The work, `rounds` long.
 fn work(rounds: u32, seed: u64) -> u64 {
@@ -58,76 +54,9 @@ pub(super) fn measure() -> Duration {
     (0..REPEATS).map(|_| time(rounds)).min().unwrap_or_default()
 }
 
-/// What is usual on each core, in this process so far.
-static USUAL: Mutex<BTreeMap<usize, VecDeque<Duration>>> = Mutex::new(BTreeMap::new());
-
-/// Adds a timing to what is known of `core`.
-pub(super) fn remember(core: usize, timing: Duration) {
-    let mut usual = USUAL.lock().unwrap_or_else(PoisonError::into_inner);
-    let history = usual.entry(core).or_default();
-    if history.len() == HISTORY {
-        history.pop_front();
-    }
-    history.push_back(timing);
-}
-
-/// The speed that `timings` of a stretch show, as a share of the usual one; `None` without any.
-pub(super) fn index(core: usize, timings: Vec<Duration>) -> Option<f64> {
-    let history: Vec<_> = {
-        let usual = USUAL.lock().unwrap_or_else(PoisonError::into_inner);
-        usual.get(&core)?.iter().copied().collect()
-    };
-    compare(timings, history)
-}
-
-/// What is usual is the fast phase: the time that one timing in ten does not exceed. (Not the
-/// very fastest: a core may run faster for a moment, while all others are idle.) A stretch is
-/// as slow as its slower quarter, so that a phase shows that takes a part of it.
-fn compare(timings: Vec<Duration>, history: Vec<Duration>) -> Option<f64> {
-    let (now, usual) = (quantile(timings, 0.75)?, quantile(history, 0.1)?);
-    (!now.is_zero()).then(|| usual.as_secs_f64() / now.as_secs_f64())
-}
-
-/// By nearest rank.
-fn quantile(mut timings: Vec<Duration>, share: f64) -> Option<Duration> {
-    timings.sort_unstable();
-    let rank = (timings.len() as f64 * share).ceil() as usize;
-    timings.get(rank.saturating_sub(1)).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn micros(values: &[u64]) -> Vec<Duration> {
-        values.iter().copied().map(Duration::from_micros).collect()
-    }
-
-    #[test]
-    fn quantiles_are_values_that_occurred() {
-        assert_eq!(quantile(micros(&[4, 1, 3, 2]), 0.75), Some(Duration::from_micros(3)));
-        assert_eq!(quantile(micros(&[7]), 0.1), Some(Duration::from_micros(7)));
-        assert_eq!(quantile(Vec::new(), 0.5), None);
-    }
-
-    #[test]
-    fn a_slow_phase_is_one_against_the_fast_ones() {
-        let history = micros(&[5, 5, 5, 5, 5, 9, 9, 9, 9, 9]);
-        assert_eq!(compare(micros(&[5, 5, 5, 5]), history.clone()), Some(1.0));
-        assert_eq!(compare(micros(&[9, 9, 10, 9]), history.clone()), Some(5.0 / 9.0));
-        // One slow probe of four may be an accident; of eight, three are a phase.
-        assert_eq!(compare(micros(&[5, 9, 5, 5]), history.clone()), Some(1.0));
-        assert_eq!(compare(micros(&[5, 5, 5, 5, 5, 9, 9, 9]), history.clone()), Some(5.0 / 9.0));
-        assert_eq!(compare(Vec::new(), history), None);
-    }
-
-    #[test]
-    fn a_moment_of_more_speed_does_not_make_all_else_slow() {
-        let mut history = micros(&[5; 30]);
-        history[3] = Duration::from_micros(3);
-        assert_eq!(compare(micros(&[5, 5]), history.clone()), Some(1.0));
-        assert_eq!(compare(micros(&[3]), history), Some(5.0 / 3.0));
-    }
 
     #[test]
     fn the_work_takes_as_long_as_it_should() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use results::record::SelfTest;
@@ -37,6 +38,9 @@ struct Content {
     /// The machine and version that all findings are of.
     of: String,
     findings: BTreeMap<String, SelfTest>,
+    /// Nanoseconds of a cache line's way to a core and back, by the cores in use and the core.
+    #[serde(default)]
+    handovers: BTreeMap<String, BTreeMap<usize, u64>>,
 }
 
 impl Kept {
@@ -53,15 +57,40 @@ impl Kept {
     }
 
     pub fn put(&self, key: &Key, finding: &SelfTest) -> Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
         let mut content = self.read();
         content.findings.insert(key.0.clone(), finding.clone());
+        self.write(&content)
+    }
+
+    /// What is usual on these cores.
+    pub fn handovers(&self, cores: &str) -> BTreeMap<usize, Duration> {
+        let kept = self.read().handovers.remove(cores).unwrap_or_default();
+        kept.into_iter().map(|(core, ns)| (core, Duration::from_nanos(ns))).collect()
+    }
+
+    /// Keeps what is less than what was usual on these cores.
+    pub fn put_handovers(&self, cores: &str, found: &BTreeMap<usize, Duration>) -> Result<()> {
+        let mut content = self.read();
+        let kept = content.handovers.entry(cores.to_owned()).or_default();
+        let mut is_news = false;
+        for (core, found) in found {
+            let found = u64::try_from(found.as_nanos()).unwrap_or(u64::MAX);
+            if kept.get(core).is_none_or(|kept| found < *kept) {
+                kept.insert(*core, found);
+                is_news = true;
+            }
+        }
+        if is_news { self.write(&content) } else { Ok(()) }
+    }
+
+    fn write(&self, content: &Content) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
         let write = || {
             let directory = path.parent().unwrap_or(path);
             fs::create_dir_all(directory)?;
             // In one step: others may read meanwhile.
             let new = directory.join(format!(".self-test-{}.tmp", std::process::id()));
-            fs::write(&new, serde_json::to_vec(&content)?)?;
+            fs::write(&new, serde_json::to_vec(content)?)?;
             fs::rename(&new, path)
         };
         write().with_context(|| format!("cannot keep the finding in {}", path.display()))
@@ -72,7 +101,7 @@ impl Kept {
         let of = machine();
         let text = self.path.as_ref().and_then(|path| fs::read(path).ok()).unwrap_or_default();
         let content = serde_json::from_slice(&text).ok().filter(|content: &Content| content.of == of);
-        content.unwrap_or(Content { of, findings: BTreeMap::new() })
+        content.unwrap_or(Content { of, ..Content::default() })
     }
 }
 
@@ -108,6 +137,13 @@ mod tests {
         kept.put(&key("b"), &SelfTest { ceiling_pps: 5e6, ..finding.clone() }).unwrap();
         assert_eq!(kept.get(&key("a")), Some(finding));
         assert_eq!(kept.get(&key("c")), None);
+        let handovers = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
+        assert_eq!(kept.handovers("0 and 1"), BTreeMap::new());
+        kept.put_handovers("0 and 1", &handovers(90)).unwrap();
+        kept.put_handovers("0 and 1", &handovers(400)).unwrap();
+        assert_eq!(kept.handovers("0 and 1"), handovers(90));
+        kept.put_handovers("0 and 1", &handovers(80)).unwrap();
+        assert_eq!(kept.handovers("0 and 1"), handovers(80));
 
         let path = kept.path.as_ref().unwrap();
         let other = fs::read_to_string(path).unwrap().replace("Linux ", "Linux 2.");
