@@ -158,3 +158,30 @@ fn generators_send_datagrams_and_load_tests_frames() {
     refused(&generators.replace("size", "datagram = 16\nsize"), 18, &["leave", "size"]);
     refused(&SOUND.replace("size = \"64\"", "datagram = 16"), 18, &["generator", "size"]);
 }
+
+#[test]
+fn another_computer_is_between_ports_and_its_options_are_taken_over_one_by_one() {
+    let text = SOUND.replace(
+        "dut = \"linux-router\"",
+        "ports = \"a,b\"\nhost = \"root@dut\"\ndriver = \"vpp\"\ndriver-options = { port0 = \"x\", port1 = \"y\" }",
+    );
+    let text = text.replace(
+        "extends = \"none\"",
+        "extends = \"none\"\ndriver-options = { port1 = \"z\", ip = \"6\" }\nsudo = true",
+    );
+    let bench = read(&text).unwrap();
+    let remote = |at: usize| bench.duts[at].remote.clone().unwrap();
+    let options = |at: usize| {
+        remote(at).options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!((options(0).as_str(), remote(0).sudo), ("port0=x port1=y", false));
+    assert_eq!((options(1).as_str(), remote(1).sudo), ("ip=6 port0=x port1=z", true));
+    assert_eq!((remote(1).host.as_str(), remote(1).driver.as_str()), ("root@dut", "vpp"));
+
+    refused(&text.replace("ip = \"6\"", "ip = \"5\""), 17, &["'5' is no ip: it is one of 4, 6, both"]);
+    refused(&text.replace("ip =", "ipv ="), 17, &["no option 'ipv'", "port0"]);
+    refused(&text.replace("driver = \"vpp\"\n", ""), 9, &["host and a driver"]);
+    refused(&text.replace("ports = \"a,b\"", "dut = \"linux-router\""), 7, &["between two ports"]);
+    let orphan = SOUND.replace("undo = [\"undo first\"]", "driver-options = { ip = \"4\" }");
+    refused(&orphan, 10, &["driver-options belong to a driver"]);
+}
