@@ -239,6 +239,13 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
     assert!(other.contains("it runs FreeBSD: that is not so (Linux "), "{other}");
 
     let misuse = |flags: &str| refusal(2, flags);
+    // What was configured before the port turned out to be none is put back.
+    let port = remote.run(&format!("{BRIEF} --ports eth1,eth9 --dut-host dut {LINUX}").replacen(
+        "--ports eth1,eth2 ",
+        "",
+        1,
+    ));
+    assert!(port.run().refusal(2).contains("no interface 'eth9'"));
     assert!(
         misuse("--dut-host dut --dut-driver linux --dut-option port0=far1").contains("must know 'port1'")
     );

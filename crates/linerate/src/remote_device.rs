@@ -11,6 +11,7 @@ use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
 use results::record;
 
 use crate::args::Device;
+use crate::misuse::in_one_line;
 
 /// A configured device.
 pub struct RemoteDevice {
@@ -34,14 +35,23 @@ impl RemoteDevice {
         let (Some(host), Some(driver)) = (&device.dut_host, &device.dut_driver) else { return Ok(None) };
         let plan = plan(driver, &device.dut_options, Some(ports))?;
         let mut connected = Connected::check(Ssh::connect(host, device.dut_sudo)?, plan)?;
-        if let Err(error) = connected.apply() {
-            say_what_is_left(connected.undo());
-            return Err(error.into());
-        }
-        let fingerprint = connected.fingerprint()?;
-        let given = device.dut_options.iter().cloned().collect();
         let driver = connected.plan().driver().name.clone();
-        Ok(Some(Self { connected: RefCell::new(connected), driver, given, fingerprint }))
+        let given = device.dut_options.iter().cloned().collect();
+        let applied = connected.apply();
+        // From here on it is undone, whatever happens.
+        let mut configured =
+            Self { connected: RefCell::new(connected), driver, given, fingerprint: BTreeMap::new() };
+        applied?;
+        configured.fingerprint = configured.connected.get_mut().fingerprint()?;
+        Ok(Some(configured))
+    }
+
+    /// Undoes what was configured.
+    ///
+    /// # Errors
+    /// What could not be undone, and is to be undone by hand.
+    pub fn undo(&self) -> Result<()> {
+        undo(&mut self.connected.borrow_mut())
     }
 
     /// What the device has counted so far.
@@ -80,17 +90,18 @@ impl RemoteDevice {
 }
 
 impl Drop for RemoteDevice {
-    /// Undoes what was configured; people are told what is left.
+    /// Undoes what was configured and is not undone yet; people are told what is left.
     fn drop(&mut self) {
-        say_what_is_left(self.connected.get_mut().undo());
+        if let Err(error) = undo(self.connected.get_mut()) {
+            eprintln!("linerate: {}", in_one_line(&error));
+        }
     }
 }
 
-fn say_what_is_left(undone: remote::Result<Vec<String>>) {
-    match undone {
-        Ok(failures) => failures.iter().for_each(|failure| eprintln!("linerate: {failure}")),
-        Err(error) => eprintln!("linerate: {error}"),
-    }
+fn undo(connected: &mut Connected<Ssh>) -> Result<()> {
+    let failures = connected.undo()?;
+    anyhow::ensure!(failures.is_empty(), "{}", failures.join("; "));
+    Ok(())
 }
 
 /// The driver `name` with `options`, and with the MAC addresses of the tester's `ports` where it wants them and

@@ -101,6 +101,9 @@ pub fn single(
     let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, name, given);
     let record = run(&mut testbed, &profile, directions, labels, &*strategy, &output.output, &stop)?;
     show(&record, output)?;
+    if let Some(remote) = testbed.remote() {
+        remote.undo()?;
+    }
     Ok(ending(&record))
 }
 

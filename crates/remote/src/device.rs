@@ -128,7 +128,8 @@ impl<S: Shell> Device<S> {
     pub fn undo(&mut self) -> Result<Vec<String>> {
         let mut failures = Vec::new();
         while let Some(what) = self.done.pop() {
-            let answer = self.shell.undo()?;
+            // Without a connection the device does the rest itself.
+            let answer = self.shell.undo().inspect_err(|_| self.done.clear())?;
             if !answer.is_good() {
                 failures.push(format!(
                     "{}: '{what}' could not be undone ({}): undo it by hand",

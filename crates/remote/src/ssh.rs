@@ -45,7 +45,7 @@ const KEEPER: &str = "\
 /// How long reaching a device may take.
 const CONNECT: Duration = Duration::from_secs(30);
 /// How long one script may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the device has to undo by itself what we did not, once the connection ends.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -77,8 +77,10 @@ impl Ssh {
     /// # Errors
     /// Why it cannot be reached, and what to do.
     pub fn connect(host: &str, sudo: bool) -> Result<Self> {
-        if host.is_empty() || host.starts_with('-') {
-            return Err(Error::Misuse(format!("'{host}' is no host: write USER@HOST")));
+        let user = host.trim_start_matches("ssh://").split_once('@').map_or("", |(user, _)| user);
+        if host.is_empty() || host.starts_with('-') || user.contains(':') {
+            let reason = format!("'{host}' is no host: write [USER@]HOST, and no password");
+            return Err(Error::Misuse(reason));
         }
         let mut command = Command::new("ssh");
         // What the user configured for logins by hand must not get in the way: terminals, forwarded ports,

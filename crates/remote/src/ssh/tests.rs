@@ -159,6 +159,8 @@ fn what_ssh_says_leads_to_a_remedy() {
     );
     let error = Ssh::over(Command::new("/no/such/ssh"), "dut", &mark).unwrap_err().to_string();
     assert!(error.contains("ssh cannot be started") && error.contains("Install it"), "{error}");
-    assert!(Ssh::connect("-oProxyCommand=touch", false).is_err());
+    for host in ["", "-oProxyCommand=touch", "ssh://root:secret@dut"] {
+        assert!(matches!(Ssh::connect(host, false), Err(Error::Misuse(_))), "{host}");
+    }
     assert!(remedy("dut", "anything else").contains("'ssh -o BatchMode=yes dut true' must work"));
 }

@@ -121,7 +121,8 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     ];
     if let Some(remote) = &record.dut.remote {
         facts.insert(3, Facts { title: "Reached over ssh", pairs: reached(remote) });
-        let counted = remote.counters.iter().map(|(name, count)| pair(name, &meanwhile(*count)));
+        let moved = remote.counters.iter().filter(|(_, count)| count.before != count.after);
+        let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
         facts.insert(4, Facts { title: "Counted by the device", pairs: counted.collect() });
     }
     facts
