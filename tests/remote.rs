@@ -482,7 +482,7 @@ fn a_bench_configures_a_device_for_each_run_by_a_driver_of_the_user() {
     let file = directory.path().join("far.toml");
     fs::write(&file, bench("sysctls = 'net.ipv4.ip_default_ttl=77'")).unwrap();
     let finished = remote.run("bench --json").arg(&file).run().well();
-    let mut records: Vec<Record> = serde_json::from_str(&finished.stdout).unwrap();
+    let mut records: Vec<Record> = serde_json::from_value(finished.json()["records"].clone()).unwrap();
     records.sort_by_key(Record::device);
     let [one, two] = records.as_slice() else { panic!("{}", finished.stderr) };
     assert_eq!((one.device().as_str(), one.dut.name.as_str()), ("one", "mine"));
