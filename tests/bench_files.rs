@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::env;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,11 @@ use common::namespace::Namespace;
 use common::{Linerate, REPOSITORY, eventually, has_namespaces, linerate};
 use toml::{Table, Value};
 
-/// A device of a bench file, with what it takes over from others.
-struct Dut {
+/// A device of a bench file, as the commands of its runs have it.
+struct Device {
     name: String,
     dut: String,
     commands: Vec<String>,
-    requires: Vec<String>,
-}
-
-impl Dut {
-    /// Whether this machine has the tools for it.
-    fn has_tools(&self) -> bool {
-        let missing = |tool: &&String| {
-            !env::split_paths(&env::var_os("PATH").unwrap()).any(|path| path.join(tool).exists())
-        };
-        let missing = self.requires.iter().find(missing);
-        if let Some(tool) = missing {
-            eprintln!("skipped: {} needs {tool}", self.name);
-        }
-        missing.is_none()
-    }
 }
 
 /// The bench files in `benchmarks/`.
@@ -49,37 +34,33 @@ fn read(file: &Path) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-fn entries<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Table> {
-    table[key].as_array().unwrap().iter().map(|entry| entry.as_table().unwrap())
-}
-
 fn text(table: &Table, key: &str) -> Option<String> {
     table.get(key).map(|value| value.as_str().unwrap().to_owned())
 }
 
-fn dut(bench: &Table, name: &str) -> Dut {
-    let entry = entries(bench, "duts").find(|entry| text(entry, "name").as_deref() == Some(name));
-    let entry = entry.unwrap_or_else(|| panic!("no device {name}"));
-    let base = text(entry, "extends").map(|base| dut(bench, &base));
-    let list = |key: &str, inherited: Option<&Vec<String>>| {
-        let own = entry.get(key).and_then(Value::as_array).into_iter().flatten();
-        let own = own.map(|text| text.as_str().unwrap().to_owned());
-        inherited.into_iter().flatten().cloned().chain(own).collect()
+/// The devices of a bench file, in its order, that this machine has the tools for.
+fn devices(file: &Path) -> Vec<Device> {
+    let plan = linerate("bench --dry-run --json").arg(file).on_my_machine().run().well().json();
+    let reasons: BTreeSet<&str> =
+        plan["not_run"].as_object().unwrap().values().filter_map(serde_json::Value::as_str).collect();
+    reasons.iter().for_each(|reason| eprintln!("skipped: {reason}"));
+    let runs = plan["runs"].as_array().unwrap();
+    let device = |entry: &Value| {
+        let name = text(entry.as_table().unwrap(), "name").unwrap();
+        let is_its =
+            |run: &&serde_json::Value| run["cell"].as_str().unwrap().starts_with(&format!("{name}/"));
+        let words = runs.iter().find(is_its)?["command"].as_array().unwrap();
+        let after = |flag: &str| -> Vec<String> {
+            let pairs = words.windows(2).filter(|pair| pair[0] == flag);
+            pairs.map(|pair| pair[1].as_str().unwrap().to_owned()).collect()
+        };
+        Some(Device { dut: after("--dut").remove(0), commands: after("--dut-command"), name })
     };
-    Dut {
-        name: name.to_owned(),
-        dut: text(entry, "dut").or(base.as_ref().map(|base| base.dut.clone())).unwrap(),
-        commands: list("commands", base.as_ref().map(|base| &base.commands)),
-        requires: list("requires", base.as_ref().map(|base| &base.requires)),
-    }
-}
-
-fn duts(bench: &Table) -> Vec<Dut> {
-    entries(bench, "duts").map(|entry| dut(bench, &text(entry, "name").unwrap())).collect()
+    read(file)["duts"].as_array().unwrap().iter().filter_map(device).collect()
 }
 
 /// `line` on the device, as a bench runs it.
-fn on<'a>(line: &str, device: &Dut) -> Linerate<'a> {
+fn on<'a>(line: &str, device: &Device) -> Linerate<'a> {
     let line = linerate(line).arg("--dut").arg(&device.dut);
     device.commands.iter().fold(line, |line, command| line.arg("--dut-command").arg(command))
 }
@@ -105,7 +86,7 @@ fn every_device_can_be_configured_as_its_file_says() {
     }
     let home = Namespace::new();
     for file in files() {
-        for device in duts(&read(&file)).into_iter().filter(Dut::has_tools) {
+        for device in devices(&file) {
             let up = on("lab up tried", &device).inside(&home).run();
             assert!(up.status.success(), "{}, {}: {}", file.display(), device.name, up.stderr);
             if file.ends_with("firewall-rules.toml") {
@@ -131,7 +112,7 @@ fn the_last_device_of_every_file_passes_traffic() {
     }
     let brief = "saturate --rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";
     for file in files().iter().filter(|file| !measures_generators(file)) {
-        let Some(device) = duts(&read(file)).into_iter().rfind(Dut::has_tools) else { continue };
+        let Some(device) = devices(file).pop() else { continue };
         eventually(|| {
             let record = on(brief, &device).arg("--json").run().well().record();
             let direction = &record.directions[0];

@@ -29,36 +29,24 @@ const PAGE: &str = "report.html";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "The quick bench")]
-#[group(skip)]
+#[group(id = "quick-flags", multiple = true, conflicts_with = "file")]
 pub struct Args {
     /// The eight load tests (1514 bytes, IMIX, 64 bytes, 64 bytes in one flow; one direction and
     /// both), each as a short ramp
     #[arg(long)]
     quick: bool,
     /// Devices to test, one --dut each [default: linux-router and xdp-router]
-    #[arg(long = "dut", value_name = "DUT", conflicts_with = "file")]
+    #[arg(long = "dut", value_name = "DUT")]
     duts: Vec<DutSpec>,
     /// Line rate (L1) that percentages refer to; a readable curve needs one that the device
     /// reaches with large frames, not with small ones
-    #[arg(
-        long,
-        value_name = "RATE",
-        default_value = "2.5gbps",
-        value_parser = args::line_rate,
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "RATE", default_value = "2.5gbps", value_parser = args::line_rate)]
     line_rate: f64,
     /// The share of line rate that ramps rise to
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "97%",
-        value_parser = args::share_to_100,
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
     target: f64,
     /// How long the load rises
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration, conflicts_with = "file")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     ramp_duration: Duration,
 }
 

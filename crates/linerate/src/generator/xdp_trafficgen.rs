@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::datagram::{Datagram, UNFRAGMENTED};
 use super::process::Said;
-use super::program::{Launch, Program, Task, number_before, refuse_fragments, words};
+use super::program::{Launch, Program, Task, refuse_fragments, words};
 
 /// Bytes of Ethernet, IPv6 and UDP headers and FCS around its payload.
 const HEADERS: usize = wire::ethernet::LENGTH + wire::ipv6::LENGTH + wire::udp::LENGTH;
@@ -75,8 +75,9 @@ impl Program for XdpTrafficgen {
         ))
     }
 
-    fn said(&self, said: &Said, _packets: u64) -> Option<u64> {
-        number_before(&said.stdout, "pkts").or_else(|| number_before(&said.stdout, "xmit"))
+    /// What it prints at its end has not been seen yet, so nothing is read from it.
+    fn said(&self, _said: &Said, _packets: u64) -> Option<u64> {
+        None
     }
 }
 
