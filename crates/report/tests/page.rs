@@ -226,7 +226,7 @@ fn a_bench_whose_file_is_unknown_has_no_baseline() {
 #[test]
 fn a_bench_works_in_a_browser() {
     let (bench, records) = rules();
-    let hostile = "<svg viewBox=\"0 0 1200 300\" onload=\"init()\"><script><![CDATA[\n\
+    let hostile = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1200 300\" onload=\"init()\"><script><![CDATA[\n\
                    function init() { document.querySelector('rect').setAttribute('fill', 'rgb(0, 128, 0)');\n\
                    try { parent.document.title = 'reached'; } catch {} }\n\
                    ]]></script><rect width=\"1200\" height=\"300\" fill=\"red\"/></svg>";

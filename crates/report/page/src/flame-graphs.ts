@@ -12,13 +12,14 @@ export function bindFlameGraphs(): void {
 
 function frame(element: HTMLElement): HTMLIFrameElement {
   const svg = JSON.parse(element.querySelector("script")?.textContent ?? '""') as string;
-  // What stands before the drawing belongs to a file of its own.
-  const drawing = svg.slice(Math.max(0, svg.indexOf("<svg")));
   const frame = document.createElement("iframe");
   frame.setAttribute("sandbox", "allow-scripts");
   frame.title = element.querySelector("summary")?.textContent ?? "flame graph";
-  const [, width, height] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(drawing) ?? [];
+  const [, width, height] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(svg) ?? [];
   if (width && height) frame.style.aspectRatio = `${width} / ${height}`;
-  frame.srcdoc = `<!DOCTYPE html><style>body { margin: 0 } svg { width: 100%; height: auto }</style>${drawing}`;
+  // As a document of its own: the script asks the drawing how wide it is. It also keeps what is chosen in
+  // its address, which a frame without an origin may not change.
+  const drawing = svg.replace(/<svg[^>]*>/, (start) => `${start}<script>history.replaceState = () => {};</script>`);
+  frame.setAttribute("src", URL.createObjectURL(new Blob([drawing], { type: "image/svg+xml" })));
   return frame;
 }

@@ -44,7 +44,9 @@ export function scalingPlans(bench: Bench, settings: Settings, theme: Theme): Pl
   return drawn.map(({ direction, series }) => {
     const way = directions.length > 1 ? `, ${wayText(direction)}` : "";
     const limits = axis.linear ? [] : baselines(bench, direction, settings, figures);
-    const top = Math.max(most, ...limits.map(({ value }) => value));
+    // Of what would be in proportion, as much is shown as leaves half of the height to what is.
+    const proportional = axis.linear ? series.map(({ places }) => proportion(places, figures).most) : [];
+    const top = Math.max(most, ...limits.map(({ value }) => value), ...proportional.map((value) => Math.min(value, 2 * most)));
     return plan(axis, `${figures.name} against ${axis.name}${way}`, drawn.length > 1 ? "half" : "full", series, limits, top, hasProfiles(bench), figures, theme);
   });
 }
@@ -179,6 +181,15 @@ function plan(
   };
 }
 
+/** Where the figures begin, at the least number above zero, and what they would be at the largest in proportion. */
+function proportion(places: Place[], figures: Figures): { from: number; start: number; until: number; most: number } {
+  const first = places.find(({ at }) => at > 0);
+  const until = places[places.length - 1]?.at ?? 0;
+  if (!first) return { from: 0, start: 0, until, most: 0 };
+  const start = figures.place(first.cell.median, first.cell);
+  return { from: first.at, start, until, most: (start * until) / first.at };
+}
+
 /** From the least number on, as if twice as many made twice the figure. */
 function paintProportional(
   ctx: CanvasRenderingContext2D,
@@ -188,10 +199,8 @@ function paintProportional(
   x: { place: (number: number) => number },
   theme: Theme,
 ): void {
-  const first = places.find(({ at }) => at > 0);
-  const last = places[places.length - 1];
-  if (!first || !last) return;
-  const start = figures.place(first.cell.median, first.cell);
+  const { from, start, until } = proportion(places, figures);
+  if (from === 0) return;
   const { left, top, width, height } = plot.bbox;
   ctx.save();
   ctx.beginPath();
@@ -199,12 +208,12 @@ function paintProportional(
   ctx.clip();
   stroke(ctx, theme.muted, 1.3, [3, 4]);
   // On a logarithmic axis the line is bent.
-  const steps = Array.from({ length: 61 }, (_, step) => first.at * (last.at / first.at) ** (step / 60));
+  const steps = Array.from({ length: 61 }, (_, step) => from * (until / from) ** (step / 60));
   line(
     ctx,
     ...steps.map((at): [number, number] => [
       plot.valToPos(x.place(at), "x", true),
-      plot.valToPos((start * at) / first.at, "y", true),
+      plot.valToPos((start * at) / from, "y", true),
     ]),
   );
   ctx.restore();
