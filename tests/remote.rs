@@ -240,11 +240,8 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
 
     let misuse = |flags: &str| refusal(2, flags);
     // What was configured before the port turned out to be none is put back.
-    let port = remote.run(&format!("{BRIEF} --ports eth1,eth9 --dut-host dut {LINUX}").replacen(
-        "--ports eth1,eth2 ",
-        "",
-        1,
-    ));
+    let elsewhere = BRIEF.replace("eth1,eth2", "eth1,eth9");
+    let port = remote.run(&format!("{elsewhere} {GATEWAYS} --dut-host dut {LINUX}"));
     assert!(port.run().refusal(2).contains("no interface 'eth9'"));
     assert!(
         misuse("--dut-host dut --dut-driver linux --dut-option port0=far1").contains("must know 'port1'")
@@ -255,6 +252,8 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
     );
     assert!(misuse("--dut-host dut --dut-driver openbsd").contains("known are linux, freebsd, vpp"));
     assert!(misuse("--dut-host dut").contains("--dut-driver"));
+    let bare = remote.run(&format!("{BRIEF} --dut-host dut {LINUX}")).run();
+    assert!(bare.refusal(2).contains("give --gateways 100.65.1.1,100.65.2.1"));
     assert!(misuse(&format!("--dut-host=-oProxyCommand=id {LINUX}")).contains("is no host"));
     assert_eq!(remote.changed(&before), [""; 0]);
 }

@@ -10,7 +10,7 @@ use lab::InterfaceCounters;
 use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
 use results::record;
 
-use crate::args::Device;
+use crate::args::{Device, misuse};
 use crate::misuse::in_one_line;
 
 /// A configured device.
@@ -34,6 +34,11 @@ impl RemoteDevice {
     pub fn configure(device: &Device, ports: [&str; 2]) -> Result<Option<Self>> {
         let (Some(host), Some(driver)) = (&device.dut_host, &device.dut_driver) else { return Ok(None) };
         let plan = plan(driver, &device.dut_options, Some(ports))?;
+        if let (None, Some(gateways)) = (&device.gateways, router_addresses(&plan)) {
+            return Err(misuse(format!(
+                "{host} is to be a router, which frames are addressed to: give --gateways {gateways}"
+            )));
+        }
         let mut connected = Connected::check(Ssh::connect(host, device.dut_sudo)?, plan)?;
         let driver = connected.plan().driver().name.clone();
         let given = device.dut_options.iter().cloned().collect();
@@ -123,6 +128,15 @@ pub fn plan(name: &str, options: &[(String, String)], ports: Option<[&str; 2]>) 
     Ok(Plan::new(driver, &options)?)
 }
 
+/// The addresses of a device that its driver makes a router, as `--gateways` takes them.
+fn router_addresses(plan: &Plan) -> Option<String> {
+    let value = |wanted: &str| plan.values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let version = if value("ip") == Some("6") { "_v6" } else { "" };
+    let address = |port: u8| value(&format!("address{port}{version}"))?.split('/').next();
+    (value("mode") == Some("router")).then_some(())?;
+    Some(format!("{},{}", address(0)?, address(1)?))
+}
+
 /// What was counted between `before` and `after`. A counter that is shown only once it has counted began at 0.
 pub fn counted(before: &Counters, after: &Counters) -> BTreeMap<String, record::Count> {
     let count = |(name, after): (&String, &u64)| {
@@ -186,6 +200,20 @@ mod tests {
         assert_eq!((found[1].name.as_str(), found[1].sent), ("port1 of the device", 90));
         entries[4].2 = 0;
         assert!(interfaces(&remote(&entries)).is_empty(), "a counter that was set back tells nothing");
+    }
+
+    #[test]
+    fn a_router_has_addresses_and_a_bridge_has_none() {
+        let of = |options: &[&str]| {
+            let options =
+                ["port0=a", "port1=b"].iter().chain(options).filter_map(|option| option.split_once('='));
+            let options: Vec<_> = options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            router_addresses(&plan("freebsd", &options, None).unwrap())
+        };
+        assert_eq!(of(&[]).as_deref(), Some("100.65.1.1,100.65.2.1"));
+        assert_eq!(of(&["ip=6", "address1_v6=fd00::1/64"]).as_deref(), Some("2001:2:0:1::1,fd00::1"));
+        assert_eq!(of(&["mode=bridge"]), None);
+        assert_eq!(of(&["mode=none"]), None);
     }
 
     #[test]
