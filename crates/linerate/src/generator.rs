@@ -40,7 +40,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 const START: Duration = Duration::from_secs(1);
 /// More than this share refused or lost on the way means that the far end sets the limit.
 const LOSS_THRESHOLD: f64 = 0.01;
-/// The packets that a program says it sent may differ by this share from those that left.
+/// The packets that a program says it sent may differ by this share from those counted.
 const TOLERANCE: f64 = 0.01;
 
 #[derive(clap::Args)]
@@ -100,7 +100,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     let directory = &args.output.output;
     let (mut record, mut writer) = run::conduct(&testbed, &mut engine, sent, labels, &generator, directory)?;
     let found = generator.describe_program(program, launch, engine.finish()?);
-    record.notes.extend(note(&found));
+    record.notes.push(note(&found));
     record.notes.extend(generator.note_fragments());
     record.generator = Some(found);
     writer.write(&record)?;
@@ -204,6 +204,7 @@ impl Generator {
             frames: self.frames.clone(),
             said: program.said(&left.said, self.frames.len() as u64),
             left: left.left,
+            refused: left.refused,
             core_busy: left.core_busy,
         }
     }
@@ -247,20 +248,22 @@ impl Strategy for Generator {
 }
 
 /// What the program says beside what the kernel counted.
-fn note(found: &record::Generator) -> Option<String> {
-    let left = human::count(found.left);
-    let Some(said) = found.said else {
-        return Some(format!(
-            "{} does not say how many packets it sent; {left} left its port",
-            found.program
-        ));
+fn note(found: &record::Generator) -> String {
+    let refused = match found.refused {
+        0 => String::new(),
+        some => format!(", and a full queue refused {}", human::count(some)),
     };
-    let differs = said.abs_diff(found.left) as f64 > found.left as f64 * TOLERANCE;
-    let verdict = if differs { "the two disagree" } else { "as many" };
-    Some(format!(
-        "{} {} says that it sent {} packets, {left} left its port: {verdict}",
+    let counted = format!("{} left its port{refused}", human::count(found.left));
+    let Some(said) = found.said else {
+        return format!("{} does not say how many packets it sent; {counted}", found.program);
+    };
+    let share = |frames: u64, by: f64| (frames as f64 * by) as u64;
+    let agreed = share(found.left, 1.0 - TOLERANCE)..=share(found.left + found.refused, 1.0 + TOLERANCE);
+    format!(
+        "{} {} says that it sent {} packets; {counted}: {}",
         found.program,
         found.version,
-        human::count(said)
-    ))
+        human::count(said),
+        if agreed.contains(&said) { "they agree" } else { "they disagree" }
+    )
 }

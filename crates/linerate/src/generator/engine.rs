@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
-use lab::{CoreClock, InterfaceCounters, Lab, Placement};
+use lab::{CoreClock, Lab, Placement};
 
 use super::process::{Process, Said};
 use super::program::{Launch, Program};
@@ -58,6 +58,8 @@ pub struct Left {
     pub said: Said,
     /// The packets that left from its start to its end.
     pub left: u64,
+    /// Those that a full queue refused meanwhile.
+    pub refused: u64,
     /// How busy its core was while it was measured, 0 to 1, where that is known.
     pub core_busy: Option<f64>,
 }
@@ -65,8 +67,9 @@ pub struct Left {
 /// The packets counted so far at both ends of the cable of port 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Left, or refused by a full queue.
     left: u64,
+    /// By a full queue, instead of leaving.
+    refused: u64,
     arrived: u64,
 }
 
@@ -74,13 +77,18 @@ impl Count {
     fn take(lab: &Lab) -> lab::Result<Self> {
         let counters = lab.interface_counters()?;
         let [port, _, device, _] = counters.as_slice() else { return Ok(Self::default()) };
-        let left = |port: &InterfaceCounters| port.sent + port.send_dropped;
-        Ok(Self { left: left(port), arrived: device.received })
+        Ok(Self { left: port.sent, refused: port.send_dropped, arrived: device.received })
+    }
+
+    /// What the program offered: what a full queue refuses was offered, too.
+    fn offered(self) -> u64 {
+        self.left + self.refused
     }
 
     fn since(self, earlier: Self) -> Self {
         Self {
             left: self.left.saturating_sub(earlier.left),
+            refused: self.refused.saturating_sub(earlier.refused),
             arrived: self.arrived.saturating_sub(earlier.arrived),
         }
     }
@@ -164,16 +172,16 @@ impl<'a> ProgramEngine<'a> {
     pub fn finish(mut self) -> Result<Left> {
         self.ask();
         let said = self.process.finish()?;
-        let left = Count::take(self.lab)?.since(self.before).left;
-        Ok(Left { said, left, core_busy: self.core_busy })
+        let Count { left, refused, .. } = Count::take(self.lab)?.since(self.before);
+        Ok(Left { said, left, refused, core_busy: self.core_busy })
     }
 
     fn counts_of(&self, count: Count) -> Counts {
         let bytes = |frames: u64| (frames as f64 * self.mean_frame_size) as u64;
         Counts {
-            intended: count.left as f64,
-            offered: count.left,
-            offered_bytes: bytes(count.left),
+            intended: count.offered() as f64,
+            offered: count.offered(),
+            offered_bytes: bytes(count.offered()),
             forwarded: count.arrived,
             forwarded_bytes: bytes(count.arrived),
             ..Counts::default()
@@ -241,7 +249,7 @@ impl Engine for ProgramEngine<'_> {
     fn totals(&mut self) -> Result<Vec<Totals>, Error> {
         let first = self.marks.first().copied().unwrap_or(self.before);
         let count = Count::take(self.lab).map_err(|error| failed(error.into()))?.since(first);
-        Ok(vec![Totals { offered: count.left, forwarded: count.arrived, ..Totals::default() }])
+        Ok(vec![Totals { offered: count.offered(), forwarded: count.arrived, ..Totals::default() }])
     }
 }
 

@@ -22,9 +22,10 @@ pub struct Generator {
     /// The packets that it says it sent, from its start to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<u64>,
-    /// The packets that left its port meanwhile, by the kernel's count, those that a full queue
-    /// refused among them.
+    /// The packets that left its port meanwhile, by the kernel's count.
     pub left: u64,
+    /// Those that a full queue refused there, which some programs take for sent, and others send again.
+    pub refused: u64,
     /// How busy the core that it ran on was, 0 to 1, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_busy: Option<f64>,
