@@ -13,6 +13,7 @@ mod queues;
 mod routing;
 mod sink;
 mod spec;
+mod testpmd;
 mod xdp_router;
 mod xdp_xconnect;
 
@@ -56,7 +57,7 @@ struct Kind {
     parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
 }
 
-const DEVICES: [Kind; 7] = [
+const DEVICES: [Kind; 8] = [
     linux_router::KIND,
     linux_bridge::KIND,
     xdp_router::KIND,
@@ -64,6 +65,7 @@ const DEVICES: [Kind; 7] = [
     sink::KIND,
     calibrated::KIND,
     delayed::KIND,
+    testpmd::KIND,
 ];
 
 /// Every device that `--dut` knows.

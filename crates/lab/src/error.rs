@@ -46,6 +46,14 @@ pub enum Error {
     /// The kernel answered something that this version does not understand.
     #[error("{0}. Please report this with the output of 'linerate doctor'")]
     Unexpected(String),
+    /// A device that is no part of the lab.
+    #[error("{device} does not forward between interfaces of the kernel: add --engine {engine}")]
+    Engine {
+        /// The device.
+        device: &'static str,
+        /// The engine that it needs.
+        engine: &'static str,
+    },
     /// A device specification is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -95,6 +95,16 @@ pub struct Device {
     /// Two interfaces of this machine with your device in between
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
+    /// What sends and receives: xdp, in the kernel, or dpdk, in user space
+    #[arg(long, value_name = "ENGINE", default_value = "xdp")]
+    pub engine: EngineName,
+    /// Port 0 of --engine dpdk: a driver with its arguments, as in net_memif0,role=client,…, or a
+    /// card's PCI address
+    #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with_all = ["dut", "ports"])]
+    pub port0: Option<String>,
+    /// Port 1 of --engine dpdk
+    #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"])]
+    pub port1: Option<String>,
     /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
     #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
     pub gateways: Option<Vec<IpAddr>>,
@@ -128,12 +138,36 @@ pub struct Device {
     pub dut_sudo: bool,
 }
 
+/// What sends and receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineName {
+    /// The kernel.
+    Xdp,
+    /// DPDK.
+    Dpdk,
+}
+
+impl FromStr for EngineName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "xdp" => Ok(Self::Xdp),
+            "dpdk" => Ok(Self::Dpdk),
+            _ => Err(format!("'{text}' is no engine: there are xdp and dpdk")),
+        }
+    }
+}
+
 impl Device {
     /// A device of the lab and a line rate, without any other wishes.
     pub fn lab(dut: DutSpec, line_rate: f64) -> Self {
         Self {
             dut: Some(dut),
             ports: None,
+            engine: EngineName::Xdp,
+            port0: None,
+            port1: None,
             gateways: None,
             force: 0,
             line_rate: Some(line_rate),

@@ -9,7 +9,7 @@ mod datagram;
 mod engine;
 mod iperf3;
 mod own;
-mod process;
+pub mod process;
 mod program;
 mod tcpreplay;
 mod testpmd;

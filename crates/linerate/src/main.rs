@@ -41,6 +41,8 @@ mod self_test;
 mod soak;
 mod stop;
 mod testbed;
+#[cfg_attr(not(feature = "dpdk"), path = "user_space/absent.rs")]
+mod user_space;
 mod verify;
 
 use std::process::ExitCode;

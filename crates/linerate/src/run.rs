@@ -141,11 +141,11 @@ pub fn run(
     let began = Instant::now();
     let table = profile.table(&testbed.endpoints(), directions);
     let own_limits = self_test::of(testbed, profile, directions);
-    let mut engine = testbed.start_engine(&table, stop)?;
+    let (mut engine, modes) = testbed.start_any_engine(&table, stop)?;
     let mut sent = Sent {
         began,
         profile: describe(profile, &table, directions),
-        tester: testbed.describe_tester(engine.modes()),
+        tester: testbed.describe_tester(&modes),
         notes: profile.notes().iter().cloned().chain(table.note()).collect(),
     };
     match own_limits {
@@ -153,7 +153,7 @@ pub fn run(
         Err(unknown) => sent.notes.push(unknown),
     }
     let before = testbed.interface_counters();
-    let (mut record, mut writer) = conduct(testbed, &mut engine, sent, labels, strategy, directory)?;
+    let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
             let mut meanwhile: Vec<_> =

@@ -58,6 +58,11 @@ pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Resul
     if let Some(found) = kept.get(&key) {
         return Ok(found);
     }
+    if testbed.is_in_user_space() {
+        return Err(
+            "the tester's own ceiling is not known: it is not measured for DPDK's ports yet".to_owned()
+        );
+    }
     if testbed.lab().is_none() {
         return Err(format!(
             "the tester's own ceiling is not known: connect {0} and {1} by a cable and run \

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use engine::Engine;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
@@ -18,9 +19,10 @@ use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 
-use crate::args::{Device, misuse};
+use crate::args::{Device, EngineName, misuse};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::remote_device::RemoteDevice;
+use crate::user_space::UserSpace;
 use crate::{dut_command, receive_cost, reset_command};
 
 /// The device that is tested when none is named.
@@ -46,21 +48,28 @@ pub struct Testbed {
 enum Site {
     Lab(Box<Lab>),
     Real(RealPorts, Option<Box<RemoteDevice>>),
+    UserSpace(Box<UserSpace>),
 }
 
 impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Device, max_frame_size: usize) -> Result<Self> {
-        if max_frame_size > xdp::MAX_FRAME {
+        if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
             return Err(misuse(format!(
                 "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
-                 choose a smaller --size",
+                 choose a smaller --size, or --engine dpdk",
                 xdp::MAX_FRAME
             )));
         }
         let placement = place(device)?;
+        if device.engine == EngineName::Xdp && device.port0.is_some() {
+            return Err(misuse("--port0 and --port1 are of DPDK: add --engine dpdk, or give --ports A,B"));
+        }
         let site = match &device.ports {
+            _ if device.engine == EngineName::Dpdk => {
+                Site::UserSpace(Box::new(UserSpace::open(device, &placement, max_frame_size)?))
+            }
             Some(ports) => {
                 let (names, gateways) = (two(ports)?, gateways(device)?);
                 // The device may answer only after these.
@@ -139,6 +148,7 @@ impl Testbed {
         match &self.site {
             Site::Lab(lab) => lab.ports(),
             Site::Real(real, _) => real.ports(),
+            Site::UserSpace(user_space) => user_space.ports(),
         }
     }
 
@@ -146,7 +156,7 @@ impl Testbed {
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
             Site::Lab(lab) => Some(&**lab),
-            Site::Real(..) => None,
+            Site::Real(..) | Site::UserSpace(_) => None,
         }
     }
 
@@ -154,7 +164,7 @@ impl Testbed {
     pub fn remote(&self) -> Option<&RemoteDevice> {
         match &self.site {
             Site::Real(_, remote) => remote.as_deref(),
-            Site::Lab(_) => None,
+            Site::Lab(_) | Site::UserSpace(_) => None,
         }
     }
 
@@ -162,7 +172,7 @@ impl Testbed {
     pub fn into_lab(self) -> Option<Lab> {
         match self.site {
             Site::Lab(lab) => Some(*lab),
-            Site::Real(..) => None,
+            Site::Real(..) | Site::UserSpace(_) => None,
         }
     }
 
@@ -182,8 +192,31 @@ impl Testbed {
         port::to_pps(rate, mean_frame_size, self.line_rate_bps)
     }
 
-    /// An idle engine that sends `table` between the ports.
+    /// Whether the ports are DPDK's.
+    pub fn is_in_user_space(&self) -> bool {
+        matches!(self.site, Site::UserSpace(_))
+    }
+
+    /// An idle engine that sends `table` between the ports, and how each port runs it.
+    pub fn start_any_engine(
+        &self,
+        table: &FrameTable,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Box<dyn Engine>, Vec<&'static str>)> {
+        if let Site::UserSpace(user_space) = &self.site {
+            let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
+            return Ok((engine, vec!["user space"; 2]));
+        }
+        let engine = self.start_engine(table, stop)?;
+        let modes = engine.modes().to_vec();
+        Ok((Box::new(engine), modes))
+    }
+
+    /// An idle engine in the kernel that sends `table` between the ports.
     pub fn start_engine(&self, table: &FrameTable, stop: &Arc<AtomicBool>) -> Result<XdpEngine> {
+        if self.is_in_user_space() {
+            return Err(misuse("this command sends by the kernel alone: leave --engine dpdk out"));
+        }
         let engine = XdpEngine::start(&xdp::Config {
             ports: self.port_refs(),
             namespace: self.namespace(),
@@ -218,7 +251,7 @@ impl Testbed {
         let Placement { generate, receive, .. } = &self.placement;
         match &self.site {
             Site::Lab(_) => format!("cores {generate:?}, receiving on {receive}"),
-            Site::Real(..) => format!("cores {generate:?}"),
+            Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
         }
     }
 
@@ -228,6 +261,7 @@ impl Testbed {
             Site::Lab(lab) => lab.dut().name(),
             Site::Real(_, Some(remote)) => remote.driver(),
             Site::Real(_, None) => "ports",
+            Site::UserSpace(user_space) => user_space.dut_name(),
         }
     }
 
@@ -248,10 +282,8 @@ impl Testbed {
     pub fn reset(&self) -> Result<(), String> {
         match (&self.site, &self.reset_command) {
             (Site::Lab(lab), _) => lab.reset().map_err(|error| error.to_string()),
-            (Site::Real(..), Some(command)) => reset_command::start(command),
-            (Site::Real(..), None) => {
-                Err("nothing is known that resets this device: give --reset-command".into())
-            }
+            (_, Some(command)) => reset_command::start(command),
+            (_, None) => Err("nothing is known that resets this device: give --reset-command".into()),
         }
     }
 
@@ -274,6 +306,7 @@ impl Testbed {
                 remote: None,
             },
             Site::Real(_, Some(remote)) => remote.describe(),
+            Site::UserSpace(user_space) => user_space.describe_dut(self.placement.dut),
             Site::Real(_, None) => record::Dut {
                 name: "ports".to_owned(),
                 parameters: BTreeMap::new(),
@@ -299,7 +332,7 @@ impl Testbed {
             xdp_mode: (*mode).to_owned(),
         });
         record::Tester {
-            engine: "xdp".to_owned(),
+            engine: if self.is_in_user_space() { "dpdk" } else { "xdp" }.to_owned(),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cost_ns: self.receive_cost_ns,
@@ -313,12 +346,17 @@ impl Testbed {
         match &self.site {
             Site::Lab(lab) => lab.interface_counters(),
             Site::Real(real, _) => real.interface_counters(),
+            // The kernel does not see these frames.
+            Site::UserSpace(_) => Ok(Vec::new()),
         }
     }
 
     /// A monitor of the cores in use. To be asked for once the engine runs.
     pub fn monitor(&self) -> lab::Result<Monitor> {
         let mut cores = self.placement.generate.clone();
+        if self.is_in_user_space() {
+            cores.push(self.placement.dut);
+        }
         let Site::Lab(lab) = &self.site else { return Monitor::start(&cores, &[]) };
         cores.extend([self.placement.dut, self.placement.receive]);
         Monitor::start(&cores, &lab.threads()?)

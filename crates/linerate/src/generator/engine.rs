@@ -111,7 +111,7 @@ impl<'a> ProgramEngine<'a> {
         let server = launch.server.as_ref().map(|words| serve(lab, *dut, words)).transpose()?;
         let before = Count::take(lab)?;
         let input = launch.input.as_ref().map(|input| input.bytes.as_slice());
-        let process = Process::start(lab.tester_namespace(), core, &launch.words, input)?;
+        let process = Process::start(Some(lab.tester_namespace()), core, &launch.words, input)?;
         let mut engine = Self {
             lab,
             stop: Arc::clone(stop),
@@ -263,7 +263,7 @@ fn words_of(said: &Said) -> String {
 
 /// Starts what must run at the far end, on the device's core, and waits until it listens.
 fn serve(lab: &Lab, core: usize, words: &[String]) -> Result<Process> {
-    let mut server = Process::start(lab.dut_namespace(), core, words, None)?;
+    let mut server = Process::start(Some(lab.dut_namespace()), core, words, None)?;
     let deadline = Instant::now() + SERVER_PATIENCE;
     let sockets =
         [4, 6].map(|version| format!("/proc/{}/net/tcp{}", server.id(), if version == 6 { "6" } else { "" }));

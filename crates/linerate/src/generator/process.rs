@@ -54,8 +54,14 @@ impl Said {
 }
 
 impl Process {
-    /// Starts `words` in `namespace` on `core`, with `input` in the file that [`INPUT`] stands for.
-    pub fn start(namespace: &Namespace, core: usize, words: &[String], input: Option<&[u8]>) -> Result<Self> {
+    /// Starts `words` in `namespace`, or where we are, on `core`, with `input` in the file that
+    /// [`INPUT`] stands for.
+    pub fn start(
+        namespace: Option<&Namespace>,
+        core: usize,
+        words: &[String],
+        input: Option<&[u8]>,
+    ) -> Result<Self> {
         let (program, arguments) = words.split_first().context("a command without words")?;
         let input = input.map(input_file).transpose()?;
         let path = input.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -70,7 +76,7 @@ impl Process {
         // Ctrl-C reaches us alone, who end the program in our own time.
         command.process_group(0);
         bind(&mut command)?;
-        namespace.contain(&mut command)?;
+        namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
         place(&mut command, core)?;
         let (child, keeper) = spawn(command).with_context(|| format!("cannot start {program}"))?;
         Ok(Self { child, stdout, stderr, _input: input, _keeper: keeper })
@@ -189,7 +195,7 @@ mod tests {
     fn start(script: &str, input: Option<&[u8]>) -> Process {
         let namespace = Namespace::create().unwrap();
         let words = ["sh", "-c", script, "sh", INPUT].map(str::to_owned);
-        Process::start(&namespace, online().unwrap()[0], &words, input).unwrap()
+        Process::start(Some(&namespace), online().unwrap()[0], &words, input).unwrap()
     }
 
     fn has_namespaces() -> bool {

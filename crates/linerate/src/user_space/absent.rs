@@ -1,0 +1,39 @@
+//! In place of ports of DPDK, where this program was built without it: they are refused.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use engine::Engine;
+use lab::{Placement, Port};
+use results::record;
+use traffic::FrameTable;
+
+use crate::args::{Device, misuse};
+
+/// There is none.
+pub enum UserSpace {}
+
+impl UserSpace {
+    pub fn open(_: &Device, _: &Placement, _: usize) -> Result<Self> {
+        Err(misuse(
+            "--engine dpdk needs DPDK, which this linerate was built without: build it with --features dpdk",
+        ))
+    }
+
+    pub fn ports(&self) -> &[Port; 2] {
+        match *self {}
+    }
+
+    pub fn start_engine(&self, _: &FrameTable, _: &[usize], _: &Arc<AtomicBool>) -> Result<Box<dyn Engine>> {
+        match *self {}
+    }
+
+    pub fn dut_name(&self) -> &str {
+        match *self {}
+    }
+
+    pub fn describe_dut(&self, _: usize) -> record::Dut {
+        match *self {}
+    }
+}
