@@ -137,11 +137,11 @@ impl Drop for Device {
     }
 }
 
-/// Starts the server, with the empty directory that it wants below a `/run` of its own.
+/// Starts the server, with the empty directory that it wants below a `/run` of its own. It dies with the test.
 fn serve(site: &Site, directory: &Path) -> Child {
     let root = directory.display();
     let script = format!(
-        "mount -t tmpfs none /run && mkdir /run/sshd && exec {SSHD} -D -f {root}/sshd_config -E {root}/log"
+        "mount -t tmpfs none /run && mkdir /run/sshd && exec setpriv --pdeathsig KILL {SSHD} -D -f {root}/sshd_config -E {root}/log"
     );
     let mut command = site.far.command("sh");
     command.args(["-ec", &script]).stdin(Stdio::null());
