@@ -277,6 +277,11 @@ fn losses_have_an_axis_with_zero() {
 }
 
 #[test]
+fn numbers_have_their_places_on_an_axis() {
+    arithmetic("number-axis");
+}
+
+#[test]
 fn trials_become_the_right_intervals() {
     arithmetic("search");
 }

@@ -4,14 +4,13 @@
 import uPlot from "uplot";
 import type { Bench, Cell } from "./bench-data";
 import { cellLines, directionsOf, type Figures, figuresOf, hasProfiles, wayText } from "./cell-text";
+import { numberAxis } from "./number-axis";
 import { dot, line, paintLimit, stroke } from "./paint";
-import type { Axis, Plan, Point } from "./picture";
+import type { Plan, Point } from "./picture";
 import type { Settings } from "./settings";
 import { deviceColour, type Theme } from "./theme";
 
 const HEIGHT = 320;
-/** An axis that spans more is logarithmic. */
-const DECADES = 2;
 const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
 
 interface Place {
@@ -93,36 +92,6 @@ function baselines(bench: Bench, direction: string, settings: Settings, figures:
     const name = hasProfiles(bench) ? `${dut.name}, ${test.profile}` : dut.name;
     return cell ? [{ value: figures.place(cell.median, cell), name }] : [];
   });
-}
-
-/** The numbers on an axis: a logarithmic one has a place for zero, a decade below the least. */
-export function numberAxis(numbers: number[]): Axis & { place: (number: number) => number } {
-  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
-  const positive = sorted.filter((number) => number > 0);
-  const [least, most] = [positive[0] ?? 1, positive[positive.length - 1] ?? 1];
-  const logarithmic = Math.log10(most / least) > DECADES - 1e-9;
-  const place = (number: number) => (logarithmic && number === 0 ? least / 10 : number);
-  const places = sorted.map(place);
-  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 1];
-  const room = (last - first) * 0.05 || 1;
-  const back = new Map(sorted.map((number) => [place(number), number]));
-  return {
-    place,
-    logarithmic,
-    range: logarithmic ? [first / 1.6, last * 1.6] : [Math.min(first, Math.max(0, first - room)), last + room],
-    splits: (min, max) => roomy(places.filter((one) => one >= min && one <= max), min, max, logarithmic),
-    tick: (value) => (back.get(value) ?? value).toLocaleString("en"),
-  };
-}
-
-/** Those that have room for a label each. */
-function roomy(places: number[], min: number, max: number, logarithmic: boolean): number[] {
-  const scale = logarithmic ? Math.log10 : (value: number) => value;
-  const apart = (scale(max) - scale(min)) / 9;
-  return places.reduce((chosen: number[], one) => {
-    const last = chosen[chosen.length - 1];
-    return last !== undefined && scale(one) - scale(last) < apart ? chosen : [...chosen, one];
-  }, []);
 }
 
 function plan(
