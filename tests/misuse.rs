@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::namespace::Namespace;
 use common::sites::Site;
@@ -30,6 +30,19 @@ fn an_unknown_subcommand_lists_the_known_ones() {
     let known = ["ramp", "saturate", "bench", "gen", "count", "profile", "lab", "report", "export", "doctor"];
     refuses("rmap", &[&["'rmap'"], &known[..]].concat());
     refuses("lab upp", &["'upp'", "list", "up", "exec", "down"]);
+}
+
+#[test]
+fn who_stops_reading_hears_no_complaint() {
+    let mut child = Command::new(PROGRAM)
+        .args(["profile", "show", "--size", "imix", "--vm", "var2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let finished = child.wait_with_output().unwrap();
+    assert_eq!((finished.status.code(), String::from_utf8_lossy(&finished.stderr)), (Some(0), "".into()));
 }
 
 #[test]

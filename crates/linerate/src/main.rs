@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod broken_pipe;
 mod build_rate;
 mod compare;
 mod control;
@@ -120,6 +121,7 @@ enum Ending {
 fn main() -> ExitCode {
     // Errors carry the cause; what libbpf prints beside them is for its own developers.
     libbpf_rs::set_print(None);
+    broken_pipe::ends_well();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misuse::explain(&error, &Cli::command()),
