@@ -151,8 +151,8 @@ fn hugepages() -> Check {
         (Some(_), Some(_)) => short_of(
             "hugepages",
             Level::Degraded,
-            "none free: only the DPDK engine needs them",
-            "Reserve some: 'sysctl vm.nr_hugepages=512'",
+            "none free: only the DPDK engine wants them, and needs them for network cards",
+            "Reserve some: 'linerate doctor --fix' does",
         ),
         _ => {
             let remedy = "Use a kernel with CONFIG_HUGETLBFS";

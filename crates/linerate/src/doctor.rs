@@ -1,5 +1,9 @@
 //! `linerate doctor`: what this machine can and cannot do, each with its remedy.
 
+mod hugepages;
+
+use std::path::Path;
+
 use anyhow::Result;
 use lab::{Check, Level};
 use serde_json::json;
@@ -8,13 +12,20 @@ use crate::Ending;
 
 #[derive(clap::Args)]
 pub struct Args {
+    /// Reserve hugepages for DPDK first, until the machine starts anew; this changes the machine
+    #[arg(long)]
+    fix: bool,
     /// Print the findings as JSON on standard output
     #[arg(long)]
     json: bool,
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
-    let checks = lab::check_machine();
+    if args.fix {
+        eprintln!("{}", hugepages::reserve(Path::new(hugepages::PAGES))?);
+    }
+    let mut checks = lab::check_machine();
+    checks.push(dpdk());
     if args.json {
         let list: Vec<_> = checks.iter().map(to_json).collect();
         println!("{}", serde_json::to_string_pretty(&list)?);
@@ -25,6 +36,31 @@ pub fn main(args: &Args) -> Result<Ending> {
     }
     let broken = checks.iter().any(|check| check.level == Level::Missing);
     Ok(if broken { Ending::Failed } else { Ending::Done })
+}
+
+/// Whether there is an engine in user space, and a device for it.
+fn dpdk() -> Check {
+    let check = |level, found: &str, remedy: Option<&str>| Check {
+        name: "DPDK",
+        level,
+        found: found.to_owned(),
+        remedy: remedy.map(str::to_owned),
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_testpmd = std::env::split_paths(&path).any(|directory| directory.join("dpdk-testpmd").exists());
+    match (cfg!(feature = "dpdk"), has_testpmd) {
+        (false, _) => check(
+            Level::Degraded,
+            "not built in: --engine dpdk is not to be had",
+            Some("Build linerate with --features dpdk, where libdpdk-dev is installed"),
+        ),
+        (true, false) => check(
+            Level::Degraded,
+            "built in, but the device testpmd is not installed",
+            Some("Install Debian's dpdk-dev"),
+        ),
+        (true, true) => check(Level::Good, "built in, and testpmd is installed", None),
+    }
 }
 
 fn word(level: Level) -> &'static str {

@@ -34,8 +34,7 @@ pub fn start(core: usize, cards: &[String]) -> Result<(Arc<Dpdk>, Memory), Error
     if memory != Memory::Hugepages && !cards.is_empty() {
         return Err(Error::Refused(format!(
             "network cards need hugepages, and fewer than {MEBIBYTES} MiB of them are free: \
-             reserve some, as with `sysctl vm.nr_hugepages={}`",
-            MEBIBYTES / 2
+             `linerate doctor --fix` reserves some"
         )));
     }
     Ok((Dpdk::start(&Config { core, memory, cards: cards.to_vec() })?, memory))
