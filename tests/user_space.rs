@@ -91,6 +91,15 @@ mod with_dpdk {
     }
 
     #[test]
+    fn commands_that_send_by_the_kernel_alone_say_so() {
+        let null = "--engine dpdk --port0 net_null0 --port1 net_null1";
+        for command in ["gen --duration 100ms", "self-test"] {
+            let finished = linerate(&format!("{command} {null}")).run();
+            assert!(finished.refusal(2).contains("by the kernel alone"), "{command}: {}", finished.stderr);
+        }
+    }
+
+    #[test]
     fn ports_can_be_any_driver_and_a_missing_one_is_named() {
         let finished = linerate("ramp --engine dpdk --port0 net_nil0 --port1 net_null1").run();
         assert!(finished.refusal(2).contains("net_nil0"), "{}", finished.stderr);

@@ -131,7 +131,7 @@ impl WayOut {
         Ok(match self {
             Self::Testbed(testbed) => {
                 let cores = testbed.generating_cores();
-                let generator = Generator::start(table, &testbed.port_refs(), testbed.namespace(), cores)?;
+                let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
                 testbed.lab().map(lab::Lab::pin).transpose()?;
                 generator
             }

@@ -214,11 +214,8 @@ impl Testbed {
 
     /// An idle engine in the kernel that sends `table` between the ports.
     pub fn start_engine(&self, table: &FrameTable, stop: &Arc<AtomicBool>) -> Result<XdpEngine> {
-        if self.is_in_user_space() {
-            return Err(misuse("this command sends by the kernel alone: leave --engine dpdk out"));
-        }
         let engine = XdpEngine::start(&xdp::Config {
-            ports: self.port_refs(),
+            ports: self.port_refs()?,
             namespace: self.namespace(),
             cores: &self.placement.generate,
             table,
@@ -230,10 +227,13 @@ impl Testbed {
         Ok(engine)
     }
 
-    /// The ports as the engine knows them.
-    pub fn port_refs(&self) -> [PortRef; 2] {
+    /// The ports as the kernel's engine knows them.
+    pub fn port_refs(&self) -> Result<[PortRef; 2]> {
+        if self.is_in_user_space() {
+            return Err(misuse("this command sends by the kernel alone: leave --engine dpdk out"));
+        }
         let [zero, one] = self.ports();
-        [port::reference(zero), port::reference(one)]
+        Ok([port::reference(zero), port::reference(one)])
     }
 
     /// Where the ports are, if not here.
