@@ -28,12 +28,12 @@ pub(crate) const BIN_SHIFT: u32 = 20;
 pub(crate) const BINS: usize = 8192;
 
 /// The bins that one worker or core counted in: each has its number and its frames, and shares its
-/// place with all whose number differs by a multiple of [`BINS`].
+/// place with all whose number differs by a multiple of 8,192.
 #[derive(Clone, Debug)]
 pub struct Bins(Vec<(u32, u32)>);
 
 impl Bins {
-    /// From [`BINS`] numbers and frames.
+    /// From as many numbers and frames as are kept.
     pub(crate) fn new(bins: Vec<(u32, u32)>) -> Self {
         Self(bins)
     }
