@@ -150,6 +150,8 @@ pub(crate) struct State {
     /// What was seen in each direction alone.
     directions: Vec<Database>,
     trials: Vec<Trial>,
+    /// How much longer it may wait for the machine to be what it was.
+    patience: Duration,
 }
 
 impl State {
@@ -166,6 +168,7 @@ impl State {
             goals: search.goals.clone(),
             directions: vec![Database::default(); directions],
             trials: Vec::new(),
+            patience: limits.repeat_budget,
         }
     }
 
@@ -212,15 +215,27 @@ impl State {
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
         let count = sample.directions.len().max(1) as f64;
         let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
-        self.controller.observe(if fell_short {
+        // While all of it runs on another machine, so to speak, other loads tell no more: the same one is
+        // tried again until that is over.
+        let tells_nothing =
+            noise.lasting >= 1.0 && self.goals.iter().any(|goal| all.loss_ratio > goal.loss_ratio);
+        let waits = tells_nothing && !self.patience.is_zero();
+        let end = if fell_short {
             let held_up = noise.cost >= 1.0 - all.offered_share;
             TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up }
         } else {
-            for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
-                database.add(observation(&trial, direction, 1));
+            if !waits {
+                for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
+                    database.add(observation(&trial, direction, 1));
+                }
             }
             TrialEnd::Sound { observation: all, forwarded_pps }
-        });
+        };
+        if waits {
+            self.patience = self.patience.saturating_sub(duration);
+        } else {
+            self.controller.observe(end);
+        }
         let verdict = |goal: &Goal| match all.verdict(goal.loss_ratio) {
             _ if fell_short => TrialVerdict::TesterFellShort,
             Verdict::Low => TrialVerdict::LowLoss,

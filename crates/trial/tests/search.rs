@@ -312,6 +312,44 @@ fn a_loss_that_noise_may_account_for_is_measured_again() {
     }
 }
 
+/// Says that all of the machine is another one, in trials that begin in a stretch of time.
+struct Elsewhere {
+    stretch: std::ops::Range<f64>,
+    shown: Vec<Trial>,
+}
+
+impl Observer for Elsewhere {
+    fn trial(&mut self, trial: &Trial, _results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
+        self.shown.push(trial.clone());
+        Ok(())
+    }
+
+    fn noise(&mut self) -> Noise {
+        let began = self.shown.last().map_or(0.0, |trial| trial.at_s + trial.duration_s);
+        if !self.stretch.contains(&began) {
+            return Noise::default();
+        }
+        Noise { cost: 1.0, lasting: 1.0, disturbed: Some("far cores".to_owned()), ..Noise::default() }
+    }
+}
+
+#[test]
+fn while_the_machine_is_another_one_the_same_load_is_tried_until_that_is_over() {
+    let slow = Disturbance { from: Duration::from_secs(6), length: Duration::from_secs(10), factor: 0.7 };
+    let device = |disturbances| Device { disturbances, ..device(333_333.0) };
+    let quiet = run(&search(), device(Vec::new()));
+    let mut elsewhere = Elsewhere { stretch: 4.0..18.0, shown: Vec::new() };
+    let outcome = run_with(&search(), device(vec![slow]), Tester::default(), &mut elsewhere);
+    assert_eq!(results(&outcome), results(&quiet));
+    assert!(!outcome.search.as_ref().unwrap().disturbed);
+    // No lower load was tried for it: all trials meanwhile that lost something were of one load.
+    let lost = |trial: &&Trial| trial.disturbed.is_some() && trial.loss_ratio > 0.0;
+    let mut loads: Vec<f64> = trials(&outcome).iter().filter(lost).map(|trial| trial.load_pps).collect();
+    assert!(loads.len() > 5, "{loads:?}");
+    loads.dedup();
+    assert_eq!(loads.len(), 1, "{loads:?}");
+}
+
 #[test]
 fn a_machine_too_noisy_ends_with_an_honest_interval() {
     for quiet_trials in [0, 3, 8] {
