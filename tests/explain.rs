@@ -55,6 +55,25 @@ fn an_interface_without_queues_of_its_own_is_told_by_core() {
 }
 
 #[test]
+fn a_run_keeps_which_queues_its_frames_took() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "saturate --dut linux-router:queues=2 --rate 10kpps --duration 1s --warm-up-duration 100ms --json";
+    let finished = linerate(line).run().well();
+    let record = finished.record();
+    let names: Vec<&str> = record.queues.iter().map(|queues| queues.interface.as_str()).collect();
+    assert_eq!(names, ["dut0", "dut1"]);
+    let received = record.queues[0].queues.iter().filter(|queue| queue.place.starts_with("rx"));
+    let received: Vec<f64> = received.map(|queue| queue.pps).collect();
+    assert_eq!(received.len(), 2, "{:?}", record.queues);
+    assert!(received.iter().sum::<f64>() > 1_000.0, "{received:?}");
+    // One core generates, so one queue takes all.
+    assert!(record.queues[0].receive_imbalance.unwrap() > 0.9, "{:?}", record.queues[0]);
+    assert!(finished.stderr.contains("queues of dut0: rx"), "{}", finished.stderr);
+}
+
+#[test]
 fn a_frame_costs_the_less_the_higher_the_load() {
     if !has_namespaces() {
         return;

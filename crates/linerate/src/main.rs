@@ -28,6 +28,7 @@ mod misuse;
 mod port;
 mod profile;
 mod progress;
+mod queue_use;
 mod queues;
 mod ramp;
 mod receive_cost;

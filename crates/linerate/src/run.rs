@@ -23,6 +23,7 @@ use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
+use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
 use crate::testbed::{CoreMeter, Testbed};
 use crate::{Ending, cross_check, environment, self_test, stop};
@@ -153,6 +154,7 @@ pub fn run(
         Err(unknown) => sent.notes.push(unknown),
     }
     let before = testbed.interface_counters();
+    let queues_before = queue_use::before(testbed);
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
@@ -166,6 +168,7 @@ pub fn run(
             record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
         }
     }
+    record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
     writer.write(&record)?;
@@ -223,6 +226,7 @@ pub fn conduct(
         rfc2544: None,
         soak: None,
         generator: None,
+        queues: Vec::new(),
         cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),

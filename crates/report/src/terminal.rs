@@ -8,6 +8,7 @@ mod cost;
 mod latency;
 mod links;
 mod plot;
+mod queue_use;
 mod queues;
 mod remote;
 mod repeats;
@@ -215,6 +216,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     }
     if let Some(device) = &record.dut.remote {
         text.push_str(&remote::table(device, colour));
+    }
+    for queues in record.queues.iter().filter_map(queue_use::line) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&queues, colour));
     }
     for remark in remarks(record, &run) {
         let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));

@@ -148,6 +148,7 @@ impl Scenario {
             rfc2544: None,
             soak: None,
             generator: None,
+            queues: Vec::new(),
             cost: None,
             cross_check: Vec::new(),
             samples,

@@ -8,6 +8,7 @@ mod cost;
 mod cross_check;
 mod generator;
 mod latency;
+mod queues;
 mod remote;
 mod rfc2544;
 mod self_test;
@@ -21,6 +22,7 @@ pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
+pub use queues::{InterfaceQueues, QueueUse};
 pub use remote::{Count, Remote};
 pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
@@ -107,6 +109,9 @@ pub struct Record {
     /// Our counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
+    /// Which queues of the device's interfaces the frames took, where they can be seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<InterfaceQueues>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,
