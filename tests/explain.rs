@@ -59,7 +59,8 @@ fn a_run_keeps_which_queues_its_frames_took() {
     if !has_namespaces() {
         return;
     }
-    let line = "saturate --dut linux-router:queues=2 --rate 10kpps --duration 1s --warm-up-duration 100ms --json";
+    let line =
+        "saturate --dut linux-router:queues=2 --rate 10kpps --duration 1s --warm-up-duration 100ms --json";
     let finished = linerate(line).run().well();
     let record = finished.record();
     let names: Vec<&str> = record.queues.iter().map(|queues| queues.interface.as_str()).collect();
