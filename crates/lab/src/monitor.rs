@@ -10,6 +10,7 @@ mod conditions;
 mod counters;
 mod handover;
 mod interruptions;
+mod past;
 mod probe;
 mod speed;
 mod usual;

@@ -7,11 +7,10 @@
 //! nothing else in the machine tells. (Seen: 85 ns and 380 ns; a router that forwards 820 kpps in the
 //! one phase forwards 620 in the other.)
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::past::Past;
 use super::usual::Usual;
 
 /// How long the host waits for its guest, who may have to wait for its core.
@@ -23,8 +22,6 @@ const TURNS: u64 = 8;
 const REPEATS: u64 = 4;
 /// The ball's values in a round: two for the meeting, then two for each turn.
 const ROUND: u64 = 2 * (1 + TURNS * REPEATS) + 1;
-/// Timings that are kept.
-const KEPT: usize = 4096;
 
 /// What is usual on each guest's core.
 pub(super) static USUAL: Usual = Usual::new();
@@ -40,12 +37,12 @@ pub(super) struct Handover {
     /// The guest's core.
     guest: usize,
     ball: Ball,
-    timings: Mutex<VecDeque<(Instant, Duration)>>,
+    timings: Past<Duration>,
 }
 
 impl Handover {
     pub(super) fn new(guest: usize) -> Self {
-        Self { guest, ball: Ball::default(), timings: Mutex::default() }
+        Self { guest, ball: Ball::default(), timings: Past::new() }
     }
 
     /// Waits for the guest and times the turns. `round` counts up from 1, the same for both.
@@ -115,24 +112,13 @@ impl Handover {
 
     fn keep(&self, timing: Duration) {
         USUAL.remember(self.guest, timing);
-        let mut timings = self.timings.lock().unwrap_or_else(PoisonError::into_inner);
-        if timings.len() == KEPT {
-            timings.pop_front();
-        }
-        timings.push_back((Instant::now(), timing));
+        self.timings.add(Instant::now(), timing);
     }
 
     /// How quickly a line came and went from `from` to `to`, as a share of the usual; `None` if the
     /// two did not meet.
     pub(super) fn index(&self, from: Instant, to: Instant) -> Option<f64> {
-        let timings: Vec<Duration> = {
-            let timings = self.timings.lock().unwrap_or_else(PoisonError::into_inner);
-            let since = timings.partition_point(|(at, _)| *at < from);
-            let until = timings.partition_point(|(at, _)| *at <= to);
-            // A stretch too short to have one of its own is judged by the last one before its end.
-            timings.range(since.min(until.saturating_sub(1))..until).map(|(_, timing)| *timing).collect()
-        };
-        USUAL.index(self.guest, timings)
+        USUAL.index(self.guest, self.timings.between(from, to))
     }
 }
 
@@ -162,7 +148,7 @@ mod tests {
             for round in 1.. {
                 announced.store(round, Ordering::Release);
                 handover.host(round);
-                let met = handover.timings.lock().unwrap().len();
+                let met = handover.timings.between(began, Instant::now()).len();
                 // On a busy machine one of them may be away.
                 if met >= 3 || began.elapsed() > Duration::from_secs(20) {
                     break;
@@ -170,7 +156,7 @@ mod tests {
             }
             over.store(true, Ordering::Release);
         });
-        let timings: Vec<Duration> = handover.timings.lock().unwrap().iter().map(|(_, took)| *took).collect();
+        let timings = handover.timings.between(began, Instant::now());
         let fastest = timings.iter().min().expect("they never met in 20 s");
         assert!(*fastest > Duration::from_nanos(5) && *fastest < HASTE, "{fastest:?}");
         assert!(handover.index(began, Instant::now()).is_some_and(|index| index > 0.0));

@@ -1,13 +1,13 @@
 //! The thread that probes one core: nothing enters; how fast the core ran, how promptly it served
 //! and how far it was from the others leaves, for any stretch of the last minutes.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::handover::Handover;
+use super::past::Past;
 use super::speed;
 use super::usual::Usual;
 use crate::error::{Error, Needs, Result};
@@ -16,8 +16,6 @@ use crate::napi::{self, Turn};
 /// How often a core is probed, all at the same time. The probe takes its core for about 30 µs; the
 /// first core's may wait some 100 µs more for the others'.
 const EVERY: Duration = Duration::from_millis(100);
-/// Bursts that are kept.
-const KEPT: usize = 4096;
 /// How late the kernel may wake a probe to save power, so that those of all cores come together.
 const SLACK_NS: u64 = 1_000;
 
@@ -27,7 +25,6 @@ static USUAL: Usual = Usual::new();
 /// One waking of the thread.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    at: Instant,
     /// How much later than asked for it ran.
     delay: Duration,
     /// How long the fixed work took.
@@ -81,7 +78,7 @@ struct Shared {
     /// When the first round is.
     begin: Instant,
     ended: AtomicBool,
-    bursts: Mutex<VecDeque<Burst>>,
+    bursts: Past<Burst>,
 }
 
 /// The running thread. Dropping it ends it.
@@ -110,7 +107,7 @@ impl Probe {
     }
 
     fn start(core: usize, role: Role, begin: Instant) -> Result<Self> {
-        let shared = Arc::new(Shared { role, begin, ended: AtomicBool::default(), bursts: Mutex::default() });
+        let shared = Arc::new(Shared { role, begin, ended: AtomicBool::default(), bursts: Past::new() });
         let (ready, started) = mpsc::channel();
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -139,12 +136,7 @@ impl Probe {
     /// What was seen from `from` to `to`. A stretch too short to have a burst of its own is
     /// judged by the last one before its end.
     pub(super) fn between(&self, from: Instant, to: Instant) -> Seen {
-        let bursts: Vec<Burst> = {
-            let bursts = self.shared.bursts.lock().unwrap_or_else(PoisonError::into_inner);
-            let since = bursts.partition_point(|burst| burst.at < from);
-            let until = bursts.partition_point(|burst| burst.at <= to);
-            bursts.range(since.min(until.saturating_sub(1))..until).copied().collect()
-        };
+        let bursts = self.shared.bursts.between(from, to);
         Seen {
             speed_index: USUAL.index(self.core, bursts.iter().map(|burst| burst.timing).collect()),
             wake_delay: bursts.iter().map(|burst| burst.delay).max().unwrap_or_default(),
@@ -178,19 +170,11 @@ impl Shared {
             self.role.meet(round);
             let timing = speed::measure();
             USUAL.remember(core, timing);
-            self.add(Burst { at, delay, timing });
+            self.bursts.add(at, Burst { delay, timing });
             // A round that was slept through is left out.
             let past = self.begin.elapsed().as_nanos() / EVERY.as_nanos();
             round = u64::try_from(past).unwrap_or_default() + 2;
             due = self.begin + EVERY * u32::try_from(round - 1).unwrap_or(u32::MAX);
         }
-    }
-
-    fn add(&self, burst: Burst) {
-        let mut bursts = self.bursts.lock().unwrap_or_else(PoisonError::into_inner);
-        if bursts.len() == KEPT {
-            bursts.pop_front();
-        }
-        bursts.push_back(burst);
     }
 }
