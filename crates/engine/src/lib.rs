@@ -17,6 +17,7 @@ pub mod pacing;
 pub mod simulated;
 pub mod xdp;
 
+mod refusal;
 mod timeline;
 
 use std::time::Duration;

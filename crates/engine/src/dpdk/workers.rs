@@ -19,7 +19,7 @@ use crate::builder::Builder;
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
 use crate::xdp::precedence::{self, Rank};
-use crate::{Capabilities, Error, Load, Timeline, Totals, timeline};
+use crate::{Capabilities, Error, Load, Timeline, Totals, refusal, timeline};
 
 /// The largest frame, FCS included.
 pub const MAX_FRAME: usize = 9216;
@@ -234,20 +234,8 @@ fn when_full(opened: &Opened) -> Result<WhenFull, Error> {
 
 /// Refuses what this engine cannot send.
 fn check(table: &FrameTable, send: &[usize], receive: &[usize]) -> Result<(), Error> {
+    refusal::frames(table, "dpdk", MAX_FRAME)?;
     let refuse = |text: String| Err(Error::Refused(text));
-    let largest = longest(table) + 4;
-    if table.rows.is_empty() {
-        return refuse("the profile has no frames".into());
-    }
-    if largest > MAX_FRAME {
-        return refuse(format!(
-            "frames of {largest} bytes are too large: the dpdk engine sends at most {MAX_FRAME} bytes; \
-             choose a smaller --size"
-        ));
-    }
-    if table.rows.iter().any(|row| row.length < 60) {
-        return refuse("the profile has frames under 64 bytes, the least that Ethernet carries".into());
-    }
     if send.is_empty() || send.len().max(receive.len()) > MAX_WORKERS {
         return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", send.len()));
     }
@@ -258,14 +246,7 @@ fn check(table: &FrameTable, send: &[usize], receive: &[usize]) -> Result<(), Er
             return refuse(format!("core {core} is named twice: one worker runs on a core"));
         }
     }
-    if send.len() > table.rows.len() {
-        return refuse(format!(
-            "{} workers share a table of {} frames: use fewer cores, or a profile with more flows",
-            send.len(),
-            table.rows.len()
-        ));
-    }
-    Ok(())
+    refusal::shares(table, send.len())
 }
 
 impl Machinery for Workers {

@@ -24,7 +24,7 @@ use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_names
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
-use crate::{Error, Load};
+use crate::{Error, Load, refusal};
 
 /// Most workers, as in `shared.h`.
 const MAX_WORKERS: usize = 16;
@@ -308,20 +308,8 @@ fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
 
 /// Refuses what this engine cannot send.
 fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), Error> {
+    refusal::frames(table, "xdp", MAX_FRAME)?;
     let refuse = |text: String| Err(Error::Refused(text));
-    let largest = table.rows.iter().map(|row| usize::from(row.length) + 4).max().unwrap_or(0);
-    if table.rows.is_empty() {
-        return refuse("the profile has no frames".into());
-    }
-    if largest > MAX_FRAME {
-        return refuse(format!(
-            "frames of {largest} bytes are too large: the xdp engine sends at most {MAX_FRAME} bytes; \
-             choose a smaller --size"
-        ));
-    }
-    if table.rows.iter().any(|row| row.length < 60) {
-        return refuse("the profile has frames under 64 bytes, the least that Ethernet carries".into());
-    }
     if table.directions() > ports.len() {
         return refuse("load in both directions needs two ports".into());
     }
@@ -331,14 +319,7 @@ fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), E
     if let Some(core) = cores.iter().find(|core| **core >= MAX_CPUS) {
         return refuse(format!("core {core} is beyond the {MAX_CPUS} cores that the xdp engine knows"));
     }
-    if cores.len() > table.rows.len() {
-        return refuse(format!(
-            "{} workers share a table of {} frames: use fewer cores, or a profile with more flows",
-            cores.len(),
-            table.rows.len()
-        ));
-    }
-    Ok(())
+    refusal::shares(table, cores.len())
 }
 
 /// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
