@@ -219,22 +219,22 @@ impl State {
         // tried again until that is over.
         let tells_nothing =
             noise.lasting >= 1.0 && self.goals.iter().any(|goal| all.loss_ratio > goal.loss_ratio);
-        let waits = tells_nothing && !self.patience.is_zero();
-        let end = if fell_short {
-            let held_up = noise.cost >= 1.0 - all.offered_share;
-            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up }
-        } else {
-            if !waits {
-                for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
-                    database.add(observation(&trial, direction, 1));
-                }
-            }
-            TrialEnd::Sound { observation: all, forwarded_pps }
-        };
-        if waits {
+        if tells_nothing && !self.patience.is_zero() {
             self.patience = self.patience.saturating_sub(duration);
+        } else if fell_short {
+            let held_up = noise.cost >= 1.0 - all.offered_share;
+            self.controller.observe(TrialEnd::FellShort {
+                load,
+                duration,
+                offered_pps,
+                forwarded_pps,
+                held_up,
+            });
         } else {
-            self.controller.observe(end);
+            for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
+                database.add(observation(&trial, direction, 1));
+            }
+            self.controller.observe(TrialEnd::Sound { observation: all, forwarded_pps });
         }
         let verdict = |goal: &Goal| match all.verdict(goal.loss_ratio) {
             _ if fell_short => TrialVerdict::TesterFellShort,
