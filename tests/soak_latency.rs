@@ -23,9 +23,6 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
         let found = &record.soak.as_ref().unwrap().directions[0];
         let [stall] = found.stalls[..] else { return Err(format!("stalls: {:?}", found.stalls)) };
-        if stall.disturbed || record.directions[0].unsent > 0 {
-            return Err(format!("the machine was busy: {stall:?}"));
-        }
         assert_eq!((stall.after_frames, stall.until_s), (5_000, None));
         assert_eq!(record.directions[0].forwarded, 5_000);
         // The device's own counters agree: it took frames in to the end, and sent on none.
@@ -33,8 +30,10 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
         assert_eq!(before.device.unwrap().forwarded + during.device.unwrap().forwarded, 5_000);
         assert_eq!(before.forwarded + during.forwarded, 5_000);
         assert!(during.device.unwrap().received >= during.offered - during.forwarded, "{stall:?}");
+        // Losses are told of undisturbed intervals alone, and a machine may be disturbed for minutes.
         let kinds = found.losses.iter().filter(|loss| (loss.from_s..loss.until_s).contains(&stall.from_s));
-        if kinds.count() == 1 { Ok(()) } else { Err(format!("losses: {:?}", found.losses)) }
+        let disturbed = stall.disturbed || found.hiccups.iter().any(|hiccup| hiccup.until_s > stall.from_s);
+        if kinds.count() == 1 || disturbed { Ok(()) } else { Err(format!("losses: {:?}", found.losses)) }
     });
 }
 

@@ -118,10 +118,13 @@ pub fn between((low, high): (f64, f64)) -> String {
     format!("between {} and {}", signed(low), signed(high))
 }
 
-/// What the verdict rests on, and what is shown beside.
+/// What the verdict rests on, and what is shown beside: nothing, of single values.
 #[must_use]
 pub fn figures(what: &Compared, set: &Judged) -> Vec<String> {
     let comparison = &set.comparison;
+    if comparison.verdict == Verdict::NotProven(Outlook::Unknown) {
+        return Vec::new();
+    }
     let adjusted = match what.family {
         0 | 1 => String::new(),
         family => format!(" ({} for {family} comparisons)", p(comparison.t_p_adjusted)),

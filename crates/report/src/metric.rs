@@ -26,6 +26,8 @@ pub struct Missing {
     known: Vec<String>,
 }
 
+/// Loads within this share of a ramp's limit are near it.
+const NEAR: f64 = 0.1;
 /// Percentiles lie in a bucket of a histogram that is a 32nd of them wide.
 const BUCKET: f64 = 1.0 / 32.0;
 
@@ -335,11 +337,21 @@ fn irregular(why: Irregular) -> String {
     .to_owned()
 }
 
-/// What the machine did in the samples that count.
+/// What the machine did where it may have moved the figure: near the limit of a ramp, or most of the
+/// time of a hold, of which the best half second counts.
 fn disturbances(record: &Record) -> Vec<String> {
-    let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);
-    let disturbed = record.samples.iter().filter(measured).any(|sample| sample.disturbed.is_some());
-    disturbed.then(|| "the machine disturbed some of its samples".to_owned()).into_iter().collect()
+    let of = |phase| record.samples.iter().filter(move |sample| sample.phase == phase);
+    let is_near = |sample: &&Sample| {
+        record.directions.iter().zip(&sample.directions).any(|(found, load)| {
+            let limit = found.max_lossless_pps;
+            (limit * (1.0 - NEAR)..=limit * (1.0 + NEAR)).contains(&load.offered_pps)
+        })
+    };
+    let near = of(Phase::Ramp).filter(is_near).any(|sample| sample.disturbed.is_some());
+    let disturbed = of(Phase::Hold).filter(|sample| sample.disturbed.is_some()).count();
+    let most = disturbed * 2 > of(Phase::Hold).count();
+    let near = near.then(|| "the machine disturbed it near its limit".to_owned());
+    near.or(most.then(|| "the machine disturbed most of its samples".to_owned())).into_iter().collect()
 }
 
 fn distinct(mut texts: Vec<String>) -> Vec<String> {

@@ -17,6 +17,13 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// Whether it lasted all the time and may account for any loss, as when the cores are far apart:
+    /// what was measured then is another machine's, so to speak.
+    #[must_use]
+    pub fn hides_all(&self) -> bool {
+        self.lasting >= 1.0
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -38,7 +38,7 @@ impl Ramp {
         session.finish(end, &self.conditions.judge(Some(self.target_pps)), self.conditions.drain)
     }
 
-    /// How long it takes when nothing ends it early.
+    /// How long it takes when nothing ends it early, and the machine's noise does not delay it.
     #[must_use]
     pub fn planned(&self) -> Duration {
         self.conditions.around(self.rise.saturating_add(self.hold))
@@ -47,6 +47,7 @@ impl Ramp {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
+        session.wait_out_noise(self.rise.saturating_add(self.hold))?;
         session.run(Phase::Ramp, &self.stairs(), self.rise)?;
         let target = Load::Rate(self.target_pps);
         session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;

@@ -30,7 +30,7 @@ impl Saturate {
         session.finish(end, &self.conditions.judge(target_pps), self.conditions.drain)
     }
 
-    /// How long it takes when nothing ends it early.
+    /// How long it takes when nothing ends it early, and the machine's noise does not delay it.
     #[must_use]
     pub fn planned(&self) -> Duration {
         self.conditions.around(self.duration)
@@ -39,6 +39,7 @@ impl Saturate {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
+        session.wait_out_noise(self.duration)?;
         session.run(Phase::Hold, &self.conditions.constant(self.load, self.duration), self.duration)?;
         session.drain(self.conditions.drain)
     }

@@ -218,7 +218,7 @@ impl State {
         // While all of it runs on another machine, so to speak, other loads tell no more: the same one is
         // tried again until that is over.
         let tells_nothing =
-            noise.lasting >= 1.0 && self.goals.iter().any(|goal| all.loss_ratio > goal.loss_ratio);
+            noise.hides_all() && self.goals.iter().any(|goal| all.loss_ratio > goal.loss_ratio);
         if tells_nothing && !self.patience.is_zero() {
             self.patience = self.patience.saturating_sub(duration);
         } else if fell_short {

@@ -5,6 +5,8 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
+mod silence;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use crate::sample::{Measured, Percentiles};
 use crate::undisturbed::undisturbed;
 use crate::verdict::{Judge, direction_name};
 use crate::{Interruption, Noise, Observer, ObserverError};
+use silence::{EndOnStall, Silence};
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
@@ -25,10 +28,10 @@ const MAX_UNSETTLED: usize = 900;
 const TOTALS_EVERY: Duration = Duration::from_millis(90);
 /// How often the observer is asked at most what disturbed the machine; as above.
 const ASK_EVERY: Duration = Duration::from_millis(90);
-/// A device that returned nothing for this long, and for three intervals, has stalled.
-const STALL_PATIENCE: Duration = Duration::from_secs(5);
 /// The drain after an interruption or a failure, at most.
 const SHORT_DRAIN: Duration = Duration::from_millis(500);
+/// How often it looks whether noise that lasts is over.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// One departure in a hundred later than this is worth a note.
 const LATE_NS: u64 = 1_000_000;
 
@@ -56,17 +59,6 @@ impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
-}
-
-/// Which stalls end a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EndOnStall {
-    /// That of all directions at once.
-    All,
-    /// That of any direction.
-    Any,
-    /// None: the device may recover.
-    Never,
 }
 
 /// An interval that goes on.
@@ -97,9 +89,7 @@ pub(crate) struct Session<'a> {
     readings: Vec<Vec<Option<Percentiles>>>,
     totals: Vec<Totals>,
     totals_read: Duration,
-    /// When frames of each direction were last seen to return, and how many had left by then.
-    returned: Vec<(Duration, u64)>,
-    end_on_stall: EndOnStall,
+    silence: Silence,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -109,7 +99,7 @@ impl<'a> Session<'a> {
     pub(crate) fn new(engine: &'a mut dyn Engine, observer: &'a mut dyn Observer) -> Self {
         let started = engine.now();
         let totals = vec![Totals::default(); engine.directions()];
-        let returned = vec![(started, 0); engine.directions()];
+        let silence = Silence::new(started, engine.directions());
         Self {
             engine,
             observer,
@@ -121,8 +111,7 @@ impl<'a> Session<'a> {
             readings: Vec::new(),
             totals,
             totals_read: started,
-            returned,
-            end_on_stall: EndOnStall::All,
+            silence,
             forsaken: false,
             notes: Vec::new(),
         }
@@ -139,6 +128,27 @@ impl<'a> Session<'a> {
         Ok(passes(&self.totals)?)
     }
 
+    /// After a warm-up in noise that hides all, waits until that is over: one pass that begins in it
+    /// tells of nothing else. Waits for as long as the pass is `planned` to take at most, and says so.
+    pub(crate) fn wait_out_noise(&mut self, planned: Duration) -> Result<(), Stop> {
+        let mut noise = std::mem::take(&mut self.noise);
+        if !noise.hides_all() {
+            return Ok(());
+        }
+        let cause = noise.disturbed.clone().unwrap_or_else(|| "noise of this machine".into());
+        let mut left = planned;
+        while noise.hides_all() && !left.is_zero() {
+            let look = LOOK_EVERY.min(left);
+            self.observer.drain(look);
+            self.engine.wait(look)?;
+            left -= look;
+            noise = self.observer.noise();
+        }
+        let end = if noise.hides_all() { "in vain" } else { "until it had" };
+        self.note(format!("waited {:?} for this to pass, {end}: {cause}", planned - left));
+        Ok(())
+    }
+
     /// Offers one load after the other, dividing `duration` equally between them.
     pub(crate) fn run(&mut self, phase: Phase, loads: &[Load], duration: Duration) -> Result<(), Stop> {
         let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
@@ -147,7 +157,7 @@ impl<'a> Session<'a> {
         let _ = (self.observer.dut_core_busy(), self.observer.noise());
         let start = self.engine.now();
         let mut asked = start;
-        self.returned = self.totals.iter().map(|totals| (start, totals.offered)).collect();
+        self.silence.restart(start, &self.totals);
         for (load, end) in loads.iter().zip(1..) {
             self.begin(phase, *load, step)?;
             // Against the plan, not against the last interval: delays do not add up.
@@ -325,12 +335,12 @@ impl<'a> Session<'a> {
 
     /// Goes on from now though the device stalls: it may recover.
     pub(crate) fn bear_stalls(&mut self) {
-        self.end_on_stall = EndOnStall::Never;
+        self.silence.ends = EndOnStall::Never;
     }
 
     /// Ends from now when any direction stalls.
     pub(crate) fn end_on_any_stall(&mut self) {
-        self.end_on_stall = EndOnStall::Any;
+        self.silence.ends = EndOnStall::Any;
     }
 
     /// Time since the session began, on the engine's clock.
@@ -441,7 +451,8 @@ impl<'a> Session<'a> {
         }
         self.show(&measured)?;
         self.settle(MAX_UNSETTLED);
-        self.stalled(planned).map_or(Ok(()), |note| Err(Stop::Stalled(note)))
+        let stalled = self.silence.stalled(self.totals_read, &self.totals, planned);
+        stalled.map_or(Ok(()), |note| Err(Stop::Stalled(note)))
     }
 
     /// Hands a live sample to the observer, with the percentiles that were read last.
@@ -478,35 +489,9 @@ impl<'a> Session<'a> {
         self.readings
             .push(pairs().map(|(now, then)| Percentiles::of(&now.latency.since(&then.latency))).collect());
         self.totals_read = self.engine.now();
-        for ((now, then), returned) in pairs().zip(&mut self.returned) {
-            if now.forwarded > then.forwarded {
-                *returned = (self.totals_read, now.offered);
-            }
-        }
+        self.silence.read(self.totals_read, &totals, &self.totals);
         self.totals = totals;
         Ok(())
-    }
-
-    /// Says so if the device has stalled: frames returned once, but none for long, though the tester
-    /// went on.
-    fn stalled(&self, step: Duration) -> Option<String> {
-        let patience = STALL_PATIENCE.max(step * 3);
-        let each = || self.totals.iter().zip(&self.returned);
-        let is_silent = |returned: Duration| self.totals_read.saturating_sub(returned) >= patience;
-        let went_on = || each().any(|(totals, (_, offered_then))| totals.offered > *offered_then);
-        let all = || each().all(|(_, (returned, _))| is_silent(*returned));
-        let one = || {
-            each().position(|(totals, (returned, offered_then))| {
-                totals.forwarded > 0 && totals.offered > *offered_then && is_silent(*returned)
-            })
-        };
-        let what = match self.end_on_stall {
-            EndOnStall::Never => return None,
-            _ if self.forwarded() > 0 && went_on() && all() => "nothing came back".to_owned(),
-            EndOnStall::All => return None,
-            EndOnStall::Any => format!("{}: nothing came back", direction_name(one()?)),
-        };
-        Some(format!("ended early: {what} for {STALL_PATIENCE:?} or more"))
     }
 
     /// Frames that came back in all directions, as read last.

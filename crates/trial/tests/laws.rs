@@ -51,6 +51,8 @@ proptest! {
         }
     }
 
+    /// With queues that hide an overload for less than one step: `2 queue slope < (0.1 s slope)^2`
+    /// where the slope is the target over 30 s. Deeper ones are the next law's.
     #[test]
     fn any_capacity_is_found_within_one_percent_or_one_step(
         target_pps in 1e5..3e6f64,
@@ -59,6 +61,7 @@ proptest! {
         queue in 2..64u64,
     ) {
         let ramp = Ramp { conditions: conditions(), target_pps, rise: 30 * SECOND, hold: SECOND };
+        let queue = queue.min((target_pps / 6_000.0) as u64);
         let capacity = target_pps * share;
         let tester = Tester { directions, ..Tester::default() };
         let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, tester);

@@ -8,7 +8,7 @@ use common::{SECOND, check, conditions, device};
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use results::record::{LimitedBy, Phase, Status};
-use trial::{Failure, Outcome, Saturate, Silent};
+use trial::{Failure, Noise, Observer, Outcome, Saturate, Silent};
 
 fn saturate(load: Load, device: Device, tester: Tester) -> Outcome {
     let strategy = Saturate { conditions: conditions(), load, duration: 5 * SECOND };
@@ -53,4 +53,35 @@ fn no_load_and_no_time_are_refused() {
         let outcome = strategy.run(&mut engine, &mut Silent);
         assert!(matches!(outcome.failure, Some(Failure::Refused(_))), "{outcome:?}");
     }
+}
+
+/// Says that all of the machine is another one, so many times it is asked after the warm-up began.
+struct Elsewhere(usize);
+
+impl Observer for Elsewhere {
+    fn noise(&mut self) -> Noise {
+        self.0 = self.0.saturating_sub(1);
+        let lasting = if self.0 > 0 { 1.0 } else { 0.0 };
+        Noise { cost: lasting, lasting, disturbed: Some("far cores".to_owned()), ..Noise::default() }
+    }
+}
+
+#[test]
+fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes() {
+    let saturate = Saturate { conditions: conditions(), load: Load::Max, duration: 5 * SECOND };
+    let began = |noisy: usize| {
+        let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
+        let outcome = saturate.run(&mut engine, &mut Elsewhere(noisy));
+        let hold = outcome.samples.iter().find(|sample| sample.phase == Phase::Hold).unwrap();
+        (hold.at_s, outcome.notes)
+    };
+    // The warm-up of a second asks eleven times.
+    let (at_once, notes) = began(11);
+    assert!(notes.is_empty(), "{notes:?}");
+    let (later, notes) = began(15);
+    assert!((later - at_once - 2.0).abs() < 0.01, "{at_once} {later}");
+    assert_eq!(notes, ["waited 2s for this to pass, until it had: far cores"]);
+    let (never, notes) = began(usize::MAX);
+    assert!((never - at_once - 5.0).abs() < 0.01, "{at_once} {never}");
+    assert_eq!(notes, ["waited 5s for this to pass, in vain: far cores"]);
 }
