@@ -133,6 +133,18 @@ impl Histogram {
         }
     }
 
+    /// The `count` smallest values alone; all of them where there are fewer.
+    #[must_use]
+    pub fn smallest(&self, count: u64) -> Self {
+        let mut left = count;
+        let taken = |of: &u64| {
+            let taken = (*of).min(left);
+            left -= taken;
+            taken
+        };
+        Self { counts: self.counts.iter().map(taken).collect() }
+    }
+
     /// The filled buckets as (lowest value in ns, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -190,5 +202,15 @@ mod tests {
         histogram.record(123_456, 1);
         let text = serde_json::to_string(&histogram).unwrap();
         assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+    }
+
+    #[test]
+    fn the_smallest_values_can_be_taken_alone() {
+        let mut histogram = Histogram::default();
+        [(10, 3), (2_000, 4), (50_000, 2)].iter().for_each(|(value, count)| histogram.record(*value, *count));
+        let smallest: Vec<_> = histogram.smallest(5).buckets().collect();
+        assert_eq!(smallest, [(10, 3), (lower_bound(bucket(2_000)), 2)]);
+        assert_eq!(histogram.smallest(0).total(), 0);
+        assert_eq!(histogram.smallest(u64::MAX), histogram);
     }
 }

@@ -257,6 +257,8 @@ fn distributions(sample: &Sample, before: &[Totals], after: &[Totals]) -> Vec<Di
 }
 
 fn distribution(name: String, counted: &DirectionSample, delays: &Histogram) -> Distribution {
+    // What an earlier load left behind has been on its way for a whole drain: the slowest are its own.
+    let delays = &delays.smallest(counted.forwarded);
     // The exact ones are missing when the first frame came back only after the trial.
     let bucket = |quantile| delays.quantile(quantile).unwrap_or_default();
     let (min_ns, mean_ns, max_ns) = counted.latency.map_or_else(

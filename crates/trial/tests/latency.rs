@@ -245,6 +245,23 @@ fn senseless_parameters_are_refused_before_anything_is_sent() {
     }
 }
 
+/// A device that holds what it has for longer than a drain, into the next load.
+#[test]
+fn what_an_earlier_load_left_behind_is_not_the_next_one_s() {
+    let (from, length) = (Duration::from_millis(2_622), Duration::from_millis(1_723));
+    let held = Device {
+        queue: 358,
+        base_latency: Duration::from_millis(655),
+        disturbances: vec![Disturbance { from, length, factor: 0.0 }],
+        ..device(41_140.0)
+    };
+    let test = Latency { duration: Duration::from_millis(500), ..latency(Reference::Given(1_000.0)) };
+    let (_, loads) = run(&test, held, Tester::default());
+    let next = &loads.iter().find(|load| load.name == "50%").unwrap().directions[0];
+    assert_eq!((next.offered, next.forwarded), (250, 250));
+    assert!(next.max_ns < 656_000_000, "{next:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
