@@ -1,23 +1,23 @@
 //! The bench file: TOML enters; a [`Bench`] whose names all stand for something leaves, or which line
 //! is wrong, why, and what to write instead.
 
+mod device;
 mod document;
 mod remote;
+mod traffic;
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::fs;
 use std::path::Path;
-use std::str::FromStr;
 
 use anyhow::{Context, Result};
-use lab::DutSpec;
 use results::bench::Axis;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::args::{Traffic, misuse};
-use document::{AxisEntry, Document, DutEntry, ProfileEntry, StrategyEntry};
+use crate::args::misuse;
+use document::{AxisEntry, Document, StrategyEntry};
 pub use remote::Remote;
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
@@ -351,191 +351,6 @@ impl Source<'_> {
                 Err(self.error(written.span().start, reason))
             }
         }
-    }
-
-    /// The device of `entry` with what it takes over from those that it extends.
-    fn dut(&self, entry: &DutEntry, all: &[DutEntry]) -> Result<Dut> {
-        let mut dut = Dut {
-            name: entry.name.get_ref().clone(),
-            site: Site::Lab(String::new()),
-            options: Vec::new(),
-            line: self.line(entry.name.span().start),
-            remote: None,
-            commands: Vec::new(),
-            undo: Vec::new(),
-            requires: Vec::new(),
-            at: entry.at.as_ref().map(|at| *at.get_ref()),
-        };
-        let mut site = None;
-        let chain = self.chain(entry, all)?;
-        dut.remote = self.remote(&chain)?;
-        for entry in chain.into_iter().rev() {
-            site = self.site(entry, site)?;
-            dut.options.extend(self.options(entry.options.as_ref())?);
-            dut.commands.extend(entry.commands.iter().cloned());
-            // What was done last is undone first.
-            dut.undo.splice(0..0, entry.undo.iter().cloned());
-            dut.requires.extend(entry.requires.iter().cloned());
-        }
-        dut.site = site.ok_or_else(|| {
-            let reason = format!(
-                "the DUT '{}' is nowhere: write dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
-                dut.name
-            );
-            self.error(entry.name.span().start, reason)
-        })?;
-        if dut.remote.is_some() && matches!(dut.site, Site::Lab(_)) {
-            let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
-            return Err(self.error(entry.name.span().start, reason));
-        }
-        Ok(dut)
-    }
-
-    /// `entry`, what it extends, what that extends, and so on.
-    fn chain<'e>(&self, entry: &'e DutEntry, all: &'e [DutEntry]) -> Result<Vec<&'e DutEntry>> {
-        let mut chain = vec![entry];
-        let mut extended = entry.extends.as_ref();
-        while let Some(name) = extended {
-            let wanted = |entry: &&DutEntry| entry.name.get_ref() == name.get_ref();
-            let at = name.span().start;
-            let Some(base) = all.iter().find(wanted) else {
-                let names: Vec<&str> = all.iter().map(|entry| entry.name.get_ref().as_str()).collect();
-                let reason = format!("there is no DUT '{}' to extend: {}", name.get_ref(), known(&names));
-                return Err(self.error(at, reason));
-            };
-            let is_cycle = chain.iter().any(wanted);
-            chain.push(base);
-            if is_cycle {
-                let names: Vec<String> =
-                    chain.iter().map(|entry| format!("'{}'", entry.name.get_ref())).collect();
-                let reason =
-                    format!("{} is a circle: let one of them extend nothing", names.join(" extends "));
-                return Err(self.error(at, reason));
-            }
-            extended = base.extends.as_ref();
-        }
-        Ok(chain)
-    }
-
-    /// Where the device of `entry` is, which is `before` unless it says something else.
-    fn site(&self, entry: &DutEntry, before: Option<Site>) -> Result<Option<Site>> {
-        let gateways = entry.gateways.as_ref();
-        match (&entry.dut, &entry.ports) {
-            (Some(_), Some(ports)) => {
-                Err(self.error(ports.span().start, "dut and ports exclude each other: keep one"))
-            }
-            (Some(dut), None) => {
-                let spec = DutSpec::from_str(dut.get_ref());
-                spec.map_err(|error| self.error(dut.span().start, error))?;
-                self.refuse_gateways(gateways)?;
-                Ok(Some(Site::Lab(dut.get_ref().clone())))
-            }
-            (None, Some(ports)) => {
-                self.check_pair(ports, "two interfaces, as in \"eth1,eth2\"")?;
-                let gateways = self.gateways(gateways)?;
-                Ok(Some(Site::Ports(ports.get_ref().clone(), gateways)))
-            }
-            (None, None) => match before {
-                Some(Site::Ports(ports, kept)) => {
-                    let gateways = self.gateways(gateways)?.or(kept);
-                    Ok(Some(Site::Ports(ports, gateways)))
-                }
-                before => self.refuse_gateways(gateways).map(|()| before),
-            },
-        }
-    }
-
-    fn gateways(&self, written: Option<&Spanned<String>>) -> Result<Option<String>> {
-        let Some(gateways) = written else { return Ok(None) };
-        self.check_pair(gateways, "two addresses, the device's at each port, as in \"10.0.1.1,10.0.2.1\"")?;
-        Ok(Some(gateways.get_ref().clone()))
-    }
-
-    /// Whether there are two words with a comma between.
-    fn check_pair(&self, written: &Spanned<String>, what: &str) -> Result<()> {
-        let words: Vec<&str> = written.get_ref().split(',').collect();
-        match words.as_slice() {
-            [one, two] if !one.is_empty() && !two.is_empty() => Ok(()),
-            _ => {
-                let reason = format!("'{}' does not name {what}", written.get_ref());
-                Err(self.error(written.span().start, reason))
-            }
-        }
-    }
-
-    fn refuse_gateways(&self, gateways: Option<&Spanned<String>>) -> Result<()> {
-        match gateways {
-            None => Ok(()),
-            Some(gateways) => {
-                Err(self.error(gateways.span().start, "gateways belong to ports: the lab knows its own"))
-            }
-        }
-    }
-
-    fn profile(&self, entry: &ProfileEntry, subcommand: Subcommand) -> Result<Profile> {
-        let at = entry.name.span().start;
-        let directions = match &entry.directions {
-            None => vec![Direction::One],
-            Some(written) => {
-                let directions = written.get_ref();
-                let distinct: BTreeSet<&Direction> = directions.iter().collect();
-                if distinct.is_empty() || distinct.len() < directions.len() {
-                    let reason = "write directions = [\"one\"], [\"both\"] or [\"one\", \"both\"]";
-                    return Err(self.error(written.span().start, reason));
-                }
-                directions.clone()
-            }
-        };
-        let flags = match subcommand {
-            Subcommand::Generator => entry.datagram_flags(),
-            _ => self.traffic_flags(entry),
-        };
-        let flags = flags.map_err(|error| self.error(at, crate::misuse::in_one_line(&error)))?;
-        let at = entry.at.as_ref().map(|at| *at.get_ref());
-        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions, at })
-    }
-
-    /// The flags that say what load tests send.
-    fn traffic_flags(&self, entry: &ProfileEntry) -> Result<Vec<(&'static str, String)>> {
-        if entry.datagram.is_some() {
-            return Err(misuse("datagram is for the strategy generator: write size, the frame's"));
-        }
-        let profile = self.path(entry.profile.as_deref().unwrap_or("bench"));
-        self.check_traffic(entry, &profile)?;
-        let mut flags = vec![("--profile", profile)];
-        let tunables = entry.tunables().into_iter();
-        flags.extend(tunables.filter_map(|(flag, value)| Some((flag, value.clone()?))));
-        Ok(flags)
-    }
-
-    /// Files are named relative to the bench file; runs get the whole path, so that the same bench
-    /// has the same commands wherever it is started.
-    fn path(&self, name: &str) -> String {
-        if !name.ends_with(".toml") && !name.contains('/') {
-            return name.to_owned();
-        }
-        let path = self.file.parent().unwrap_or(Path::new("")).join(name);
-        path.canonicalize().unwrap_or(path).display().to_string()
-    }
-
-    /// Whether there is such traffic.
-    fn check_traffic(&self, entry: &ProfileEntry, profile: &str) -> Result<()> {
-        fn parsed<T: FromStr>(value: Option<&String>) -> Result<Option<T>>
-        where
-            T::Err: Display,
-        {
-            let parsed = value.map(|value| value.parse::<T>().map_err(|error| misuse(error.to_string())));
-            parsed.transpose()
-        }
-        let traffic = Traffic {
-            profile: profile.to_owned(),
-            size: parsed(entry.size.as_ref())?,
-            vm: parsed(entry.vm.as_ref())?,
-            ip: parsed(entry.ip.as_ref())?,
-            vlan: parsed(entry.vlan.as_ref())?,
-            bidirectional: false,
-        };
-        traffic.profile().map(drop)
     }
 }
 
