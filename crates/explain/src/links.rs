@@ -1,5 +1,5 @@
-//! What a packet rate is worth as bandwidth: frames a second enter; bits a second of the Internet's
-//! mix, and the fastest link that would be filled, leave. Pure.
+//! What a packet rate is worth as bandwidth: frames a second and their size enter; bits a second of the
+//! Internet's mix, and the fastest links that would be filled, leave. Pure.
 
 use wire::size::{self, l1_bps_to_pps, pps_to_ethernet_bps};
 
@@ -10,28 +10,25 @@ pub const LINKS: [f64; 11] = [100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 10
 /// FCS. The smallest is padded on a line, which counters at the Ethernet layer do not show.
 const SIMPLE_IMIX: [(u16, u64); 3] = [(58, 7), (594, 4), (1518, 1)];
 
-/// Sizes of frames to fill a link with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sizes {
+/// Frames to fill a link with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Frames {
     /// 64 bytes, as an attacker would: line rate.
     Smallest,
+    /// Of so many bytes in the mean, as those that the rate was measured with.
+    Own(f64),
     /// Simple IMIX, at the Ethernet layer without FCS, as switches count: 2,834.67 bits a packet.
     Imix,
-    /// 1518 bytes.
-    Largest,
 }
 
-impl Sizes {
-    /// All of them, the hardest first.
-    pub const ALL: [Self; 3] = [Self::Smallest, Self::Imix, Self::Largest];
-
+impl Frames {
     /// Frames a second that fill a link of `bps` in one direction.
     #[must_use]
     pub fn pps_to_fill(self, bps: f64) -> f64 {
         match self {
             Self::Smallest => l1_bps_to_pps(bps, f64::from(size::MIN)),
+            Self::Own(mean_size) => l1_bps_to_pps(bps, mean_size),
             Self::Imix => bps / imix_bps(1.0),
-            Self::Largest => l1_bps_to_pps(bps, 1518.0),
         }
     }
 
@@ -39,6 +36,31 @@ impl Sizes {
     #[must_use]
     pub fn link_filled(self, pps: f64) -> Option<f64> {
         LINKS.into_iter().rev().find(|bps| pps >= self.pps_to_fill(*bps))
+    }
+}
+
+/// What a packet rate is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// Frames a second, all directions added up.
+    pub pps: f64,
+    /// How many directions that is the rate of.
+    pub directions: usize,
+    /// The bandwidth of as many packets of simple IMIX, all directions added up.
+    pub imix_bps: f64,
+    /// By which frames which link is filled in each of the directions.
+    pub fills: [(Frames, Option<f64>); 3],
+}
+
+impl Worth {
+    /// What `pps`, `directions` added up, of frames of `mean_size` bytes are worth.
+    #[must_use]
+    pub fn new(pps: f64, directions: usize, mean_size: f64) -> Self {
+        let directions = directions.max(1);
+        let each = pps / directions as f64;
+        let fills = [Frames::Smallest, Frames::Own(mean_size), Frames::Imix];
+        let fills = fills.map(|frames| (frames, frames.link_filled(each)));
+        Self { pps, directions, imix_bps: imix_bps(pps), fills }
     }
 }
 
@@ -55,26 +77,30 @@ mod tests {
     #[test]
     fn the_tuning_talk_s_minimum_rates() {
         // 1 Gb/s: 1.48 Mpps, 350 kpps of IMIX; 10 Gb/s ten times that; full duplex twice that.
-        for (sizes, bps, pps) in [
-            (Sizes::Smallest, 1e9, 1.488e6),
-            (Sizes::Smallest, 10e9, 14.88e6),
-            (Sizes::Imix, 1e9, 350e3),
-            (Sizes::Imix, 10e9, 3.5e6),
-            (Sizes::Imix, 20e9, 7e6),
-            (Sizes::Largest, 10e9, 812.7e3),
+        for (frames, bps, pps) in [
+            (Frames::Smallest, 1e9, 1.488e6),
+            (Frames::Smallest, 10e9, 14.88e6),
+            (Frames::Imix, 1e9, 350e3),
+            (Frames::Imix, 10e9, 3.5e6),
+            (Frames::Own(1518.0), 10e9, 812.7e3),
         ] {
-            let found = sizes.pps_to_fill(bps);
-            assert!((found / pps - 1.0).abs() < 0.01, "{sizes:?} {bps}: {found}");
+            let found = frames.pps_to_fill(bps);
+            assert!((found / pps - 1.0).abs() < 0.01, "{frames:?} {bps}: {found}");
         }
         assert!((imix_bps(1.0) - 2_834.67).abs() < 0.01);
+        let links = |worth: Worth| worth.fills.map(|(_, link)| link);
+        let full_duplex = Worth::new(7.1e6, 2, 64.0);
+        assert_eq!(links(full_duplex), [Some(1e9), Some(1e9), Some(10e9)]);
+        assert_eq!(links(Worth::new(30e6, 2, 64.0)), [Some(10e9), Some(10e9), Some(40e9)]);
     }
 
     #[test]
     fn a_rate_fills_the_fastest_link_that_it_reaches() {
-        assert_eq!(Sizes::ALL.map(|sizes| sizes.link_filled(1.1e6)), [Some(100e6), Some(2.5e9), Some(10e9)]);
-        assert_eq!(Sizes::Smallest.link_filled(148_810.0), Some(100e6));
-        assert_eq!(Sizes::Smallest.link_filled(148_800.0), None);
-        assert_eq!(Sizes::Imix.link_filled(1e12), Some(400e9));
-        assert_eq!(Sizes::Imix.link_filled(0.0), None);
+        let worth = Worth::new(1.1e6, 1, 1518.0);
+        assert_eq!(worth.fills.map(|(_, link)| link), [Some(100e6), Some(10e9), Some(2.5e9)]);
+        assert_eq!(Frames::Smallest.link_filled(148_810.0), Some(100e6));
+        assert_eq!(Frames::Smallest.link_filled(148_800.0), None);
+        assert_eq!(Frames::Imix.link_filled(1e12), Some(400e9));
+        assert_eq!(Frames::Imix.link_filled(0.0), None);
     }
 }

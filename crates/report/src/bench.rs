@@ -128,7 +128,8 @@ impl<'a> Bench<'a> {
         for (test, cells) in self.tests.iter().map(|test| &test.cells).enumerate() {
             let Some(reference) = cells.get(baseline) else { continue };
             for (at, cell) in cells.iter().enumerate() {
-                let (before, now) = reference.common_rounds(cell);
+                let (before, now): (Vec<f64>, Vec<f64>) =
+                    reference.common_rounds(cell).map(|(_, before, now)| (before, now)).unzip();
                 if at != baseline && !now.is_empty() {
                     pairs.push((test, at, before, now));
                 }
@@ -176,6 +177,17 @@ impl<'a> Bench<'a> {
         let (low, high) = interval.unwrap_or((least, most));
         let median = stats::trend::median(&sorted)?;
         Some(Spread { median, low, high, is_interval: interval.is_some() })
+    }
+
+    /// Each round that `cell` of `test` and the baseline have, and by what share its figure differs there.
+    #[must_use]
+    pub fn rounds(&self, test: &Test, cell: &Cell) -> Vec<(u32, f64)> {
+        let reference = self.baseline().and_then(|baseline| test.cells.get(baseline));
+        let rounds = reference.into_iter().flat_map(|reference| reference.common_rounds(cell));
+        rounds
+            .map(|(round, before, now)| (round, now / before - 1.0))
+            .filter(|(_, by)| by.is_finite())
+            .collect()
     }
 
     /// The block of ministat for a cell of `test` beside the baseline; `None` where one has too few
@@ -234,12 +246,12 @@ impl<'a> Cell<'a> {
         self.readings().map(|reading| reading.value).collect()
     }
 
-    /// The figures of this and of the `other` cell in the rounds that both have.
-    fn common_rounds(&self, other: &Cell) -> (Vec<f64>, Vec<f64>) {
+    /// The rounds that this and the `other` cell have, with the figures of both.
+    fn common_rounds(&self, other: &Cell) -> impl Iterator<Item = (u32, f64, f64)> {
         let figure = |repeat: &Repeat| Some((repeat.number, repeat.reading.as_ref().ok()?.value));
         let theirs: BTreeMap<u32, f64> = other.repeats.iter().filter_map(figure).collect();
         let both = self.repeats.iter().filter_map(figure);
-        both.filter_map(|(round, ours)| Some((ours, *theirs.get(&round)?))).unzip()
+        both.filter_map(move |(round, ours)| Some((round, ours, *theirs.get(&round)?)))
     }
 
     /// What makes some of the figures doubtful, in words, and how many of them.

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use results::Record;
 use results::bench::{LABELS, Place};
 
+use crate::links::Links;
 use crate::metric::Metric;
 use crate::outcome::status;
 
 /// What every line has; the other labels that occur follow, as `label_NAME`.
-const HEAD: [&str; 18] = [
+const HEAD: [&str; 19] = [
     "id",
     "started",
     "status",
@@ -26,6 +27,7 @@ const HEAD: [&str; 18] = [
     "unit",
     "resolution",
     "doubts",
+    "imix_bps",
     "mean_frame_size",
     "line_rate_bps",
     "elapsed_s",
@@ -72,6 +74,7 @@ fn line(record: &Record) -> [String; HEAD.len()] {
         metric.unit().to_owned(),
         figure(|reading| reading.resolution.to_string()),
         figure(|reading| reading.doubts.join("; ")),
+        Links::of(record).map(|links| links.imix_bps().to_string()).unwrap_or_default(),
         record.profile.mean_frame_size.to_string(),
         record.line_rate_bps.to_string(),
         record.elapsed_s.to_string(),
@@ -108,6 +111,8 @@ mod tests {
         let value: f64 = cell(0, "value").parse().unwrap();
         assert_eq!(value, Metric::MaxForwarded.read(&repeat).unwrap().value);
         assert_eq!([cell(0, "metric"), cell(0, "unit")], ["max_forwarded", "pps"]);
+        let imix_bps: f64 = cell(0, "imix_bps").parse().unwrap();
+        assert_eq!(imix_bps, Links::of(&repeat).unwrap().imix_bps());
         assert_eq!([cell(1, "bench"), cell(1, "label_site"), cell(1, "status")], ["", "", "interrupted"]);
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! Tables are in the markup; the charts are drawn by the page's script from the records, which
 //! the page holds whole, so that any figure can be recomputed from the page alone. Each record is
-//! written out and read by the script by itself, so that neither needs room for all at once.
+//! packed by itself, and unpacked by the script when its run is shown, so that neither needs room or
+//! time for all at once.
 
 pub(crate) mod benches;
 mod certificates;
 pub(crate) mod facts;
+mod look;
 mod run_tables;
 mod runs;
 mod strategies;
@@ -18,6 +20,10 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
 use askama::Template;
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use results::Record;
 use results::bench::Bench as Description;
 use results::certificate::Certificate;
@@ -30,6 +36,7 @@ use crate::outcome::Mark;
 use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
+use look::Look;
 use run_tables::{RunTable, run_tables};
 use runs::{Run, runs};
 use strategies::{Panel, panels, rfc2544_panels};
@@ -38,8 +45,6 @@ use strategies::{Panel, panels, rfc2544_panels};
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
 /// The page's style, bundled by the build script.
 const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.css"));
-/// Colours of devices that the style defines; more devices begin again with the first.
-const DEVICE_COLOURS: usize = 7;
 
 /// What a page is made of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +89,7 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         benches: sections(&benches, &comparison, records),
         has_loose_runs: of_benches < records.len(),
         flame_graphs: flame_graphs.iter().map(|graph| (graph.name.as_str(), Json(&graph.svg))).collect(),
-        records: records.iter().enumerate().map(|(at, record)| (anchor(at), Json(record))).collect(),
+        records: records.iter().enumerate().map(|(at, record)| (anchor(at), Packed(record))).collect(),
         certificates: certificates::panels(certificates),
         run_tables: run_tables(&comparison, records),
         runs: runs(&comparison, records),
@@ -112,6 +117,18 @@ impl<T: Serialize> Display for Json<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
         f.write_str(&json.replace('<', "\\u003c"))
+    }
+}
+
+/// Something as JSON, packed by gzip and written in base64, which cannot end a script element.
+struct Packed<T>(T);
+
+impl<T: Serialize> Display for Packed<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_vec(&self.0).map_err(|_| fmt::Error)?;
+        let mut packer = GzEncoder::new(Vec::with_capacity(json.len() / 2), Compression::fast());
+        let packed = packer.write_all(&json).and_then(|()| packer.finish()).map_err(|_| fmt::Error)?;
+        Display::fmt(&Base64Display::new(&packed, &STANDARD), f)
     }
 }
 
@@ -180,7 +197,7 @@ struct Page<'a> {
     style: &'static str,
     index: Json<Index<'a>>,
     /// Each with its anchor.
-    records: Vec<(String, Json<&'a Record>)>,
+    records: Vec<(String, Packed<&'a Record>)>,
     benches: Vec<Section<'a>>,
     /// Whether some runs are in no bench.
     has_loose_runs: bool,
@@ -209,8 +226,8 @@ struct Device<'a> {
 }
 
 impl Device<'_> {
-    fn colour(&self) -> usize {
-        self.at % DEVICE_COLOURS
+    fn look(&self) -> Look {
+        Look::of(self.at)
     }
 
     /// Its name in parts between which a line may break.
@@ -258,7 +275,7 @@ struct MatrixCell {
     rate: String,
     /// Of the cell's width, in percent; two full lines fill it.
     bar: f64,
-    colour: usize,
+    look: Look,
     marked: bool,
     repeats: usize,
 }
@@ -329,7 +346,7 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
             _ => String::new(),
         },
         bar: if run.text.is_some() { 0.0 } else { (run.line_rate_percent / lines).clamp(0.0, 100.0) },
-        colour: column % DEVICE_COLOURS,
+        look: Look::of(column),
         marked: !run.marks.is_empty(),
         repeats: cell.runs.len(),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
-//!                                                                                       ├──► markdown
+//!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                                                                                       └──► csv
 //! ```
 
@@ -13,6 +13,7 @@ mod comparison;
 pub mod csv;
 pub mod html;
 pub mod judgement;
+pub mod links;
 pub mod markdown;
 pub mod metric;
 mod outcome;

@@ -12,6 +12,7 @@ use crate::comparison::Comparison;
 use crate::html::benches::{commands, notes, spread_text};
 use crate::html::facts::{Environment, command_line, environments};
 use crate::judgement::{figures, remarks, sentence};
+use crate::links::{CAPTION, HEAD, Links};
 use crate::outcome::percent;
 
 /// All benches of `records` that have figures, and a matrix of what belongs to none.
@@ -54,8 +55,30 @@ fn bench(bench: &Bench) -> String {
     }
     text.push('\n');
     notes(bench).iter().for_each(|note| _ = writeln!(text, "- {}", line(note)));
+    text += &links(bench);
     text += &comparisons(bench);
     text += &repetition(bench);
+    text
+}
+
+/// What the medians are worth as bandwidth.
+fn links(bench: &Bench) -> String {
+    let rows = crate::links::rows(bench).into_iter();
+    links_table(rows.map(|row| (row.device.to_owned(), row.test.title(), row.cells)))
+}
+
+/// Devices, tests, and what is found of them as bandwidth; empty without rows.
+fn links_table(rows: impl Iterator<Item = (String, String, [String; HEAD.len()])>) -> String {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return String::new();
+    }
+    let mut text = format!("\n{CAPTION}.\n\n");
+    row(&mut text, ["device", "test"].into_iter().chain(HEAD).map(str::to_owned));
+    let _ = writeln!(text, "|---|---|{}", "---:|".repeat(HEAD.len()));
+    for (device, test, cells) in rows {
+        row(&mut text, [device, test].into_iter().chain(cells));
+    }
     text
 }
 
@@ -128,6 +151,7 @@ fn matrix(records: &[Record]) -> String {
         format!("## Runs\n\nIn percent of line rate: {}, directions added up.\n\n", comparison.figure());
     row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));
     let _ = writeln!(text, "|---|{}", "---:|".repeat(comparison.duts.len()));
+    let mut worth = Vec::new();
     for tests in comparison.rows() {
         let cells =
             tests.cells.iter().map(|cell| cell.median().map_or("–".to_owned(), |run| run.marked_percent()));
@@ -135,11 +159,15 @@ fn matrix(records: &[Record]) -> String {
             Some(goal) => format!("{}, {goal}", tests.test),
             None => tests.test.to_owned(),
         };
+        for run in tests.cells.iter().filter_map(|cell| cell.median()) {
+            let cells = Links::of_outcome(run).map(|links| links.cells());
+            worth.extend(cells.map(|cells| (run.record.device(), name.clone(), cells)));
+        }
         row(&mut text, std::iter::once(name).chain(cells));
     }
     text.push('\n');
     comparison.marks().iter().for_each(|mark| _ = writeln!(text, "- `{}` {}", mark.sign(), mark.meaning()));
-    text
+    text + &links_table(worth.into_iter())
 }
 
 fn row(text: &mut String, cells: impl Iterator<Item = String>) {

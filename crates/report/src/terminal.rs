@@ -24,7 +24,8 @@ use results::record::{Direction, LimitedBy};
 use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison};
-use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
+use crate::links::Links;
+use crate::outcome::{Mark, Outcome, limited_by, percent, status};
 use columns::{Align, Columns, Text};
 use repeats::{Repeats, repeats};
 
@@ -210,9 +211,8 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     } else if record.results.is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
-    let limit_found = matches!(Kind::of(record), Kind::Curves | Kind::Search) && record.cost.is_none();
-    if limit_found && run.lossless_pps > 0.0 {
-        let _ = writeln!(text, "  {}", Look::Faint.paint(&links::line(run.lossless_pps), colour));
+    if let Some(links) = Links::of(record) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&links.sentence(), colour));
     }
     if let Some(device) = &record.dut.remote {
         text.push_str(&remote::table(device, colour));

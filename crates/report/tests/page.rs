@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
 use kinds::{certificate, followed, many, rules};
 use report::html::{self, Contents, FlameGraph};
 use results::Record;
@@ -63,11 +66,58 @@ fn the_page_holds_the_whole_records() {
     let records = bench();
     let page = page(&records, &[], "Two routers");
     let embedded = (0..records.len()).map(|at| {
-        let begin = format!("<script type=\"application/json\" id=\"run-{at}-record\">");
-        serde_json::from_str(between(&page, &begin, "</script>")).unwrap()
+        let begin = format!("<script type=\"application/gzip\" id=\"run-{at}-record\">");
+        let packed = STANDARD.decode(between(&page, &begin, "</script>")).unwrap();
+        serde_json::from_reader(GzDecoder::new(packed.as_slice())).unwrap()
     });
     let embedded: Vec<Record> = embedded.collect();
     assert!(embedded == records);
+    let plain: usize = records.iter().map(|record| serde_json::to_string(record).unwrap().len()).sum();
+    assert!(
+        page.len() < plain,
+        "packed records take more room, {} bytes, than plain ones, {plain}",
+        page.len()
+    );
+}
+
+#[test]
+fn each_run_and_each_cell_of_a_bench_says_what_links_it_fills() {
+    let (bench, records) = rules();
+    let benches = [bench];
+    let contents = Contents { records: &records, benches: &benches, ..Contents::default() };
+    let page = page_of(&contents, "Rules");
+    let table = rows(between(&page, "<table class=\"figures bandwidths\">", "</table>"));
+    insta::assert_snapshot!(table.join("\n"));
+    assert_eq!(page.matches("<h3>As bandwidth</h3>").count(), records.len());
+
+    // The terminal and Markdown have the same rows.
+    let found = report::bench::Bench::new(&benches[0], &records).unwrap();
+    let terminal = report::terminal::bench(&found, false);
+    let markdown = report::markdown::markdown(&records, &benches);
+    let cells = report::links::rows(&found);
+    assert_eq!(cells.len(), table.len() - 1);
+    for row in cells {
+        let told = row.cells.join(" | ");
+        assert!(table.iter().any(|line| line.ends_with(&told)), "{told}");
+        assert!(markdown.contains(&told), "{told}");
+        let line =
+            terminal.lines().find(|line| line.starts_with(&row.name()) && line.contains(&row.cells[1]));
+        let line = line.unwrap_or_else(|| panic!("no row of {} with {told}", row.name()));
+        assert!(row.cells.iter().all(|cell| line.contains(cell)), "{line}");
+    }
+}
+
+#[test]
+fn devices_beyond_the_colours_have_shapes() {
+    let records: Vec<Record> = many(30).collect();
+    let page = page(&records, &[], "Ten devices");
+    let boxes = between(&page, "<legend>Devices</legend>", "</fieldset>");
+    let looks: Vec<&str> =
+        boxes.split("<label style=\"").skip(1).filter_map(|label| label.split('"').next()).collect();
+    assert_eq!(looks.len(), 10);
+    let distinct: std::collections::BTreeSet<&&str> = looks.iter().collect();
+    assert_eq!(distinct.len(), 10, "{looks:?}");
+    browse("devices.mjs", &page);
 }
 
 #[test]

@@ -17,6 +17,8 @@ export function horizontalAxis(theme: Theme, labelled: boolean, text: (value: nu
     ticks: { show: labelled, stroke: theme.line, size: 5 },
     size: labelled ? HEIGHT : 0,
     space: 70,
+    // All of them: uPlot would leave out those of a logarithmic axis that it thinks too close.
+    filter: (_, splits) => splits,
     values: (_, splits) => splits.map((value) => (labelled ? text(value) : "")),
   };
 }

@@ -5,7 +5,7 @@ import { type Channel, channelKey } from "./channel";
 import { indexAt } from "./charts";
 import type { Run } from "./data";
 import type { Settings } from "./settings";
-import { DEVICE_COLOURS } from "./theme";
+import { dress } from "./theme";
 import { durationText, rateText, shareText } from "./units";
 
 export interface Cards {
@@ -74,7 +74,7 @@ function figures(channel: Channel, x: number | null, settings: Settings): string
 function drawCard(run: Run, channels: Channel[], device: string, hidden: Set<string>, changed: () => void) {
   const card = document.createElement("section");
   card.className = "card";
-  card.style.setProperty("--colour", `var(--device-${run.device % DEVICE_COLOURS})`);
+  dress(card, run.device);
   const title = document.createElement("a");
   title.href = `#${run.anchor}`;
   title.textContent = device;

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { nearest, type Points } from "./curves";
-import { drawMarks, type Marks } from "./marks";
+import { drawMarks, drawShapes, type Marks } from "./marks";
 import type { Settings } from "./settings";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText, fromPps, rateTick, shareText, unitName } from "./units";
@@ -163,6 +163,8 @@ function chart(
   onCursor: (x: number | null) => void,
 ): Chart {
   const owners: Channel[] = [];
+  // Those of curves that stand for their device.
+  const standing: (Channel | null)[] = [];
   const series: uPlot.Series[] = [{}];
   const tables: uPlot.AlignedData[] = [];
   const runs = [...new Set(channels.map((channel) => channel.run))].filter((run) => !run.repeat);
@@ -173,6 +175,7 @@ function chart(
     tables.push([channel.points.x, ...curves.map((curve) => curve.values)]);
     for (const curve of curves) {
       owners.push(channel);
+      standing.push(channel.run.repeat || curve.dash ? null : channel);
       series.push(seriesOptions(curve, channel, above, theme));
     }
   }
@@ -195,7 +198,10 @@ function chart(
       dataIdx: (plot, _, index, x) => nearestIndex(plot.data[0] as number[], plot.data[_] ?? [], index, x),
     },
     hooks: {
-      draw: [(plot) => drawMarks(plot, channels.filter(({ run }) => !run.repeat), theme, kind.marks)],
+      draw: [
+        (plot) => drawMarks(plot, channels.filter(({ run }) => !run.repeat), theme, kind.marks),
+        (plot) => drawShapes(plot, standing, theme),
+      ],
       setCursor: [(plot) => onCursor(cursorPlace(plot))],
     },
   };

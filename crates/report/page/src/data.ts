@@ -1,6 +1,7 @@
 // The data that the page was written with: records as Linerate stores them, and their places in
 // the comparison. The types repeat those fields of `linerate/run/1` that the charts read.
 
+import { gunzipSync, strFromU8, strToU8 } from "fflate";
 import type { Bench } from "./bench-data";
 
 export interface Page {
@@ -21,7 +22,7 @@ export interface Run {
   curves: boolean;
   /** Whether another run stands for the repeats of its device in its test. */
   repeat: boolean;
-  /** Read from the page when it is first asked for. */
+  /** Unpacked from the page when it is first asked for. */
   readonly record: RunRecord;
 }
 
@@ -138,7 +139,7 @@ export interface Direction {
   latency_ns: [number, number][];
 }
 
-/** The data in the page's `<script id="index">`, and records in scripts of their own. */
+/** The data in the page's `<script id="index">`, and records, packed, in scripts of their own. */
 export function embedded(): Page {
   const index = JSON.parse(text("index")) as Omit<Page, "runs"> & { runs: Omit<Run, "record">[] };
   return { ...index, runs: index.runs.map(withRecord) };
@@ -149,10 +150,15 @@ function withRecord(run: Omit<Run, "record">): Run {
   return {
     ...run,
     get record(): RunRecord {
-      record ??= JSON.parse(text(`${run.anchor}-record`)) as RunRecord;
+      record ??= JSON.parse(unpacked(text(`${run.anchor}-record`))) as RunRecord;
       return record;
     },
   };
+}
+
+/** What stands in `text`, packed by gzip and in base64. At once, so that a page can draw itself whole to be printed. */
+function unpacked(text: string): string {
+  return strFromU8(gunzipSync(strToU8(atob(text), true)));
 }
 
 function text(id: string): string {

@@ -22,7 +22,6 @@ const TOLD = [
 ] as const;
 /** Loads are told apart by colour and, since there may be more of them, by dashes. */
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
-const COLOURS = 7;
 
 interface Curve {
   load: LatencyTest["loads"][number];
@@ -48,7 +47,7 @@ function curvesOf(loads: LatencyTest["loads"], direction: number, theme: Theme):
   return loads.flatMap((load, at) => {
     const seen = load.directions[direction];
     if (!seen || seen.histogram_ns.length === 0) return [];
-    const dash = DASHES[Math.floor(at / COLOURS) % DASHES.length] ?? [];
+    const dash = DASHES[Math.floor(at / theme.devices.length) % DASHES.length] ?? [];
     return [{ load, seen, colour: deviceColour(theme, at), dash, ...percentiles(seen.histogram_ns) }];
   });
 }
@@ -65,7 +64,7 @@ function plan(direction: string, curves: Curve[], several: boolean, base: number
     size: several ? "half" : "full",
     height: HEIGHT,
     caption: `Latency percentiles ${direction.replace("->", "→")} at each load (logarithmic)`,
-    key: curves.map(({ colour, load }) => ({ sign: "━", colour, text: load.name })),
+    key: curves.map(({ colour, dash, load }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: load.name })),
     x: { range: [0, most], tick: percentileText, splits: (min, max) => nines(min, max, several ? 500 : 1000) },
     y: { range, tick: durationText, logarithmic: true },
     margin: 90,

@@ -1,11 +1,15 @@
-// What is drawn over the curves: limits, stalls and thresholds.
+// What is drawn over the curves: limits, stalls and thresholds, and the shapes of devices that share a
+// colour with others.
 
 import uPlot from "uplot";
 import { FONT } from "./axes";
 import type { Channel } from "./channel";
 import type { Run } from "./data";
-import { paintLimit } from "./paint";
-import { deviceColour, faded, type Theme } from "./theme";
+import { deviceSign, paintLimit } from "./paint";
+import { deviceColour, deviceShape, faded, type Theme } from "./theme";
+
+/** How far the shapes on a curve are apart, in pixels. */
+const APART = 70;
 
 export interface Marks {
   /** With a triangle or a word at the top. */
@@ -52,6 +56,25 @@ export function drawMarks(plot: uPlot, channels: Channel[], theme: Theme, marks:
   // Runs of one tester have one limit; of many testers the lines would only confuse.
   if (alone.size === 1) alone.forEach((name, value) => paintLimit(ctx, plot, value, name, theme));
   ctx.restore();
+}
+
+/** The shapes of devices along their curves; `owners` has the channel of each series, or null of those without. */
+export function drawShapes(plot: uPlot, owners: (Channel | null)[], theme: Theme): void {
+  const { left, width } = plot.bbox;
+  owners.forEach((channel, at) => {
+    const shape = channel ? deviceShape(channel.run.device) : null;
+    if (!channel || shape === null || !channel.shown) return;
+    const { device } = channel.run;
+    // Where curves coincide the shapes of both are seen.
+    let free = left + ((device * 23) % APART) * uPlot.pxRatio;
+    (plot.data[at + 1] ?? []).forEach((value, index) => {
+      const across = plot.valToPos(plot.data[0][index] ?? 0, "x", true);
+      if (value === null || value === undefined || across < free || across > left + width) return;
+      const down = plot.valToPos(value, "y", true);
+      if (Number.isFinite(down)) deviceSign(plot.ctx, across, down, deviceColour(theme, device), shape, theme);
+      free = across + APART * uPlot.pxRatio;
+    });
+  });
 }
 
 function vertical(

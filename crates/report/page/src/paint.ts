@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { FONT } from "./axes";
-import type { Theme } from "./theme";
+import type { Shape, Theme } from "./theme";
 
 export function line(ctx: CanvasRenderingContext2D, ...places: [number, number][]): void {
   ctx.beginPath();
@@ -30,6 +30,39 @@ export function dot(ctx: CanvasRenderingContext2D, x: number, y: number, colour:
   ctx.lineWidth = 1.6 * uPlot.pxRatio;
   if (filled) ctx.fill();
   else ctx.stroke();
+}
+
+/** The sign of a device: a dot, or the hollow shape that tells it from others of its colour. */
+export function deviceSign(ctx: CanvasRenderingContext2D, x: number, y: number, colour: string, shape: Shape | null, theme: Theme): void {
+  if (shape === null) return dot(ctx, x, y, colour);
+  const r = 4.6 * uPlot.pxRatio;
+  ctx.beginPath();
+  ctx.setLineDash([]);
+  switch (shape) {
+    case "circle":
+      ctx.arc(x, y, r * 0.9, 0, 2 * Math.PI);
+      break;
+    case "triangle":
+      polygon(ctx, [x, y - r * 1.15], [x + r * 1.1, y + r * 0.85], [x - r * 1.1, y + r * 0.85]);
+      break;
+    case "square":
+      polygon(ctx, [x - r * 0.85, y - r * 0.85], [x + r * 0.85, y - r * 0.85], [x + r * 0.85, y + r * 0.85], [x - r * 0.85, y + r * 0.85]);
+      break;
+    case "diamond":
+      polygon(ctx, [x, y - r * 1.25], [x + r * 1.1, y], [x, y + r * 1.25], [x - r * 1.1, y]);
+      break;
+  }
+  ctx.fillStyle = theme.background;
+  ctx.fill();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 1.6 * uPlot.pxRatio;
+  ctx.stroke();
+}
+
+/** Adds the outline through `corners` to the path. */
+export function polygon(ctx: CanvasRenderingContext2D, ...corners: [number, number][]): void {
+  corners.forEach(([x, y], at) => (at === 0 ? ctx.moveTo(x, y) : ctx.lineTo(x, y)));
+  ctx.closePath();
 }
 
 /** A named line across the axes at `value`, if that is within them. */

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { percentiles } from "./curves";
+import { drawShapes } from "./marks";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText } from "./units";
 import type { Stack } from "./charts";
@@ -41,6 +42,7 @@ export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme:
       verticalAxis(theme, durationText, true),
     ],
     series: [{}, ...owners.map((channel) => curve(channel, theme))],
+    hooks: { draw: [(plot) => drawShapes(plot, owners, theme)] },
   };
   const plot = new uPlot(options, uPlot.join(tables), figure);
   return {

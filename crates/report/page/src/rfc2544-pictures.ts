@@ -145,7 +145,7 @@ function lossByLoad(runs: Run[], theme: Theme, size: Plan["size"]): Plan {
     size,
     height: HEIGHT,
     caption: "Loss against load in percent of the theoretical rate; hollow: limited by the tester or disturbed",
-    key: curves.map(({ size, colour }) => ({ sign: "━", colour, text: `${size} B` })),
+    key: curves.map(({ size, colour, dash }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: `${size} B` })),
     x: { range: [Math.max(0, least - 5), 103], tick: (value) => `${value}%` },
     y: lossAxis(smallest),
     margin: 60,

@@ -5,10 +5,10 @@ import uPlot from "uplot";
 import type { Bench, Cell } from "./bench-data";
 import { cellLines, directionsOf, type Figures, figuresOf, hasProfiles, wayText } from "./cell-text";
 import { numberAxis } from "./number-axis";
-import { dot, line, paintLimit, stroke } from "./paint";
+import { deviceSign, line, paintLimit, stroke } from "./paint";
 import type { Plan, Point } from "./picture";
 import type { Settings } from "./settings";
-import { deviceColour, type Theme } from "./theme";
+import { deviceColour, deviceLetter, deviceShape, type Shape, type Theme } from "./theme";
 
 const HEIGHT = 320;
 const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
@@ -18,12 +18,15 @@ interface Place {
   cell: Cell;
   name: string;
   colour: string;
+  shape: Shape | null;
 }
 
 /** What is joined by a line. */
 interface Series {
   name: string;
   colour: string;
+  /** The shape of its device. */
+  letter: string;
   dash: number[];
   places: Place[];
 }
@@ -59,11 +62,12 @@ function seriesOf(bench: Bench, direction: string, settings: Settings, theme: Th
     return tests.map((test, number) => ({
       name: test.profile,
       colour: theme.muted,
+      letter: "",
       dash: DASHES[number % DASHES.length] ?? [],
       places: sorted(
         duts.flatMap(({ name, at, column, device }) => {
           const cell = test.cells[column];
-          return cell && at !== null ? [{ at, cell, name: hasProfiles(bench) ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device) }] : [];
+          return cell && at !== null ? [{ at, cell, name: hasProfiles(bench) ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device), shape: deviceShape(device) }] : [];
         }),
       ),
     }));
@@ -71,11 +75,12 @@ function seriesOf(bench: Bench, direction: string, settings: Settings, theme: Th
   return duts.map(({ name, column, device }) => ({
     name,
     colour: deviceColour(theme, device),
+    letter: deviceLetter(theme, device),
     dash: [],
     places: sorted(
       tests.flatMap((test) => {
         const cell = test.cells[column];
-        return cell && test.at !== null ? [{ at: test.at, cell, name: `${name}, ${test.profile}`, colour: deviceColour(theme, device) }] : [];
+        return cell && test.at !== null ? [{ at: test.at, cell, name: `${name}, ${test.profile}`, colour: deviceColour(theme, device), shape: deviceShape(device) }] : [];
       }),
     ),
   }));
@@ -119,7 +124,7 @@ function plan(
     height: HEIGHT,
     caption: caption.charAt(0).toUpperCase() + caption.slice(1) + (x.logarithmic ? " (logarithmic)" : ""),
     key: [
-      ...(series.length > 1 || named ? series.map(({ name, colour, dash }) => ({ sign: dash.length > 0 ? "┅" : "━", colour, text: name })) : []),
+      ...(series.length > 1 || named ? series.map(({ name, colour, letter, dash }) => ({ sign: (dash.length > 0 ? "┅" : "━") + letter, colour, text: name })) : []),
       ...(axis.linear ? [{ sign: "┄", colour: theme.muted, text: `in proportion to ${axis.name}` }] : []),
     ],
     x,
@@ -143,7 +148,7 @@ function plan(
             const [across, down] = at(place, end);
             line(ctx, [across - 4 * uPlot.pxRatio, down], [across + 4 * uPlot.pxRatio, down]);
           }
-          dot(ctx, ...at(place, place.cell.median), place.colour);
+          deviceSign(ctx, ...at(place, place.cell.median), place.colour, place.shape, theme);
         }
       }
     },

@@ -11,10 +11,16 @@ export interface Theme {
   failed: string;
   unproved: string;
   devices: string[];
+  /** The letters of {@link SHAPES}. */
+  letters: string[];
 }
 
 /** As many as the style sheet has `--device-N`. */
-export const DEVICE_COLOURS = 7;
+const DEVICE_COLOURS = 7;
+
+/** What tells devices of one colour apart; the style sheet has a letter `--shape-N` for each, from 1 on. */
+export const SHAPES = ["circle", "triangle", "square", "diamond"] as const;
+export type Shape = (typeof SHAPES)[number];
 
 export function theme(): Theme {
   const style = getComputedStyle(document.documentElement);
@@ -29,11 +35,33 @@ export function theme(): Theme {
     failed: colour("--failed"),
     unproved: colour("--unproved"),
     devices: Array.from({ length: DEVICE_COLOURS }, (_, at) => colour(`--device-${at}`)),
+    letters: SHAPES.map((_, at) => colour(`--shape-${at + 1}`).replace(/["']/g, "")),
   };
 }
 
 export function deviceColour(theme: Theme, device: number): string {
   return theme.devices[device % DEVICE_COLOURS] ?? theme.text;
+}
+
+/** The shape of a device beyond the colours; the first devices have none. */
+export function deviceShape(device: number): Shape | null {
+  return SHAPES[shapeNumber(device) - 1] ?? null;
+}
+
+/** Its shape as a letter. */
+export function deviceLetter(theme: Theme, device: number): string {
+  return theme.letters[shapeNumber(device) - 1] ?? "";
+}
+
+function shapeNumber(device: number): number {
+  return Math.floor(device / DEVICE_COLOURS) % (SHAPES.length + 1);
+}
+
+/** Gives `element` the colour and the shape of a device. */
+export function dress(element: HTMLElement, device: number): void {
+  element.style.setProperty("--colour", `var(--device-${device % DEVICE_COLOURS})`);
+  const shape = shapeNumber(device);
+  if (shape > 0) element.style.setProperty("--shape", `var(--shape-${shape})`);
 }
 
 /** `#rrggbb` with an opacity from 0 to 1. */

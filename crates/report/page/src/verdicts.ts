@@ -1,6 +1,7 @@
 // How verdicts on trials look: by colour and by shape.
 
 import type { Verdict } from "./data";
+import { polygon } from "./paint";
 import type { Theme } from "./theme";
 
 interface Look {
@@ -87,9 +88,4 @@ export function drawVerdict(
   } else {
     ctx.stroke();
   }
-}
-
-function polygon(path: CanvasRenderingContext2D, ...corners: [number, number][]): void {
-  corners.forEach(([x, y], at) => (at === 0 ? path.moveTo(x, y) : path.lineTo(x, y)));
-  path.closePath();
 }

@@ -22,6 +22,8 @@ try {
   await unitsAndDevicesChangeThePictures(page);
   await headingsSort(page);
   await repeatsAreFaintAndCanBeHidden(page);
+  await linksAreNamed(page);
+  await roundsStandBesideTheirInterval(page);
   await whatIsFoldedOpens(page);
   await aFlameGraphRunsInItsOwnFrame(page);
   assert.equal(await page.getAttribute("html", "data-errors"), "");
@@ -144,6 +146,23 @@ async function repeatsAreFaintAndCanBeHidden(page) {
   await test.locator("input[data-channel]").nth(1).check();
 }
 
+/** Of each cell. @param {import("playwright-core").Page} page */
+async function linksAreNamed(page) {
+  const table = bench(page).locator("table.bandwidths");
+  assert(await table.isVisible());
+  assert.match(await table.locator("thead").innerText(), /as IMIX\s+fills with 64 bytes\s+with its own size\s+with IMIX/);
+  const cells = await bench(page).locator("table.bench-matrix tbody td a").count();
+  assert.equal(await table.locator("tbody tr").count(), cells);
+  assert.match(await table.locator("tbody tr").first().innerText(), /^none\s+64 B, one way\s+1\.1\d Mpps\s+3\.\d+ Gbps\s+100 Mbps\s+100 Mbps\s+2\.5 Gbps$/);
+}
+
+/** Each round is a point, and the interval does not hide it. @param {import("playwright-core").Page} page */
+async function roundsStandBesideTheirInterval(page) {
+  const picture = bench(page).locator("table.judged svg.error-plot").first();
+  assert.equal(await picture.locator("circle.round").count(), 6);
+  assert.match((await picture.locator("circle.round title").first().textContent()) ?? "", /^round 1: [+−-]\d+\.\d+ %$/);
+}
+
 /** @param {import("playwright-core").Page} page */
 async function whatIsFoldedOpens(page) {
   const block = bench(page).locator("details.blocks").first();
@@ -160,6 +179,8 @@ async function whatIsFoldedOpens(page) {
   const record = page.locator("details.run[open]");
   await record.locator(".facts").waitFor();
   assert.equal(await record.locator("button[data-download]").count(), 1);
+  const bandwidth = record.locator("section", { has: page.locator("h3", { hasText: "As bandwidth" }) });
+  assert.match(await bandwidth.innerText(), /of IMIX\s+[\d.]+ [MG]bps\s+links filled\s+in one direction\s+with 64-byte frames\s+/);
 }
 
 /** Its script runs, and reaches nothing. @param {import("playwright-core").Page} page */

@@ -13,9 +13,11 @@ pub use chart::Chart;
 pub use comparisons::{Plot, Table};
 
 use super::facts::{Environment, command_line, environments};
-use super::{DEVICE_COLOURS, anchor, place};
+use super::look::Look;
+use super::{anchor, place};
 use crate::bench::{Bench, Cell, Test, way};
 use crate::comparison::Comparison;
+use crate::links;
 use crate::outcome::percent;
 
 /// One bench.
@@ -33,6 +35,8 @@ pub struct Section<'a> {
     /// What a reader must know of the figures.
     pub notes: Vec<String>,
     pub comparisons: Vec<Table<'a>>,
+    /// What the medians are worth as bandwidth, cell by cell.
+    pub links: Vec<links::Row<'a>>,
     pub environments: Vec<Environment>,
     /// What carries it out.
     pub command: Option<String>,
@@ -51,7 +55,7 @@ pub struct Column<'a> {
 /// A device.
 pub struct Row<'a> {
     pub name: &'a str,
-    pub colour: usize,
+    pub look: Look,
     pub is_baseline: bool,
     pub cells: Vec<MatrixCell>,
 }
@@ -72,7 +76,7 @@ pub struct MatrixCell {
     pub is_doubtful: bool,
 }
 
-/// All benches that have figures; devices have the colours of the `comparison`.
+/// All benches that have figures; devices look as in the `comparison`.
 pub fn sections<'a>(
     benches: &'a [Bench<'a>],
     comparison: &Comparison,
@@ -85,7 +89,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
     let description = bench.description;
     let row = |(column, dut): (usize, &'a results::bench::Dut)| Row {
         name: &dut.name,
-        colour: colour(comparison, &dut.name),
+        look: look(comparison, &dut.name),
         is_baseline: bench.baseline() == Some(column),
         cells: bench.tests.iter().map(|test| matrix_cell(bench, &test.cells[column], records)).collect(),
     };
@@ -105,6 +109,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
         rows: description.duts.iter().enumerate().map(row).collect(),
         notes: notes(bench),
         comparisons: comparisons::tables(bench, comparison),
+        links: links::rows(bench),
         environments: environments(bench.runs().map(|(_, _, repeat)| repeat.record)),
         command: (!description.command.is_empty()).then(|| command_line(&description.command)),
         source: &description.source,
@@ -112,9 +117,9 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
     }
 }
 
-/// The colour of the device that is called `name`, the same everywhere on the page.
-fn colour(comparison: &Comparison, name: &str) -> usize {
-    comparison.duts.iter().position(|dut| dut == name).unwrap_or(0) % DEVICE_COLOURS
+/// The look of the device that is called `name`, the same everywhere on the page.
+fn look(comparison: &Comparison, name: &str) -> Look {
+    Look::of(comparison.duts.iter().position(|dut| dut == name).unwrap_or(0))
 }
 
 fn summary(bench: &Bench) -> String {

@@ -7,6 +7,7 @@ use results::certificate::Certificate;
 use results::record::{self, LimitedBy, Port, Tester};
 use wire::human::{bps, count, pps};
 
+use crate::links::Links;
 use crate::outcome::duration;
 use crate::terminal::meanwhile;
 
@@ -113,18 +114,22 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     let mut device = vec![pair("device", &record.dut.label())];
     device.extend(record.dut.core.map(|core| pair("core", &core.to_string())));
     device.extend(named(&record.dut.configuration));
-    let mut facts = vec![
+    let mut facts: Vec<Facts> = Links::of(record)
+        .map(|links| Facts { title: "As bandwidth", pairs: links.pairs() })
+        .into_iter()
+        .collect();
+    facts.extend([
         Facts { title: "Run", pairs: run },
         Facts { title: "Profile", pairs: profile(&record.profile) },
         Facts { title: "Device under test", pairs: device },
-        Facts { title: "Tester", pairs: tester(&record.tester) },
-    ];
+    ]);
     if let Some(remote) = &record.dut.remote {
-        facts.insert(3, Facts { title: "Reached over ssh", pairs: reached(remote) });
+        facts.push(Facts { title: "Reached over ssh", pairs: reached(remote) });
         let moved = remote.counters.iter().filter(|(_, count)| count.before != count.after);
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
-        facts.insert(4, Facts { title: "Counted by the device", pairs: counted.collect() });
+        facts.push(Facts { title: "Counted by the device", pairs: counted.collect() });
     }
+    facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts
 }
 

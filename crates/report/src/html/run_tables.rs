@@ -5,9 +5,11 @@ use results::Record;
 use results::record::{LimitedBy, Percentiles, Rfc2544, SoakDirection};
 use wire::human::{bps, count, pps};
 
+use super::look::Look;
 use super::strategies::rfc2544_groups;
-use super::{DEVICE_COLOURS, anchor, device, place};
+use super::{anchor, device, place};
 use crate::comparison::{Comparison, without_way};
+use crate::links::Links;
 use crate::outcome::{Kind, Outcome, duration, limited_by, loss, loss_pattern, percent, typical_load};
 
 /// The runs of one kind.
@@ -23,7 +25,7 @@ pub struct RunTable {
 pub struct RunRow {
     /// The run's, where the record is shown.
     pub anchor: String,
-    pub colour: usize,
+    pub look: Look,
     pub device: String,
     pub label: String,
     pub bidirectional: bool,
@@ -80,43 +82,60 @@ struct Layout {
     notes: &'static [&'static str],
 }
 
+/// What the column of that name is.
+const AS_IMIX: &str = "As IMIX: the bandwidth of as many packets of simple IMIX, directions added up. The record of each run says \
+     of which rate, and which links it fills.";
 const CURVES: Layout = Layout {
     kind: Kind::Curves,
     title: "Ramps and saturations",
-    head: &["Packets/s", "Lossless", "L1 bits/s", "L2 bits/s", "Line rate", "Limited by"],
+    head: &["Packets/s", "Lossless", "L1 bits/s", "L2 bits/s", "Line rate", "As IMIX", "Limited by"],
     cells: curves,
     notes: &[
         "Directions are added up. Lossless: highest offered rate with no more loss than the run's threshold.",
+        AS_IMIX,
     ],
 };
 const SEARCHES: Layout = Layout {
     kind: Kind::Search,
     title: "Searches",
-    head: &["Passed", "Failed", "Forwarded", "L1 bits/s", "Line rate", "Limited by"],
+    head: &["Passed", "Failed", "Forwarded", "L1 bits/s", "Line rate", "As IMIX", "Limited by"],
     cells: search,
     notes: &[
         "Directions are added up. The goal's highest load lies between passed and failed; forwarded is \
          what came back of the load that passed.",
+        AS_IMIX,
     ],
 };
 const LATENCIES: Layout = Layout {
     kind: Kind::Latency,
     title: "Latency tests",
-    head: &["At load", "Packets/s", "p50", "p99", "p99.9", "Longest", "Lost"],
+    head: &["At load", "Packets/s", "p50", "p99", "p99.9", "Longest", "Lost", "As IMIX"],
     cells: latency,
     notes: &[
         "At half of what the device bears, or at the first load where that was not tried; of two directions \
          the longer times. The panels have all loads.",
+        AS_IMIX,
     ],
 };
 const SOAKS: Layout = Layout {
     kind: Kind::Soak,
     title: "Soaks",
-    head: &["Load", "Lasted", "Lost frames", "Of offered", "Disturbed", "Stalls", "Longest stall", "Losses"],
+    head: &[
+        "Load",
+        "Lasted",
+        "Lost frames",
+        "Of offered",
+        "Disturbed",
+        "Stalls",
+        "Longest stall",
+        "Losses",
+        "As IMIX",
+    ],
     cells: soak,
     notes: &[
         "Directions are added up, the load is that of each. Disturbed: frames of these that were lost while \
          the tester's machine was disturbed.",
+        AS_IMIX,
     ],
 };
 const RFC2544_HEAD: &[&str] = &[
@@ -126,11 +145,13 @@ const RFC2544_HEAD: &[&str] = &[
     "Latency",
     "Burst",
     "Sizes at full rate",
+    "As IMIX",
     "Limited by",
 ];
 const RFC2544_NOTES: &[&str] = &[
     "Of each direction, at the smallest frame size. Latency: the mean at the throughput. Burst: frames back \
      to back without loss.",
+    AS_IMIX,
 ];
 
 /// A table for each kind that occurs.
@@ -157,7 +178,7 @@ fn table(layout: &Layout, comparison: &Comparison, records: &[Record]) -> RunTab
             let own = outcomes.filter(|outcome| Kind::of(outcome.record) == layout.kind);
             rows.extend(own.map(|outcome| RunRow {
                 anchor: anchor(place(records, outcome.record)),
-                colour: column % DEVICE_COLOURS,
+                look: Look::of(column),
                 device: device.clone(),
                 label: match layout.kind {
                     Kind::Curves | Kind::Search => row.label.clone(),
@@ -169,6 +190,11 @@ fn table(layout: &Layout, comparison: &Comparison, records: &[Record]) -> RunTab
         }
     }
     RunTable { title: layout.title, head: layout.head, rows, notes: layout.notes }
+}
+
+/// The bandwidth of as many packets of simple IMIX.
+fn imix(outcome: &Outcome) -> Cell {
+    Cell::some(Links::of_outcome(outcome).map(|links| links.imix_bps()), bps)
 }
 
 /// The share of line rate with its marks.
@@ -186,6 +212,7 @@ fn curves(outcome: &Outcome) -> Vec<Cell> {
         Cell::some(known(outcome.l1_bps), bps),
         Cell::some(known(outcome.l2_bps), bps),
         share(outcome),
+        imix(outcome),
         limit.marked(!outcome.marks.is_empty()),
     ]
 }
@@ -200,6 +227,7 @@ fn search(outcome: &Outcome) -> Vec<Cell> {
         Cell::some(known(outcome.forwarded_pps), pps),
         Cell::some(known(outcome.l1_bps), bps),
         share(outcome),
+        imix(outcome),
         limit.marked(!outcome.marks.is_empty()),
     ]
 }
@@ -226,6 +254,7 @@ fn latency(outcome: &Outcome) -> Vec<Cell> {
         longest(|percentiles| percentiles.p99_9_ns),
         Cell::some(largest(&|seen| seen.max_ns as f64), duration).marked(disturbed),
         Cell::some(largest(&|seen| seen.loss_ratio), loss).marked(disturbed),
+        imix(outcome),
     ]
 }
 
@@ -253,6 +282,7 @@ fn soak(outcome: &Outcome) -> Vec<Cell> {
         Cell::count(stall_count).marked(stall_count > 0),
         Cell::some(longest, |seconds| duration(seconds * 1e9)),
         Cell::words(patterns.join(", ")),
+        imix(outcome),
     ]
 }
 
@@ -272,7 +302,7 @@ fn rfc2544_row(comparison: &Comparison, group: &[(usize, &Record)]) -> Option<Ru
     let share = found.map(|found| found.pps / theoretical * 100.0);
     Some(RunRow {
         anchor: anchor(at),
-        colour: device(comparison, record) % DEVICE_COLOURS,
+        look: Look::of(device(comparison, record)),
         device: record.device(),
         label: record.profile.name.clone(),
         bidirectional: record.profile.bidirectional,
@@ -287,6 +317,7 @@ fn rfc2544_row(comparison: &Comparison, group: &[(usize, &Record)]) -> Option<Ru
             Cell::some(means.and_then(|means| means.reduce(f64::max)), duration),
             Cell::some(bursts.map(|found| found.average.round()), |frames| count(frames as u64)),
             Cell::number(full as f64, |full| format!("{full:.0} of {}", group.len())),
+            imix(&outcome),
             found.map_or_else(Cell::none, |found| Cell::words(limited_by(found.limited_by))),
         ],
     })

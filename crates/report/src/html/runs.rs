@@ -5,15 +5,16 @@ use results::record::Direction;
 use wire::human::{bps, count, pps};
 
 use super::facts::{Facts, Limits, run_facts, tester_limits};
+use super::look::Look;
 use super::way::{Way, ways};
-use super::{DEVICE_COLOURS, anchor, place};
+use super::{anchor, place};
 use crate::comparison::Comparison;
 use crate::outcome::{Outcome, limited_by, percent, status};
 
 /// A run and its full record.
 pub struct Run<'a> {
     pub anchor: String,
-    pub colour: usize,
+    pub look: Look,
     pub device: String,
     pub record: &'a Record,
     /// Its figure in the comparison.
@@ -58,7 +59,7 @@ fn run<'a>(at: usize, column: usize, outcome: &Outcome<'a>) -> Run<'a> {
     let record = outcome.record;
     Run {
         anchor: anchor(at),
-        colour: column % DEVICE_COLOURS,
+        look: Look::of(column),
         device: record.device(),
         record,
         figure: outcome.marked_percent(),

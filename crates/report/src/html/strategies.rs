@@ -8,7 +8,8 @@ mod soak;
 
 use results::Record;
 
-use super::{DEVICE_COLOURS, anchor, device};
+use super::look::Look;
+use super::{anchor, device};
 use crate::comparison::Comparison;
 use crate::outcome::{Kind, status};
 
@@ -18,7 +19,7 @@ pub struct Panel<'a> {
     pub runs: String,
     /// The device's place in the comparison.
     pub device: usize,
-    pub colour: usize,
+    pub look: Look,
     pub name: String,
     pub strategy: &'a str,
     /// How it ended, in words.
@@ -99,7 +100,7 @@ fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a
     Panel {
         runs: anchor(at),
         device,
-        colour: device % DEVICE_COLOURS,
+        look: Look::of(device),
         name: record.device(),
         strategy: &record.strategy.name,
         ended: format!("{} after {:.1} s", status(record.status), record.elapsed_s),
@@ -155,7 +156,7 @@ fn rfc2544_panel<'a>(comparison: &Comparison, group: &[(usize, &'a Record)]) -> 
     Some(Panel {
         runs: runs.join(" "),
         device,
-        colour: device % DEVICE_COLOURS,
+        look: Look::of(device),
         name: first.device(),
         strategy: &first.strategy.name,
         ended: format!("{way}, {} frame sizes{mark}", records.len()),

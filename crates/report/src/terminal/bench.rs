@@ -1,7 +1,10 @@
-//! What a bench found, for people: a row for each cell's repeats, and what they prove test by test.
+//! What a bench found, for people: a row for each cell's repeats, what their medians are worth as
+//! bandwidth, and what they prove test by test.
 
-use super::{Repeats, compare, repeats};
+use super::columns::Text;
+use super::{Look, Repeats, compare, links, repeats};
 use crate::bench::{Bench, Cell, Test};
+use crate::links::{CAPTION, rows};
 
 /// The tables of `bench`, one below the other.
 #[must_use]
@@ -12,9 +15,14 @@ pub fn bench(bench: &Bench, colour: bool) -> String {
         doubts: cell.doubts(),
     };
     let cells = bench.tests.iter().flat_map(|test| test.cells.iter().map(move |cell| row(test, cell)));
-    let rows: Vec<Repeats> = cells.collect();
+    let cells: Vec<Repeats> = cells.collect();
     let metric = bench.metric.to_string();
-    let mut parts = vec![repeats(&metric, &rows, |value| bench.metric.show(value), colour)];
+    let mut parts = vec![repeats(&metric, &cells, |value| bench.metric.show(value), colour)];
+    let worth: Vec<_> = rows(bench).into_iter().map(|row| (row.name(), row.cells)).collect();
+    if !worth.is_empty() {
+        let table = links::columns(Text::new("median", Look::Title), worth).render(colour);
+        parts.push(format!("{table}{}\n", Look::Faint.paint(CAPTION, colour)));
+    }
     for test in &bench.tests {
         let judged: Vec<_> = test.cells.iter().filter_map(|cell| cell.judged.clone()).collect();
         if !judged.is_empty() {

@@ -1,43 +1,15 @@
-//! What a device's packet rate is worth as bandwidth, in one line: people buy links, not packets.
+//! What results are worth as bandwidth: names and cells enter, columns leave.
 
-use explain::links::{Sizes, imix_bps};
-use wire::human::{bps, pps};
+use super::Look;
+use super::columns::{Align, Columns, Text};
+use crate::links::HEAD;
 
-/// What `rate`, all directions added up, fills in one direction.
-pub fn line(rate: f64) -> String {
-    let filled = Sizes::ALL.map(|sizes| {
-        let name = match sizes {
-            Sizes::Smallest => "at 64 bytes",
-            Sizes::Imix => "of IMIX",
-            Sizes::Largest => "at 1518 bytes",
-        };
-        let link = sizes.link_filled(rate).map_or_else(|| "less than 100 Mbps".to_owned(), link);
-        format!("{link} {name}")
-    });
-    let [smallest, imix, largest] = filled;
-    format!(
-        "as many packets of other sizes: {} carry {} of IMIX; one way they fill a link of {smallest}, {imix}, {largest}",
-        pps(rate),
-        bps(imix_bps(rate))
-    )
-}
-
-/// A link as it is sold: without zeros behind the point.
-fn link(speed: f64) -> String {
-    if speed < 1e9 { format!("{} Mbps", speed / 1e6) } else { format!("{} Gbps", speed / 1e9) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_links_are_those_that_are_sold() {
-        assert_eq!(
-            line(1.1e6),
-            "as many packets of other sizes: 1.10 Mpps carry 3.12 Gbps of IMIX; one way they fill a link of \
-             100 Mbps at 64 bytes, 2.5 Gbps of IMIX, 10 Gbps at 1518 bytes"
-        );
-        assert!(line(0.0).contains("less than 100 Mbps of IMIX"));
+/// A row for each result; `what` says what their names are.
+pub fn columns(what: Text, rows: impl IntoIterator<Item = (String, [String; HEAD.len()])>) -> Columns {
+    let mut columns = Columns::new([Align::Right; HEAD.len()]);
+    columns.row(what, HEAD.map(|name| Text::new(name, Look::Faint)));
+    for (name, cells) in rows {
+        columns.row(Text::plain(&name), cells.map(|cell| Text::plain(&cell)));
     }
+    columns
 }

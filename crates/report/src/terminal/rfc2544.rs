@@ -31,6 +31,7 @@ pub fn rfc2544(records: &[Record], colour: bool) -> String {
     let mut text = heading(first, colour);
     for (title, table) in [
         ("Throughput (26.1)", tables::throughput(&sizes)),
+        ("As bandwidth", tables::links(&sizes)),
         ("Latency at the throughput (26.2)", tables::latency(&sizes)),
         ("Frame loss rate (26.3)", tables::loss(&sizes)),
         ("Back-to-back frames (26.4, RFC 9004)", tables::back_to_back(&sizes)),
@@ -137,6 +138,7 @@ mod tests {
     fn record(size: &'static str, frame_size: f64) -> Record {
         let mut record =
             Scenario { frame_size, line_rate_bps: 1e9, traffic: size, ..Scenario::default() }.record();
+        record.strategy.name = "rfc2544".to_owned();
         let theoretical_pps = wire::size::l1_bps_to_pps(1e9, frame_size);
         let pps = theoretical_pps.min(700_000.0);
         let loss = |load_percent: f64| LossPoint {
@@ -229,6 +231,11 @@ mod tests {
           64  ███████████████████████                         ┊
           512 ████████┊
               0 to 1.49 Mpps:  █ throughput  ┊ theoretical maximum
+
+        As bandwidth
+          size         rate      as IMIX  fills with 64 bytes  with its own size  with IMIX
+          64    700.00 kpps    1.98 Gbps             100 Mbps           100 Mbps     1 Gbps
+          512   234.96 kpps  666.04 Mbps             100 Mbps             1 Gbps   100 Mbps
 
         Latency at the throughput (26.2)
           size  load (pps)     mean   least  worst p99     most  streams  lost

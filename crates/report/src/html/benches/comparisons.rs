@@ -3,7 +3,7 @@
 
 use stats::comparison::Verdict;
 
-use super::colour;
+use super::{Look, look};
 use crate::bench::{Bench, Cell, Test};
 use crate::comparison::Comparison;
 use crate::judgement::{Compared, Judged, outlook, p, remarks, share, signed, verdict};
@@ -28,7 +28,7 @@ pub struct Table<'a> {
 /// One device.
 pub struct Row<'a> {
     pub name: &'a str,
-    pub colour: usize,
+    pub look: Look,
     pub verdict: String,
     /// `better`, `worse`, `alike` or `open`.
     pub class: &'static str,
@@ -49,12 +49,15 @@ pub struct Row<'a> {
     pub ministat: Option<String>,
 }
 
-/// The interval of a change, [`Plot::WIDTH`] pixels wide, with no change in its middle.
+/// The interval of a change below the single rounds, [`Plot::WIDTH`] pixels wide, with no change in its
+/// middle.
 pub struct Plot {
     /// Where the change stands.
     pub at: Option<f64>,
     /// From where to where its interval reaches.
     pub interval: Option<(f64, f64)>,
+    /// Where each round stands, and what it says.
+    pub rounds: Vec<(f64, String)>,
 }
 
 impl Plot {
@@ -74,14 +77,13 @@ fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) 
     let what = bench.compared(test);
     let judged = || test.cells.iter().filter_map(|cell| Some((cell, cell.judged.as_ref()?)));
     // All pictures of a test have one scale, on which what counts as equal can be seen.
-    let furthest = |judged: &Judged| {
+    let furthest = |(cell, judged): (&Cell, &Judged)| {
         let (low, high) = judged.comparison.interval.unwrap_or_default();
-        [low, high, judged.comparison.change.unwrap_or_default()]
-            .map(f64::abs)
-            .into_iter()
-            .fold(0.0, f64::max)
+        let rounds = bench.rounds(test, cell).into_iter().map(|(_, change)| change);
+        let all = rounds.chain([low, high, judged.comparison.change.unwrap_or_default()]);
+        all.map(f64::abs).fold(0.0, f64::max)
     };
-    let reach = judged().map(|(_, judged)| furthest(judged)).fold(what.equal_within * 2.0, f64::max);
+    let reach = judged().map(furthest).fold(what.equal_within * 2.0, f64::max);
     let pixels = |change: f64| Plot::MIDDLE + change / reach * Plot::REACH;
     let mut notes = Vec::new();
     if what.resolution > 0.0 {
@@ -94,7 +96,7 @@ fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) 
         family: (what.family > 1).then_some(what.family),
         rows: judged()
             .map(|(cell, judged)| Row {
-                colour: colour(comparison, &cell.dut.name),
+                look: look(comparison, &cell.dut.name),
                 ..row(bench, test, cell, &what, judged, &pixels)
             })
             .collect(),
@@ -120,7 +122,7 @@ fn row<'a>(
     let shift_interval = found.shift.and_then(|(_, interval)| interval).map_or_else(String::new, until);
     Row {
         name: &cell.dut.name,
-        colour: 0,
+        look: Look::default(),
         verdict: verdict(what, judged),
         class: match found.verdict {
             Verdict::Better => "better",
@@ -144,6 +146,11 @@ fn row<'a>(
         plot: Plot {
             at: found.change.map(pixels),
             interval: found.interval.map(|(low, high)| (pixels(low), pixels(high))),
+            rounds: bench
+                .rounds(test, cell)
+                .into_iter()
+                .map(|(round, change)| (pixels(change), format!("round {round}: {}", signed(change))))
+                .collect(),
         },
         outlook: outlook(judged),
         remarks: remarks(what, judged),

@@ -8,8 +8,9 @@ use wire::human::{bps, count, pps};
 use wire::size::pps_to_l2_bps;
 
 use super::{DISTURBED, Size, TESTER};
+use crate::links::Links;
 use crate::terminal::columns::{Align, Columns, Text};
-use crate::terminal::{Look, limited_by};
+use crate::terminal::{Look, limited_by, links};
 
 /// How wide the plot's bars are at most.
 const BAR: usize = 48;
@@ -72,6 +73,13 @@ pub(super) fn plot(sizes: &[Size], colour: bool) -> String {
     }
     let legend = format!("  {:margin$} 0 to {}:  █ throughput  ┊ theoretical maximum", "", pps(top));
     text + &Look::Faint.paint(&legend, colour) + "\n"
+}
+
+/// What the throughput of each size is worth.
+pub(super) fn links(sizes: &[Size]) -> Option<Columns> {
+    let row = |size: &Size| Some((format!("  {}", size.label), Links::of(size.record)?.cells()));
+    let rows: Vec<_> = sizes.iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| links::columns(Text::new("  size", Look::Faint), rows))
 }
 
 pub(super) fn latency(sizes: &[Size]) -> Option<Columns> {
