@@ -169,6 +169,19 @@ fn what_a_burst_cannot_send_in_time_is_unsent() {
     assert!(engine.begin(Load::Burst { pps: 0.0, frames: 1 }).is_err());
 }
 
+/// More than any core sends: all that is due is given up 10 ms late, some thousand times.
+#[test]
+fn what_a_worker_gives_up_is_due_to_a_frame_where_gaps_are_parts_of_nanoseconds() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let mut engine = start(&ports, &table(&[64], 5, 1));
+    for pps in [60e6, 90e6, 1e9 / 1.9] {
+        let counts = trial(&mut engine, Load::Rate(pps), 100)[0];
+        assert!(counts.unsent > counts.offered, "{counts:?}");
+        assert_complete(&counts);
+    }
+}
+
 #[test]
 fn several_workers_share_the_frames_of_both_directions() {
     let _alone = alone();

@@ -176,18 +176,28 @@ static __always_inline void end_burst_after(struct worker *worker, __u64 frames)
 		worker->mode = MODE_IDLE;
 }
 
-/* Gives up the frames that were due for `late` nanoseconds: they count as unsent. */
+/*
+ * Gives up the frames that were due for `late` nanoseconds: they count as unsent. In units of 2^-32 ns,
+ * so that none is given up that is not due yet; 63 bits of them hold two seconds, and what is due for
+ * longer is given up the next time.
+ */
 static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
 {
-	__u64 missed;
+	__u64 gap = worker->gap >> 32 ? ~0ULL : worker->gap << 32 | worker->gap_fraction;
+	__u64 owed, missed, fraction;
 
-	if (!worker->gap)
+	if (!gap)
 		return;
-	missed = late / worker->gap + 1;
+	if (late >> 31)
+		late = 0x7fffffff;
+	owed = (late << 32 | 0xffffffff) - worker->next_fraction;
+	missed = owed / gap + 1;
 	if (worker->mode == MODE_BURST && missed > worker->left)
 		missed = worker->left;
 	count_unsent(worker, id, missed);
-	worker->next += missed * worker->gap + (missed * worker->gap_fraction >> 32);
+	fraction = missed * worker->gap_fraction + worker->next_fraction;
+	worker->next += missed * worker->gap + (fraction >> 32);
+	worker->next_fraction = fraction & 0xffffffff;
 	if (worker->mode == MODE_BURST)
 		end_burst_after(worker, missed);
 }
@@ -278,8 +288,8 @@ static __always_inline void follow_in_time(struct worker *worker, __u32 id)
 		if (bpf_ktime_get_ns() <= worker->next + GIVE_UP_NS)
 			return;
 		give_up(worker, id, load->start - 1 - worker->next);
-		if (worker->next < load->start)
-			worker->next = load->start;
+		if (worker->mode >= MODE_RATE && worker->next < load->start)
+			return;
 	}
 	follow(worker, id, load);
 }
