@@ -32,6 +32,6 @@ pub use self::{
     environment::{Config, Dpdk, Memory, RegisteredThread},
     error::Error,
     pool::Pool,
-    port::{Counter, Facts, Link, Port, PortConfig, Stats},
+    port::{Counter, Facts, Link, Port, PortConfig, Stats, Watch},
     queue::{Queues, RxQueue, TxQueue},
 };

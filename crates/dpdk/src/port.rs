@@ -1,7 +1,7 @@
 //! A port: a device's name enters, a port that can be started leaves, and what it says of itself.
 
 use std::ffi::{CStr, CString};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::environment::Dpdk;
 use crate::error::Error;
@@ -94,6 +94,21 @@ const UNBOUNDED: [&str; 3] = ["net_memif", "net_null", "net_ring"];
 /// A port, which stops and is forgotten with the last of its queues.
 #[derive(Debug)]
 pub struct Port(Arc<Running>);
+
+/// A port seen from beside, which does not keep it.
+#[derive(Clone, Debug)]
+pub struct Watch(Weak<Running>);
+
+impl Watch {
+    /// As [`Port::facts`]'s name and [`Port::stats`]; `None` once the port is gone.
+    ///
+    /// # Errors
+    /// [`Error::Port`] when the driver does not say.
+    pub fn stats(&self) -> Option<Result<(String, Stats), Error>> {
+        let port = Port(self.0.upgrade()?);
+        Some(port.stats().map(|stats| (port.0.name.clone(), stats)))
+    }
+}
 
 /// What a port and its queues share.
 #[derive(Debug)]
@@ -191,6 +206,18 @@ impl Port {
     #[must_use]
     pub fn link(&self) -> Option<Link> {
         self.0.link()
+    }
+
+    /// What it is called, as in `net_memif0`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The same port from beside.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::downgrade(&self.0))
     }
 
     /// What it counted.

@@ -14,7 +14,7 @@ use traffic::FrameTable;
 use crate::Error;
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
-use crate::xdp::precedence::{self, Rank};
+use crate::xdp::precedence;
 
 /// Frames that share a reading of the clock, as engines in user space send them.
 pub const BURST: usize = 64;
@@ -79,8 +79,9 @@ pub(crate) fn on_each<Work: FnMut() -> Result<usize, Error>>(
     let ready = Barrier::new(cores.len());
     let one = |place: usize, core: usize| {
         let prepared = pin(core).and_then(|()| prepare(place, Builder::new(table, place, cores.len())));
-        precedence::take(Rank::Worker, others);
+        let turns = precedence::in_turns(others);
         ready.wait();
+        let _turns = turns?;
         run_for(duration, prepared?)
     };
     thread::scope(|scope| {

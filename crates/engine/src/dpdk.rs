@@ -7,6 +7,7 @@
 
 mod board;
 pub mod build_rate;
+mod ports;
 mod receiver;
 mod sender;
 mod setup;
@@ -14,6 +15,7 @@ mod tally;
 mod workers;
 
 pub use dpdk::{Dpdk, Memory};
+pub use ports::{PortCounted, PortsWatch};
 pub use setup::{Opened, socket_name, start, wait_for_links};
 pub use workers::{Config, DpdkEngine, MAX_FRAME, Workers};
 

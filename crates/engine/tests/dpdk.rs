@@ -4,8 +4,10 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use ::dpdk::{Pool, Port, PortConfig, Queues};
 use engine::dpdk::{self, Config, Dpdk, DpdkEngine, socket_name};
 use engine::{Counts, Engine, Error, Load};
 use traffic::{Directions, Endpoint, Endpoints, FrameTable, IpVersion, Profile, Tunables};
@@ -35,11 +37,18 @@ fn sized(size: &str, directions: Directions) -> FrameTable {
 
 /// An engine on both ends of a memif.
 fn cable(dpdk: &Arc<Dpdk>, table: &FrameTable) -> DpdkEngine {
+    let [zero, one] = ends();
+    start_on(dpdk, [&zero, &one], &[0], table).unwrap()
+}
+
+/// Both ends of a memif.
+fn ends() -> [String; 2] {
     let socket = socket_name();
-    let device = |number, role| {
-        format!("net_memif{number},role={role},id=0,socket={socket},socket-abstract=yes,bsize=9600")
-    };
-    start_on(dpdk, [&device(0, "server"), &device(1, "client")], &[0], table).unwrap()
+    [(0, "server"), (1, "client")].map(|(number, role)| memif(number, role, &socket))
+}
+
+fn memif(number: usize, role: &str, socket: &str) -> String {
+    format!("net_memif_{role}{number},role={role},id=0,socket={socket},socket-abstract=yes,bsize=9600")
 }
 
 fn start_on(
@@ -48,8 +57,18 @@ fn start_on(
     cores: &[usize],
     table: &FrameTable,
 ) -> Result<DpdkEngine, Error> {
+    start_apart(dpdk, devices, [cores, &[]], table)
+}
+
+/// An engine that sends on the first cores and receives on the second.
+fn start_apart(
+    dpdk: &Arc<Dpdk>,
+    devices: [&str; 2],
+    [send_cores, receive_cores]: [&[usize]; 2],
+    table: &FrameTable,
+) -> Result<DpdkEngine, Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    DpdkEngine::start(&Config { dpdk, devices, send_cores: cores, receive_cores: &[], table, stop })
+    DpdkEngine::start(&Config { dpdk, devices, send_cores, receive_cores, table, stop })
 }
 
 /// The counts of an interval of `load`, when its last frames have returned: a worker that does not get
@@ -145,6 +164,119 @@ fn at_full_rate_what_does_not_come_back_was_offered() {
     let bins = &timelines[0].bins;
     assert_eq!(bins.iter().map(|bin| bin.offered).sum::<u64>(), counts.offered);
     assert_eq!(bins.iter().map(|bin| bin.forwarded).sum::<u64>(), counts.forwarded);
+    let [zero, one] = engine.watch().read().unwrap().unwrap();
+    assert_eq!(zero.sent + zero.send_dropped, counts.offered, "{zero:?}");
+    assert_eq!((one.received, one.sent), (counts.forwarded, 0), "{one:?}");
+}
+
+#[test]
+fn what_is_seen_of_ports_from_beside_ends_with_the_engine() {
+    let (dpdk, _one) = start();
+    let engine = cable(&dpdk, &sized("64", Directions::Forward));
+    let watch = engine.watch();
+    assert!(watch.read().unwrap().is_some());
+    drop(engine);
+    assert_eq!(watch.read().unwrap(), None);
+}
+
+#[test]
+fn several_workers_share_the_queues_of_each_port() {
+    let (dpdk, _one) = start();
+    if thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("skipped: two workers need two cores");
+        return;
+    }
+    let table = sized("64", Directions::Forward);
+    // All do both; each does one; one sends what two receive, and the other way round.
+    let ways: [[&[usize]; 2]; 4] = [[&[0, 1], &[]], [&[0], &[1]], [&[0], &[0, 1]], [&[1, 0], &[1]]];
+    for cores in ways {
+        let [zero, one] = ends();
+        let mut engine = start_apart(&dpdk, [&zero, &one], cores, &table).unwrap();
+        let mut left = 0.0;
+        let trial = trial(&mut engine, Load::Rate(20e3), 200);
+        for (counts, port) in trial.iter().zip(engine.watch().read().unwrap().unwrap()) {
+            assert!(counts.forwarded > 0, "{cores:?}: {counts:?}");
+            // A worker that does not get its core lets its queue run full.
+            assert_eq!(counts.forwarded + port.send_dropped, counts.offered, "{cores:?}: {counts:?}");
+            left += counts.intended - (counts.offered + counts.unsent) as f64;
+        }
+        assert!(left.abs() < 5.0, "{cores:?}: {left}");
+        for totals in engine.totals().unwrap() {
+            assert_eq!((totals.duplicates, totals.reordered, totals.returned, totals.foreign), (0, 0, 0, 0));
+        }
+    }
+}
+
+/// The other end of a port, which takes no frames; once that listens.
+fn peer(dpdk: &Arc<Dpdk>, device: &str) -> (Port, Queues) {
+    let pool = Pool::new(dpdk, 4095, 9600, None).unwrap();
+    let config = PortConfig { rx_queues: 1, tx_queues: 1, descriptors: 1024, max_frame: 1514 };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut port = Port::probe(dpdk, device).unwrap();
+        match port.start(&config, &pool) {
+            Ok(queues) => return (port, queues),
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        drop(port);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// An engine on two ports that listen, and their peers.
+fn beside_peers(dpdk: &Arc<Dpdk>, sockets: &[String; 2]) -> (DpdkEngine, [(Port, Queues); 2]) {
+    let table = sized("64", Directions::Both);
+    let [zero, one] = [0, 1].map(|number| memif(number, "server", &sockets[number]));
+    thread::scope(|scope| {
+        let peers = scope.spawn(|| peers(dpdk, sockets));
+        (start_on(dpdk, [&zero, &one], &[0], &table).unwrap(), peers.join().unwrap())
+    })
+}
+
+fn peers(dpdk: &Arc<Dpdk>, sockets: &[String; 2]) -> [(Port, Queues); 2] {
+    [0, 1].map(|number| peer(dpdk, &memif(number, "client", &sockets[number])))
+}
+
+fn wait_for_links(engine: &DpdkEngine, up: bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while engine.ports().iter().any(|port| port.link().unwrap().up != up) {
+        assert!(Instant::now() < deadline, "the links do not change");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn while_a_peer_is_gone_what_is_due_is_unsent_and_when_it_returns_it_is_offered_again() {
+    let (dpdk, _one) = start();
+    let sockets = [socket_name(), socket_name()];
+    let (mut engine, mut theirs) = beside_peers(&dpdk, &sockets);
+    for _ in 0..3 {
+        for counts in trial(&mut engine, Load::Rate(20e3), 100) {
+            assert!(counts.offered > 0 && is_accounted_for(&counts), "{counts:?}");
+        }
+        drop(theirs);
+        wait_for_links(&engine, false);
+        for counts in trial(&mut engine, Load::Rate(20e3), 100) {
+            assert!(counts.offered == 0 && is_accounted_for(&counts), "{counts:?}");
+        }
+        theirs = peers(&dpdk, &sockets);
+        wait_for_links(&engine, true);
+    }
+}
+
+#[test]
+fn a_peer_that_vanishes_for_good_ends_the_run_with_the_cause() {
+    let (dpdk, _one) = start();
+    let (mut engine, theirs) = beside_peers(&dpdk, &[socket_name(), socket_name()]);
+    let interval = engine.begin(Load::Rate(20e3)).unwrap();
+    engine.wait(Duration::from_millis(50)).unwrap();
+    drop(theirs);
+    let error = engine.wait(Duration::from_secs(10)).unwrap_err();
+    assert!(matches!(error, Error::Port(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("net_memif_server0") && text.contains("other end"), "{text}");
+    let counts = engine.counts(interval).unwrap()[0];
+    assert!(counts.offered > 0 && counts.unsent > 20_000, "{counts:?}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub struct Error {
     pub cause: Errno,
 }
 
-/// Has the kernel schedule `thread` so; 0 is the calling thread.
+/// Has the kernel schedule `thread` so; 0 is the calling thread. What it starts is ordinary again.
 ///
 /// # Errors
 /// When this process may not do so, the thread has ended, or it is of a kind that does not change.
@@ -91,6 +91,7 @@ fn attributes(policy: Policy) -> libc::sched_attr {
     // SAFETY: sched_attr holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_flags = u64::from(libc::SCHED_FLAG_RESET_ON_FORK.cast_unsigned());
     let number = match policy {
         Policy::RealTime { level, order } => {
             attributes.sched_priority = level as u32;
@@ -190,6 +191,18 @@ mod tests {
             if let Some(seen) = set_and_see(Policy::RealTime { level: Level::Control, order }) {
                 assert_eq!((seen.sched_policy, seen.sched_priority), (number.cast_unsigned(), 2));
             }
+        }
+    }
+
+    #[test]
+    fn what_a_real_time_thread_starts_is_ordinary() {
+        let real_time = Policy::RealTime { level: Level::Control, order: Order::RoundRobin };
+        let started = move || {
+            set(Pid::from_raw(0), real_time).map(|()| std::thread::spawn(seen).join().unwrap().sched_policy)
+        };
+        match std::thread::spawn(started).join().unwrap() {
+            Ok(policy) => assert_eq!(policy, libc::SCHED_OTHER.cast_unsigned()),
+            Err(error) => eprintln!("skipped: {error}"),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::build_rate::{BURST, Built, on_each, pin};
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
-use crate::xdp::precedence::{self, Rank};
+use crate::xdp::precedence;
 
 /// Places of a queue.
 const DESCRIPTORS: u16 = 1024;
@@ -90,7 +90,7 @@ pub fn through_memif(
 fn sink(mut queue: RxQueue, core: usize, others: bool, stop: &AtomicBool) -> Result<Built, Error> {
     pin(core)?;
     let _thread = queue.dpdk().register_thread()?;
-    precedence::take(Rank::Worker, others);
+    let _turns = precedence::in_turns(others)?;
     let mut burst = Burst::new(queue.dpdk());
     let mut frames = 0;
     let mut first = None;

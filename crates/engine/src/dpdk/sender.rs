@@ -75,6 +75,7 @@ impl Outlet {
                 self.give_up(tally, refused);
             } else if self.when_full == WhenFull::Lost {
                 offered = self.built;
+                tally.refused[direction % 2].add(refused as u64);
             } else if now.saturating_sub(self.departure) > GIVE_UP_NS {
                 self.give_up(tally, refused);
             }

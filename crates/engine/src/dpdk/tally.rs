@@ -85,6 +85,8 @@ pub struct Tally {
     /// The slot it follows, plus one: zero means none yet.
     slot: Counter,
     sent: Vec<SentCounters>,
+    /// Frames that a full queue of the device's refused: of those sent.
+    pub refused: [Counter; DIRECTIONS],
     pub lateness: [Buckets; DIRECTIONS],
     pub sent_bins: [BinCounters; DIRECTIONS],
     received: Vec<ReceivedCounters>,
@@ -109,6 +111,7 @@ impl Tally {
         Self {
             slot: Counter::default(),
             sent: many(INTERVALS * DIRECTIONS),
+            refused: [Counter::default(), Counter::default()],
             lateness: [Buckets::new(), Buckets::new()],
             sent_bins: [BinCounters::new(), BinCounters::new()],
             received: many(INTERVALS * DIRECTIONS),

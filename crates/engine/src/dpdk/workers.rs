@@ -1,5 +1,6 @@
 //! The workers: ports and a frame table enter, threads that send and count leave.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
@@ -10,6 +11,7 @@ use stats::Histogram;
 use traffic::FrameTable;
 
 use super::board::Board;
+use super::ports::PortsWatch;
 use super::receiver::Receiver;
 use super::sender::{Outlet, Sender, WhenFull};
 use super::setup::{Opened, longest, room, wait_for_links};
@@ -18,7 +20,7 @@ use crate::build_rate::pin;
 use crate::builder::Builder;
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
-use crate::xdp::precedence::{self, Rank};
+use crate::xdp::precedence;
 use crate::{Capabilities, Error, Load, Timeline, Totals, refusal, timeline};
 
 /// The largest frame, FCS included.
@@ -33,6 +35,8 @@ const SENDING: u32 = 4095;
 const RECEIVING: u32 = 4095;
 /// How long workers may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a link may be down in the middle of a run: what is due meanwhile is unsent.
+const LINK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the time stamps cannot see.
 const UNSEEN: [&str; 2] = [
@@ -48,7 +52,8 @@ pub struct Config<'a> {
     pub devices: [&'a str; 2],
     /// The cores that send, one worker each.
     pub send_cores: &'a [usize],
-    /// The cores that receive; those that send also receive where none are named.
+    /// The cores that receive, and share the queues that arrive; those that send also receive where none
+    /// are named.
     pub receive_cores: &'a [usize],
     /// What to send.
     pub table: &'a FrameTable,
@@ -67,6 +72,8 @@ pub struct Workers {
     threads: Vec<Option<JoinHandle<Result<(), Error>>>>,
     directions: usize,
     ports: [Port; 2],
+    /// Since when each port's link has been down.
+    down: [Option<Instant>; 2],
 }
 
 impl DpdkEngine {
@@ -85,11 +92,19 @@ impl DpdkEngine {
     pub fn ports(&self) -> &[Port; 2] {
         &self.machinery().ports
     }
+
+    /// The two ports from beside.
+    #[must_use]
+    pub fn watch(&self) -> PortsWatch {
+        let workers = self.machinery();
+        PortsWatch::new(&workers.ports, workers.senders.clone())
+    }
 }
 
 /// One thread's work.
 struct Worker {
     core: usize,
+    /// Whether cores are left for everyone else.
     others: bool,
     dpdk: Arc<Dpdk>,
     board: Arc<Board>,
@@ -102,7 +117,7 @@ impl Worker {
     fn run(mut self) -> Result<(), Error> {
         pin(self.core)?;
         let _registered = self.dpdk.register_thread()?;
-        precedence::take(Rank::Worker, self.others);
+        let _turns = precedence::in_turns(self.others)?;
         while !self.board.is_stopped() {
             if let Some(sender) = &mut self.sender {
                 sender.send(&self.board, &self.tally, monotonic()?);
@@ -120,7 +135,7 @@ impl Workers {
         let receive_cores =
             if config.receive_cores.is_empty() { config.send_cores } else { config.receive_cores };
         check(config.table, config.send_cores, receive_cores)?;
-        let [zero, one] = open(config, receive_cores.len())?;
+        let [zero, one] = open(config, config.send_cores.len().max(receive_cores.len()))?;
         wait_for_links([&zero, &one])?;
         let when_full = [when_full(&zero)?, when_full(&one)?];
         let board = Arc::new(Board::new());
@@ -131,6 +146,7 @@ impl Workers {
             threads: Vec::new(),
             directions: config.table.directions(),
             ports: [zero.port, one.port],
+            down: [None; 2],
         };
         let mut crew = Vec::new();
         let mut sending = zero.queues.send.into_iter().zip(one.queues.send);
@@ -148,12 +164,14 @@ impl Workers {
         }
         let streams = 1 + config.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
         let receiving = zero.queues.receive.into_iter().zip(one.queues.receive);
-        for ((zero, one), core) in receiving.zip(receive_cores) {
+        for ((zero, one), core) in receiving.zip(receive_cores.iter().cycle()) {
             // Frames of direction 0 arrive at port 1.
             let receiver = |queue, direction| Receiver::new(config.dpdk, queue, direction, streams, count);
             let worker = worker_on(&mut crew, config, &board, *core);
+            if worker.receivers.is_empty() {
+                workers.receivers.push(Arc::clone(&worker.tally));
+            }
             worker.receivers.extend([receiver(one, 0), receiver(zero, 1)]);
-            workers.receivers.push(Arc::clone(&worker.tally));
         }
         workers.spawn(crew)?;
         Ok(workers)
@@ -180,6 +198,24 @@ impl Workers {
         Ok(())
     }
 
+    /// Fails when a link has been down for too long.
+    fn check_links(&mut self) -> Result<(), Error> {
+        for (port, down) in self.ports.iter().zip(&mut self.down) {
+            if port.link().is_none_or(|link| link.up) {
+                *down = None;
+                continue;
+            }
+            if down.get_or_insert_with(Instant::now).elapsed() > LINK_PATIENCE {
+                return Err(Error::Port(format!(
+                    "the link of port {} went down, and did not come up for {LINK_PATIENCE:?}: \
+                     did its other end stop? What was due meanwhile is unsent",
+                    port.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn histogram<'a>(&self, of: impl Iterator<Item = &'a super::tally::Buckets>) -> Histogram {
         let mut sum = Histogram::default();
         of.for_each(|buckets| sum.add(&buckets.histogram()));
@@ -195,10 +231,11 @@ fn worker_on<'a>(
     core: usize,
 ) -> &'a mut Worker {
     let place = crew.iter().position(|worker| worker.core == core).unwrap_or_else(|| {
-        let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let ours: BTreeSet<_> = config.send_cores.iter().chain(config.receive_cores).collect();
         crew.push(Worker {
             core,
-            others: cores > config.send_cores.len().max(config.receive_cores.len()),
+            others: online > ours.len(),
             dpdk: Arc::clone(config.dpdk),
             board: Arc::clone(board),
             tally: Arc::new(Tally::new()),
@@ -210,14 +247,16 @@ fn worker_on<'a>(
     &mut crew[place]
 }
 
-fn open(config: &Config<'_>, rx_queues: usize) -> Result<[Opened; 2], Error> {
+/// Opens both ports with so many queues of each kind: the other end of a memif has as many receive
+/// queues as this one has transmit queues, and the other way round.
+fn open(config: &Config<'_>, queues: usize) -> Result<[Opened; 2], Error> {
     let port = PortConfig {
-        rx_queues,
-        tx_queues: config.send_cores.len(),
+        rx_queues: queues,
+        tx_queues: queues,
         descriptors: DESCRIPTORS,
         max_frame: longest(config.table) as u16,
     };
-    let pool = pool(config, RECEIVING * rx_queues as u32)?;
+    let pool = pool(config, RECEIVING * queues as u32)?;
     let [zero, one] = config.devices.map(|device| Opened::new(config.dpdk, device, &port, &pool));
     Ok([zero?, one?])
 }
@@ -277,7 +316,7 @@ impl Machinery for Workers {
                 };
             }
         }
-        Ok(())
+        self.check_links()
     }
 
     fn reached(&self) -> u64 {

@@ -2,15 +2,25 @@
 //!
 //! Niceness alone does not do: where sessions or services have groups of their own (autogroups,
 //! control groups), it weighs only within a group, and a compiler next door takes half of the
-//! core. The real-time class stands above all groups, but most kernels stop a real-time thread
-//! for 50 ms in every second, even on an idle core. It is taken only where that is known not to
-//! be so, and only where other cores are left for everyone else. Round robin, so that two load
-//! tests on one core disturb each other, and neither waits for the other's end.
+//! core. The real-time class stands above all groups. It is taken only where other cores are left
+//! for everyone else; round robin, so that two load tests on one core disturb each other, and
+//! neither waits for the other's end.
+//!
+//! But the kernel takes the core from a real-time thread that never sleeps, for 50 ms in every
+//! second: it throttles it, even on an idle core (where control groups share out real time, and
+//! everywhere before 6.12), or has a server for ordinary threads that starve (since 6.12). Frames
+//! that wait so long are too late. So such a thread is in the real-time class [in turns](in_turns):
+//! it leaves it for a millisecond in twenty, when others may run. Neither measure strikes then.
 
 use std::fs;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use nix::unistd::Pid;
+use nix::unistd::{Pid, gettid};
 use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
+
+use crate::Error;
 
 /// Who goes first among Linerate's own threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,25 +45,105 @@ pub enum Precedence {
 /// Gives the calling thread precedence on its core. `others` says that cores are left for
 /// everyone else.
 pub fn take(rank: Rank, others: bool) -> Precedence {
-    let (level, slice) = match rank {
-        Rank::Worker => (Level::Generator, Slice::Usual),
-        Rank::Control => (Level::Control, Slice::Shortest),
-    };
-    let real_time = Policy::RealTime { level, order: Order::RoundRobin };
-    if others && !is_throttled() && schedule(real_time) {
+    // One that sleeps most of the time is never stopped.
+    let lasting = rank == Rank::Control || !is_throttled();
+    if others && lasting && schedule(THIS, real_time(rank)) {
         return Precedence::RealTime;
     }
-    if schedule(Policy::Ordinary { nice: MOST_URGENT, slice }) { Precedence::Nice } else { Precedence::None }
+    if schedule(THIS, ordinary(rank)) { Precedence::Nice } else { Precedence::None }
 }
 
 /// Makes the calling thread an ordinary one again.
 pub fn give_back() {
-    schedule(Policy::Ordinary { nice: 0, slice: Slice::Usual });
+    schedule(THIS, Policy::Ordinary { nice: 0, slice: Slice::Usual });
 }
 
-/// Asks the kernel to schedule the calling thread so, and says whether it does.
-fn schedule(policy: Policy) -> bool {
-    scheduling::set(Pid::from_raw(0), policy).is_ok()
+/// A thread that is in the real-time class in turns, until this is dropped.
+#[derive(Debug)]
+pub struct Turns {
+    end: Option<Sender<()>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+/// A turn in the real-time class, and one among ordinary threads: 93.5 % and 6.5 % of the time. The
+/// former must stay below the 95 % that the kernel grants by default; the latter below the 1/15 by
+/// which a late worker catches up, so that it does even where others always want its core.
+const TURNS: [Duration; 2] = [Duration::from_micros(18_700), Duration::from_micros(1_300)];
+/// What the kernel must grant for that, as a share.
+const GRANTED: f64 = 0.95;
+
+/// Gives the calling thread, which never sleeps, precedence on its core. `others` says that cores are
+/// left for everyone else. Where the kernel grants no real time, it is as little nice as can be.
+///
+/// # Errors
+/// When no other thread can be started, which would give it its turns.
+pub fn in_turns(others: bool) -> Result<Option<Turns>, Error> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
+    let granted = is_granted(read("sched_rt_runtime_us"), read("sched_rt_period_us"));
+    // Also for the case that there is no real time.
+    schedule(THIS, ordinary(Rank::Worker));
+    if !(others && granted && schedule(THIS, real_time(Rank::Worker))) {
+        return Ok(None);
+    }
+    let worker = gettid();
+    let (end, ended) = mpsc::channel();
+    let keeper = thread::Builder::new()
+        .name("turns".to_owned())
+        .spawn(move || give_turns(worker, &ended))
+        .map_err(|error| Error::Failed(format!("cannot start a thread: {error}; raise `ulimit -u`")))?;
+    Ok(Some(Turns { end: Some(end), keeper: Some(keeper) }))
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        // In this order; and while the thread is there, whose number another may have afterwards.
+        drop(self.end.take());
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+/// Gives `worker` its turns until told to end. Runs on the worker's core, before it.
+fn give_turns(worker: Pid, ended: &Receiver<()>) {
+    take(Rank::Control, true);
+    let policies = [real_time(Rank::Worker), ordinary(Rank::Worker)];
+    for (policy, turn) in policies.into_iter().zip(TURNS).cycle() {
+        if !schedule(worker, policy) || ended.recv_timeout(turn) != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+    }
+    schedule(worker, ordinary(Rank::Worker));
+}
+
+/// Whether the kernel grants enough real time, of which `runtime` in each `period`: all if that is -1.
+fn is_granted(runtime: Option<f64>, period: Option<f64>) -> bool {
+    let share = |(runtime, period)| if runtime < 0.0 { 1.0 } else { runtime / period };
+    runtime.zip(period).map(share).is_some_and(|share: f64| share >= GRANTED)
+}
+
+/// The calling thread.
+const THIS: Pid = Pid::from_raw(0);
+
+fn real_time(rank: Rank) -> Policy {
+    let level = match rank {
+        Rank::Worker => Level::Generator,
+        Rank::Control => Level::Control,
+    };
+    Policy::RealTime { level, order: Order::RoundRobin }
+}
+
+fn ordinary(rank: Rank) -> Policy {
+    let slice = match rank {
+        Rank::Worker => Slice::Usual,
+        Rank::Control => Slice::Shortest,
+    };
+    Policy::Ordinary { nice: MOST_URGENT, slice }
+}
+
+/// Asks the kernel to schedule `thread` so, and says whether it does.
+fn schedule(thread: Pid, policy: Policy) -> bool {
+    scheduling::set(thread, policy).is_ok()
 }
 
 /// Whether the kernel may stop a busy real-time thread for a part of every second. Since 6.12 it
@@ -105,12 +195,59 @@ mod tests {
     }
 
     #[test]
+    fn real_time_is_taken_where_the_kernel_grants_enough_of_it() {
+        assert!(is_granted(Some(950_000.0), Some(1_000_000.0)) && is_granted(Some(-1.0), Some(1_000_000.0)));
+        assert!(!is_granted(Some(900_000.0), Some(1_000_000.0)) && !is_granted(Some(0.0), Some(1_000_000.0)));
+        assert!(!is_granted(None, Some(1_000_000.0)));
+        let [real_time, ordinary] = TURNS.map(|turn| turn.as_secs_f64());
+        let share = real_time / (real_time + ordinary);
+        assert!(share < GRANTED - 0.01 && 1.0 - share < 1.0 / 15.0, "{share}");
+    }
+
+    /// The policy of the calling thread.
+    fn policy() -> i32 {
+        // SAFETY: a system call without pointers.
+        let policy = unsafe { nix::libc::sched_getscheduler(0) };
+        policy & !nix::libc::SCHED_RESET_ON_FORK
+    }
+
+    /// A thread of its own works for longer than turns take, and says under which policies it was.
+    fn policies_in_turns(others: bool) -> Vec<i32> {
+        let work = move || {
+            let turns = in_turns(others).unwrap();
+            assert!(others || turns.is_none());
+            let begun = std::time::Instant::now();
+            let mut seen = Vec::new();
+            while begun.elapsed() < 20 * TURNS[0] && seen.len() < 3 {
+                let policy = policy();
+                if seen.last() != Some(&policy) {
+                    seen.push(policy);
+                }
+            }
+            drop(turns);
+            assert_eq!(policy(), nix::libc::SCHED_OTHER);
+            seen
+        };
+        std::thread::spawn(work).join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_never_sleeps_is_real_time_in_turns() {
+        assert_eq!(policies_in_turns(false), [nix::libc::SCHED_OTHER]);
+        if !policies_in_turns(true).contains(&nix::libc::SCHED_RR) {
+            eprintln!("skipped: no real time is granted here");
+            return;
+        }
+        let seen = policies_in_turns(true);
+        assert!(seen.len() == 3 && seen.contains(&nix::libc::SCHED_OTHER), "{seen:?}");
+    }
+
+    #[test]
     fn precedence_is_given_back() {
         std::thread::spawn(|| {
             take(Rank::Control, true);
             give_back();
-            // SAFETY: a system call without pointers.
-            assert_eq!(unsafe { nix::libc::sched_getscheduler(0) }, nix::libc::SCHED_OTHER);
+            assert_eq!(policy(), nix::libc::SCHED_OTHER);
         })
         .join()
         .unwrap();

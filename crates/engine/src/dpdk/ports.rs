@@ -1,0 +1,55 @@
+//! The ports of an engine from beside, while it runs: the drivers' own counters leave.
+
+use std::sync::Arc;
+
+use dpdk::{Port, Stats, Watch};
+
+use super::tally::Tally;
+use crate::Error;
+
+/// What the driver of a port counted since it started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortCounted {
+    /// The port.
+    pub name: String,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames for which there was no room when they arrived.
+    pub receive_dropped: u64,
+    /// Frames that left.
+    pub sent: u64,
+    /// Frames that a full queue of the device's refused, as we counted: drivers do not.
+    pub send_dropped: u64,
+}
+
+/// The two ports of an engine; it does not keep them.
+#[derive(Clone, Debug)]
+pub struct PortsWatch {
+    ports: [Watch; 2],
+    senders: Vec<Arc<Tally>>,
+}
+
+impl PortsWatch {
+    pub(super) fn new(ports: &[Port; 2], senders: Vec<Arc<Tally>>) -> Self {
+        Self { ports: ports.each_ref().map(Port::watch), senders }
+    }
+
+    /// What was counted at port 0 and port 1; `None` once the engine is gone.
+    ///
+    /// # Errors
+    /// When a driver does not say.
+    pub fn read(&self) -> Result<Option<[PortCounted; 2]>, Error> {
+        let [Some(zero), Some(one)] = self.ports.each_ref().map(Watch::stats) else { return Ok(None) };
+        Ok(Some([self.counted(0, zero?), self.counted(1, one?)]))
+    }
+
+    fn counted(&self, direction: usize, (name, stats): (String, Stats)) -> PortCounted {
+        PortCounted {
+            name,
+            received: stats.received,
+            receive_dropped: stats.missed + stats.no_buffer,
+            sent: stats.sent,
+            send_dropped: self.senders.iter().map(|tally| tally.refused[direction].get()).sum(),
+        }
+    }
+}
