@@ -64,6 +64,14 @@ pub enum Error {
         /// The kernel's word for it.
         cause: Errno,
     },
+    /// A table of routes cannot be made, or has no room for another route.
+    #[error("DPDK's table of routes refuses {what}: {cause}; give it or DPDK more memory")]
+    Fib {
+        /// What it refuses.
+        what: String,
+        /// The kernel's word for it.
+        cause: Errno,
+    },
     /// A thread cannot be made known.
     #[error("DPDK does not take up another thread: {cause}; use fewer cores")]
     Thread {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Dpdk::start ──► Pool ─────────► Burst ──► TxQueue
-//!      └────────► Port::probe ──► start ──► RxQueue ──► Burst
+//!      ├────────► Port::probe ──► start ──► RxQueue ──► Burst
+//!      └────────► Fib4, Fib6: DPDK's own tables of routes, to measure others by
 //! ```
 //!
 //! Empty without the feature `dpdk`, so that all else builds where DPDK is not installed. What DPDK
@@ -15,6 +16,8 @@ mod burst;
 mod environment;
 #[cfg(feature = "dpdk")]
 mod error;
+#[cfg(feature = "dpdk")]
+mod fib;
 #[cfg(feature = "dpdk")]
 mod log;
 #[cfg(feature = "dpdk")]
@@ -31,6 +34,7 @@ pub use self::{
     burst::Burst,
     environment::{Config, Dpdk, Memory, RegisteredThread},
     error::Error,
+    fib::{Fib4, Fib6},
     pool::Pool,
     port::{Counter, Facts, Link, Port, PortConfig, Stats, Watch},
     queue::{Queues, RxQueue, TxQueue},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See shim.h. Nothing here decides anything: it only calls DPDK. */
+#define ALLOW_EXPERIMENTAL_API /* which rte_vect_set_max_simd_bitwidth is in DPDK 22.11 */
 #include "shim.h"
 
 #include <errno.h>
@@ -11,9 +12,12 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_fib.h>
+#include <rte_fib6.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_mempool.h>
+#include <rte_vect.h>
 
 /* What DPDK returns where it sets rte_errno instead. */
 static int by_errno(int result)
@@ -304,4 +308,80 @@ int linerate_alloc(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned i
 void linerate_free(struct rte_mbuf **mbufs, unsigned int count)
 {
 	rte_pktmbuf_free_bulk(mbufs, count);
+}
+
+struct rte_fib *linerate_fib4(const char *name, int routes, uint32_t groups, int *error)
+{
+	struct rte_fib_conf conf = {
+		.type = RTE_FIB_DIR24_8,
+		.max_routes = routes,
+		.dir24_8 = {.nh_sz = RTE_FIB_DIR24_8_4B, .num_tbl8 = groups},
+	};
+	struct rte_fib *fib;
+
+	rte_errno = 0;
+	/* As wide as the processor can: DPDK stays below of its own accord. */
+	rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_512);
+	fib = rte_fib_create(name, SOCKET_ID_ANY, &conf);
+	if (!fib)
+		*error = rte_errno ? -rte_errno : -ENOMEM;
+	return fib;
+}
+
+void linerate_fib4_free(struct rte_fib *fib)
+{
+	rte_fib_free(fib);
+}
+
+int linerate_fib4_add(struct rte_fib *fib, uint32_t address, uint8_t length, uint64_t hop)
+{
+	return rte_fib_add(fib, address, length, hop);
+}
+
+int linerate_fib4_delete(struct rte_fib *fib, uint32_t address, uint8_t length)
+{
+	return rte_fib_delete(fib, address, length);
+}
+
+void linerate_fib4_lookup(struct rte_fib *fib, const uint32_t *addresses, uint64_t *hops, unsigned int count)
+{
+	rte_fib_lookup_bulk(fib, (uint32_t *)addresses, hops, count);
+}
+
+struct rte_fib6 *linerate_fib6(const char *name, int routes, uint32_t groups, int *error)
+{
+	struct rte_fib6_conf conf = {
+		.type = RTE_FIB6_TRIE,
+		.max_routes = routes,
+		.trie = {.nh_sz = RTE_FIB6_TRIE_4B, .num_tbl8 = groups},
+	};
+	struct rte_fib6 *fib;
+
+	rte_errno = 0;
+	rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_512);
+	fib = rte_fib6_create(name, SOCKET_ID_ANY, &conf);
+	if (!fib)
+		*error = rte_errno ? -rte_errno : -ENOMEM;
+	return fib;
+}
+
+void linerate_fib6_free(struct rte_fib6 *fib)
+{
+	rte_fib6_free(fib);
+}
+
+int linerate_fib6_add(struct rte_fib6 *fib, const uint8_t address[16], uint8_t length, uint64_t hop)
+{
+	return rte_fib6_add(fib, address, length, hop);
+}
+
+int linerate_fib6_delete(struct rte_fib6 *fib, const uint8_t address[16], uint8_t length)
+{
+	return rte_fib6_delete(fib, address, length);
+}
+
+void linerate_fib6_lookup(struct rte_fib6 *fib, const uint8_t (*addresses)[16], uint64_t *hops,
+			  unsigned int count)
+{
+	rte_fib6_lookup_bulk(fib, (uint8_t(*)[16])addresses, hops, count);
 }

@@ -104,3 +104,18 @@ uint16_t linerate_send(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, u
 /* All of them or none: 0 or a negative errno. Their data begins behind the headroom. */
 int linerate_alloc(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned int count);
 void linerate_free(struct rte_mbuf **mbufs, unsigned int count);
+
+/* DPDK's tables of routes. Next hop 0 stands for no route. With room for so many routes, and for so many
+ * groups of 256 entries below the first level; NULL with *error set otherwise. */
+struct rte_fib *linerate_fib4(const char *name, int routes, uint32_t groups, int *error);
+void linerate_fib4_free(struct rte_fib *fib);
+int linerate_fib4_add(struct rte_fib *fib, uint32_t address, uint8_t length, uint64_t hop);
+int linerate_fib4_delete(struct rte_fib *fib, uint32_t address, uint8_t length);
+void linerate_fib4_lookup(struct rte_fib *fib, const uint32_t *addresses, uint64_t *hops, unsigned int count);
+
+struct rte_fib6 *linerate_fib6(const char *name, int routes, uint32_t groups, int *error);
+void linerate_fib6_free(struct rte_fib6 *fib);
+int linerate_fib6_add(struct rte_fib6 *fib, const uint8_t address[16], uint8_t length, uint64_t hop);
+int linerate_fib6_delete(struct rte_fib6 *fib, const uint8_t address[16], uint8_t length);
+void linerate_fib6_lookup(struct rte_fib6 *fib, const uint8_t (*addresses)[16], uint64_t *hops,
+			  unsigned int count);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dpdk::{Burst, Config, Dpdk, Error, Memory, Pool, Port, PortConfig, Queues};
+use dpdk::{Burst, Config, Dpdk, Error, Fib4, Fib6, Memory, Pool, Port, PortConfig, Queues};
 
 fn config() -> Config {
     Config { core: 0, memory: Memory::Ordinary { mebibytes: 256 }, cards: Vec::new() }
@@ -179,4 +179,31 @@ fn no_files_are_left() {
         let files = left.iter().flat_map(|path| fs::read_dir(path).into_iter().flatten());
         assert_eq!(files.count(), 0, "{left:?}");
     }
+}
+
+#[test]
+fn tables_of_routes_find_the_longest_prefix() {
+    let (dpdk, _one) = start();
+    let mut table = Fib4::new(&dpdk, "of-ipv4", 1_000, 16).unwrap();
+    for (length, hop) in [(8, 1), (24, 2), (32, 3)] {
+        table.add(0x0a01_0203 >> (32 - length) << (32 - length), length as u8, hop).unwrap();
+    }
+    let mut hops = [9; 5];
+    table.lookup(&[0x0a01_0203, 0x0a01_0204, 0x0a02_0000, 0x0b00_0000], &mut hops);
+    assert_eq!(hops, [3, 2, 1, 0, 9]);
+    table.remove(0x0a01_0200, 24).unwrap();
+    table.lookup(&[0x0a01_0204], &mut hops);
+    assert_eq!(hops[0], 1);
+    assert!(table.remove(0x0a01_0200, 24).unwrap_err().to_string().contains("10.1.2.0/24"));
+    drop(table);
+
+    let mut table = Fib6::new(&dpdk, "of-ipv6", 1_000, 16).unwrap();
+    let address = |last| 0x2001_0db8_0000_0000_0000_0000_0000_0000_u128.wrapping_add(last).to_be_bytes();
+    table.add(address(0), 32, 1).unwrap();
+    table.add(address(7), 128, 2).unwrap();
+    table.lookup(&[address(7), address(8), [0; 16]], &mut hops);
+    assert_eq!(hops[..3], [2, 1, 0]);
+    table.remove(address(7), 128).unwrap();
+    table.lookup(&[address(7)], &mut hops);
+    assert_eq!(hops[0], 1);
 }

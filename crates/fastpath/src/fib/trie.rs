@@ -1,0 +1,189 @@
+//! The table that packets are looked up in: routes are painted into it, entries leave.
+//!
+//! A trie of blocks of entries: the root has one for every value of the first [`Address::ROOT`] bits, a
+//! node below one for every value of the next [`Address::STRIDE`] bits. An entry leads to a node, or is
+//! the longest route for all addresses that get there, and knows that route's length. (For IPv4 that is
+//! DIR-24-8-BASIC: Gupta, Lin, McKeown, Routing lookups in hardware at memory access speeds, 1998.)
+//!
+//! A route that is painted replaces, below its prefix, the entries of routes that are no longer than
+//! itself. That is right for one that is new, and for one that is withdrawn, whose entries are exactly
+//! those, and which the covering route then replaces.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{Ordering, fence};
+
+use super::VECTOR;
+use super::address::{Address, Prefix};
+use super::entry::Entry;
+use super::epoch::Epochs;
+use super::memory::Words;
+use super::pool::Pool;
+
+/// The table; its writer is whoever has the pool of its nodes.
+pub(super) struct Trie<A> {
+    root: Words,
+    nodes: Words,
+    _addresses: PhantomData<fn(A)>,
+}
+
+/// The root or a node: entries for each value of some bits of an address.
+struct Block<'a> {
+    words: &'a Words,
+    start: usize,
+    /// The first of the bits.
+    offset: u8,
+    bits: u8,
+}
+
+/// What paints: a route, and where nodes come from.
+struct Brush<'a, A> {
+    prefix: Prefix<A>,
+    leaf: Entry,
+    pool: &'a mut Pool,
+    epochs: &'a Epochs,
+}
+
+impl<A: Address> Trie<A> {
+    pub fn new(nodes: u32) -> io::Result<Self> {
+        let nodes = Words::zeroed(nodes as usize * entries(A::STRIDE))?;
+        Ok(Self { root: Words::zeroed(entries(A::ROOT))?, nodes, _addresses: PhantomData })
+    }
+
+    /// Bytes of the root and so many nodes.
+    pub fn bytes(nodes: usize) -> usize {
+        (entries(A::ROOT) + nodes * entries(A::STRIDE)) * size_of::<Entry>()
+    }
+
+    /// The entry of an address, which leads to no node.
+    #[inline]
+    pub fn find(&self, address: A) -> Entry {
+        let mut entry = self.root.acquire(address.bits(0, A::ROOT));
+        let mut offset = A::ROOT;
+        while entry.is_node() {
+            entry = self.nodes.acquire(start::<A>(entry) + address.bits(offset, A::STRIDE));
+            offset += A::STRIDE;
+        }
+        entry
+    }
+
+    /// The entries of as many addresses, at most [`VECTOR`]. Level by level: the loads of one level do
+    /// not depend on each other, so that the processor waits for many at a time.
+    #[inline]
+    pub fn find_bulk(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) {
+        for (address, entry) in addresses.iter().zip(entries.iter_mut()) {
+            *entry = self.root.relaxed(address.bits(0, A::ROOT));
+        }
+        // Those that are not found yet, in the order of the packets.
+        let mut open = [0; VECTOR];
+        let mut count = 0;
+        for (at, entry) in entries.iter().enumerate().take(addresses.len()) {
+            open[count] = at as u8;
+            count += usize::from(entry.is_node());
+        }
+        let mut offset = A::ROOT;
+        while count > 0 {
+            // What the entries lead to is at least as new as they are.
+            fence(Ordering::Acquire);
+            for &at in &open[..count] {
+                let entry = &mut entries[usize::from(at)];
+                let bits = addresses[usize::from(at)].bits(offset, A::STRIDE);
+                *entry = self.nodes.relaxed(start::<A>(*entry) + bits);
+            }
+            let mut left = 0;
+            for index in 0..count {
+                let at = open[index];
+                open[left] = at;
+                left += usize::from(entries[usize::from(at)].is_node());
+            }
+            count = left;
+            offset += A::STRIDE;
+        }
+        // What the caller finds through the entries is, too.
+        fence(Ordering::Acquire);
+    }
+
+    /// Has every address of `prefix` whose route is no longer lead to `leaf`; false, and nothing has
+    /// changed, if no node is left.
+    pub fn paint(&self, prefix: Prefix<A>, leaf: Entry, pool: &mut Pool, epochs: &Epochs) -> bool {
+        let root = Block { words: &self.root, start: 0, offset: 0, bits: A::ROOT };
+        self.paint_in(&root, &mut Brush { prefix, leaf, pool, epochs })
+    }
+
+    fn paint_in(&self, block: &Block, brush: &mut Brush<A>) -> bool {
+        if brush.prefix.length() <= block.end() {
+            self.fill(block, block.range(brush.prefix), brush);
+            return true;
+        }
+        let at = block.range(brush.prefix).start;
+        let mut entry = block.words.relaxed(at);
+        if !entry.is_node() {
+            let Some(number) = brush.pool.take(brush.epochs) else { return false };
+            let inherited = entry;
+            entry = Entry::to_node(number);
+            let node = self.node(entry, block.end());
+            node.all().for_each(|at| node.words.prepare(at, inherited));
+            block.words.publish(at, entry);
+        }
+        let node = self.node(entry, block.end());
+        let painted = self.paint_in(&node, brush);
+        if let Some(inherited) = node.inherited() {
+            block.words.publish(at, inherited);
+            brush.pool.retire(entry.node(), brush.epochs);
+        }
+        painted
+    }
+
+    /// Paints a range of entries and all below.
+    fn fill(&self, block: &Block, range: Range<usize>, brush: &Brush<A>) {
+        for at in range {
+            let entry = block.words.relaxed(at);
+            if entry.is_node() {
+                let node = self.node(entry, block.end());
+                self.fill(&node, node.all(), brush);
+            } else if entry.length() <= brush.prefix.length() {
+                block.words.publish(at, brush.leaf);
+            }
+        }
+    }
+
+    fn node(&self, entry: Entry, offset: u8) -> Block<'_> {
+        Block { words: &self.nodes, start: start::<A>(entry), offset, bits: A::STRIDE }
+    }
+}
+
+impl Block<'_> {
+    /// The first bit after its own; beyond an address's last one if that has fewer.
+    fn end(&self) -> u8 {
+        self.offset + self.bits
+    }
+
+    fn all(&self) -> Range<usize> {
+        self.start..self.start + entries(self.bits)
+    }
+
+    /// The entries of a prefix that ends here, or the one that a longer prefix is below of.
+    fn range<A: Address>(&self, prefix: Prefix<A>) -> Range<usize> {
+        let first = self.start + prefix.address().bits(self.offset, self.bits);
+        first..first + entries(self.end().saturating_sub(prefix.length()))
+    }
+
+    /// The entry that all are copies of, if no route ends here or below.
+    fn inherited(&self) -> Option<Entry> {
+        let first = self.words.relaxed(self.start);
+        let inherits = !first.is_node() && first.length() <= self.offset;
+        (inherits && self.all().all(|at| self.words.relaxed(at) == first)).then_some(first)
+    }
+}
+
+/// How many entries stand for so many bits.
+const fn entries(bits: u8) -> usize {
+    1 << bits
+}
+
+/// Where the node that `entry` leads to begins.
+#[inline(always)]
+fn start<A: Address>(entry: Entry) -> usize {
+    (entry.node() as usize) << A::STRIDE
+}
