@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::hint::black_box;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fastpath::fib::Address;
 use stats::random::Random;
@@ -32,8 +32,8 @@ use crate::tables::Table;
 const TURNS: usize = 3;
 /// How often a turn looks all destinations up.
 const ROUNDS: usize = 5;
-/// Routes that a turn withdraws and inserts again.
-const UPDATES: usize = 100_000;
+/// How long a turn withdraws routes and inserts them again.
+const UPDATING: Duration = Duration::from_millis(200);
 /// The row that a process of this benchmark measures.
 const ROW: &str = "LINERATE_FIB_ROW";
 
@@ -95,19 +95,18 @@ fn turn(row: &str) -> Vec<f64> {
 fn measure(row: &str) {
     let (table, rival) = row.split_once(": ").unwrap();
     match table {
-        "IPv4" => with(rivals::ip4(rival), &tables::ip4(false)),
-        "IPv4 and longer" => with(rivals::ip4(rival), &tables::ip4(true)),
-        _ => with(rivals::ip6(rival), &tables::ip6()),
+        "IPv4" => with(|| rivals::ip4(rival), &tables::ip4(false)),
+        "IPv4 and longer" => with(|| rivals::ip4(rival), &tables::ip4(true)),
+        _ => with(|| rivals::ip6(rival), &tables::ip6()),
     }
 }
 
-fn with<A: Address>(mut rival: Box<dyn Rival<A>>, table: &Table<A>) {
+fn with<A: Address>(make: impl FnOnce() -> Box<dyn Rival<A>>, table: &Table<A>) {
     let (routes, destinations) = (&table.routes, &table.destinations);
     let before = pages::resident("VmRSS");
+    let mut rival = make();
     let started = Instant::now();
-    for &(address, length, hop) in routes {
-        rival.insert(address, length, hop);
-    }
+    rival.load(routes);
     let loaded_s = started.elapsed().as_secs_f64();
     let memory = pages::resident("VmRSS") - before;
     rival.settle();
@@ -157,12 +156,15 @@ fn one_after_another<A: Address>(rival: &mut dyn Rival<A>, destinations: &[A]) -
 
 /// Seconds for withdrawing a route and inserting it again.
 fn updates<A: Address>(rival: &mut dyn Rival<A>, routes: &[(A, u8, u32)]) -> f64 {
-    let mut random = Random::new(8);
-    let drawn: Vec<_> = (0..UPDATES).map(|_| routes[random.below(routes.len())]).collect();
+    let (mut random, mut count) = (Random::new(8), 0);
     let started = Instant::now();
-    for (address, length, hop) in drawn {
-        rival.withdraw(address, length);
-        rival.insert(address, length, hop);
+    while started.elapsed() < UPDATING {
+        for _ in 0..10 {
+            let (address, length, hop) = routes[random.below(routes.len())];
+            rival.withdraw(address, length);
+            rival.insert(address, length, hop);
+        }
+        count += 10;
     }
-    started.elapsed().as_secs_f64() / UPDATES as f64
+    started.elapsed().as_secs_f64() / f64::from(count)
 }

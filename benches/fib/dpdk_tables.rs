@@ -8,9 +8,11 @@ use fastpath::fib::VECTOR;
 use crate::pages;
 use crate::rivals::Rival;
 
-/// Room for the routes of every table here.
-const ROUTES: u32 = 1 << 20;
-const GROUPS: u32 = 1 << 18;
+/// Room for the routes of every table here, and for as many groups as DPDK wants for them.
+const ROUTES4: u32 = 1_050_000;
+const GROUPS4: u32 = 1 << 15;
+const ROUTES6: u32 = 260_000;
+const GROUPS6: u32 = 1 << 19;
 
 pub struct Table<T> {
     table: T,
@@ -19,15 +21,15 @@ pub struct Table<T> {
 }
 
 pub fn ip4(huge: bool) -> Table<Fib4> {
-    Table { table: Fib4::new(&start(), "ip4", ROUTES, 1 << 16).unwrap(), huge, hops: [0; VECTOR] }
+    Table { table: Fib4::new(&start(), "ip4", ROUTES4, GROUPS4).unwrap(), huge, hops: [0; VECTOR] }
 }
 
 pub fn ip6(huge: bool) -> Table<Fib6> {
-    Table { table: Fib6::new(&start(), "ip6", ROUTES / 4 + 1000, GROUPS).unwrap(), huge, hops: [0; VECTOR] }
+    Table { table: Fib6::new(&start(), "ip6", ROUTES6, GROUPS6).unwrap(), huge, hops: [0; VECTOR] }
 }
 
 fn start() -> Arc<Dpdk> {
-    let memory = Memory::Ordinary { mebibytes: 1 << 10 };
+    let memory = Memory::Ordinary { mebibytes: 1536 };
     Dpdk::start(&Config { core: 0, memory, cards: Vec::new() }).unwrap()
 }
 

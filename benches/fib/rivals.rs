@@ -10,6 +10,12 @@ use crate::pages;
 pub trait Rival<A: Copy> {
     fn insert(&mut self, address: A, length: u8, hop: u32);
     fn withdraw(&mut self, address: A, length: u8);
+    /// All at once, into an empty table.
+    fn load(&mut self, routes: &[(A, u8, u32)]) {
+        for &(address, length, hop) in routes {
+            self.insert(address, length, hop);
+        }
+    }
     /// After loading, before lookups.
     fn settle(&mut self) {}
     fn one(&mut self, address: A) -> u32;
@@ -136,6 +142,11 @@ where
 
     fn withdraw(&mut self, address: A, length: u8) {
         self.0.remove((address, length)).unwrap();
+    }
+
+    /// As it advises: one by one a million routes would take minutes.
+    fn load(&mut self, routes: &[(A, u8, u32)]) {
+        self.0 = routes.iter().map(|&(address, length, hop)| ((address, length), hop)).collect();
     }
 
     fn settle(&mut self) {

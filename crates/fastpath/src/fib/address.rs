@@ -57,9 +57,9 @@ impl Address for u32 {
 
 impl Address for u128 {
     const WIDTH: u8 = 128;
-    const ROOT: u8 = 24;
-    const STRIDE: u8 = 4;
-    const NODES: u32 = 1 << 22;
+    const ROOT: u8 = 18;
+    const STRIDE: u8 = 6;
+    const NODES: u32 = 1 << 21;
 
     #[inline(always)]
     fn bits(self, offset: u8, count: u8) -> usize {
