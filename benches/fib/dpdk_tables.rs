@@ -12,7 +12,7 @@ use crate::rivals::Rival;
 const ROUTES4: u32 = 1_050_000;
 const GROUPS4: u32 = 1 << 15;
 const ROUTES6: u32 = 260_000;
-const GROUPS6: u32 = 1 << 19;
+const GROUPS6: u32 = 1 << 20;
 
 pub struct Table<T> {
     table: T,
@@ -29,7 +29,7 @@ pub fn ip6(huge: bool) -> Table<Fib6> {
 }
 
 fn start() -> Arc<Dpdk> {
-    let memory = Memory::Ordinary { mebibytes: 1536 };
+    let memory = Memory::Ordinary { mebibytes: 2048 };
     Dpdk::start(&Config { core: 0, memory, cards: Vec::new() }).unwrap()
 }
 

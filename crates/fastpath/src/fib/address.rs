@@ -22,6 +22,9 @@ pub trait Address: Copy + Eq + Hash + Ord + Debug + Send + Sync + 'static {
     /// `offset` is below [`Self::WIDTH`]; `count` is 1 to 32.
     fn bits(self, offset: u8, count: u8) -> usize;
 
+    /// The first 64 bits, followed by zeros where there are fewer.
+    fn head(self) -> u64;
+
     /// The first `length` bits, and zeros.
     #[must_use]
     fn network(self, length: u8) -> Self;
@@ -46,6 +49,11 @@ impl Address for u32 {
         ((self << offset) >> (Self::WIDTH - count)) as usize
     }
 
+    #[inline(always)]
+    fn head(self) -> u64 {
+        u64::from(self) << 32
+    }
+
     fn network(self, length: u8) -> Self {
         self & Self::MAX.checked_shl(u32::from(Self::WIDTH - length)).unwrap_or(0)
     }
@@ -64,6 +72,11 @@ impl Address for u128 {
     #[inline(always)]
     fn bits(self, offset: u8, count: u8) -> usize {
         ((self << offset) >> (Self::WIDTH - count)) as usize
+    }
+
+    #[inline(always)]
+    fn head(self) -> u64 {
+        (self >> 64) as u64
     }
 
     fn network(self, length: u8) -> Self {

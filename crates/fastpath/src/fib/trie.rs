@@ -37,6 +37,17 @@ struct Block<'a> {
     bits: u8,
 }
 
+/// The addresses of a vector that are not found yet, in its order.
+struct Open {
+    count: usize,
+    /// Which of the vector.
+    at: [u8; VECTOR],
+    /// The node that each has got to.
+    entries: [Entry; VECTOR],
+    /// The bits that follow, first bit first.
+    bits: [u64; VECTOR],
+}
+
 /// What paints: a route, and where nodes come from.
 struct Brush<'a, A> {
     prefix: Prefix<A>,
@@ -59,8 +70,12 @@ impl<A: Address> Trie<A> {
     /// The entry of an address, which leads to no node.
     #[inline]
     pub fn find(&self, address: A) -> Entry {
-        let mut entry = self.root.acquire(address.bits(0, A::ROOT));
-        let mut offset = A::ROOT;
+        self.follow(self.root.acquire(address.bits(0, A::ROOT)), address, A::ROOT)
+    }
+
+    /// Where `entry` leads to for an address whose first `offset` bits led to it.
+    #[inline]
+    fn follow(&self, mut entry: Entry, address: A, mut offset: u8) -> Entry {
         while entry.is_node() {
             entry = self.nodes.acquire(start::<A>(entry) + address.bits(offset, A::STRIDE));
             offset += A::STRIDE;
@@ -69,38 +84,38 @@ impl<A: Address> Trie<A> {
     }
 
     /// The entries of as many addresses, at most [`VECTOR`]. Level by level: the loads of one level do
-    /// not depend on each other, so that the processor waits for many at a time.
+    /// not depend on each other, and there is little else between them, so that the processor waits for
+    /// many at a time.
     #[inline]
     pub fn find_bulk(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) {
         for (address, entry) in addresses.iter().zip(entries.iter_mut()) {
             *entry = self.root.relaxed(address.bits(0, A::ROOT));
         }
-        // Those that are not found yet, in the order of the packets.
-        let mut open = [0; VECTOR];
-        let mut count = 0;
-        for (at, entry) in entries.iter().enumerate().take(addresses.len()) {
-            open[count] = at as u8;
-            count += usize::from(entry.is_node());
+        let mut open = Open::new();
+        for (at, (address, entry)) in addresses.iter().zip(entries.iter()).enumerate() {
+            open.keep(at as u8, *entry, address.head() << A::ROOT);
         }
         let mut offset = A::ROOT;
-        while count > 0 {
+        while open.count > 0 && offset + A::STRIDE <= u64::BITS as u8 {
             // What the entries lead to is at least as new as they are.
             fence(Ordering::Acquire);
-            for &at in &open[..count] {
-                let entry = &mut entries[usize::from(at)];
-                let bits = addresses[usize::from(at)].bits(offset, A::STRIDE);
-                *entry = self.nodes.relaxed(start::<A>(*entry) + bits);
+            let count = std::mem::take(&mut open.count);
+            for (entry, bits) in open.entries[..count].iter_mut().zip(&open.bits) {
+                let within = (bits >> (u64::BITS - u32::from(A::STRIDE))) as usize;
+                *entry = self.nodes.relaxed(start::<A>(*entry) + within);
             }
-            let mut left = 0;
             for index in 0..count {
-                let at = open[index];
-                open[left] = at;
-                left += usize::from(entries[usize::from(at)].is_node());
+                let (at, entry) = (open.at[index], open.entries[index]);
+                entries[usize::from(at)] = entry;
+                open.keep(at, entry, open.bits[index] << A::STRIDE);
             }
-            count = left;
             offset += A::STRIDE;
         }
-        // What the caller finds through the entries is, too.
+        for &at in &open.at[..open.count] {
+            let entry = &mut entries[usize::from(at)];
+            *entry = self.follow(*entry, addresses[usize::from(at)], offset);
+        }
+        // What the caller finds through the entries is at least as new, too.
         fence(Ordering::Acquire);
     }
 
@@ -150,6 +165,21 @@ impl<A: Address> Trie<A> {
 
     fn node(&self, entry: Entry, offset: u8) -> Block<'_> {
         Block { words: &self.nodes, start: start::<A>(entry), offset, bits: A::STRIDE }
+    }
+}
+
+impl Open {
+    fn new() -> Self {
+        Self { count: 0, at: [0; VECTOR], entries: [Entry::NONE; VECTOR], bits: [0; VECTOR] }
+    }
+
+    /// Keeps an address if it is not found yet: without a branch, since nobody can guess which are. There
+    /// is room for a vector.
+    #[inline(always)]
+    fn keep(&mut self, at: u8, entry: Entry, bits: u64) {
+        let last = self.count % VECTOR;
+        (self.at[last], self.entries[last], self.bits[last]) = (at, entry, bits);
+        self.count += usize::from(entry.is_node());
     }
 }
 
