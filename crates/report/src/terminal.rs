@@ -5,6 +5,7 @@ mod certificate;
 mod columns;
 mod compare;
 mod cost;
+mod departures;
 mod latency;
 mod links;
 mod plot;
@@ -219,6 +220,10 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     }
     for queues in record.queues.iter().filter_map(queue_use::line) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&queues, colour));
+    }
+    let alone = record.directions.len() == 1;
+    for spread in record.directions.iter().filter_map(|direction| departures::line(direction, alone)) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&spread, colour));
     }
     for remark in remarks(record, &run) {
         let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));
