@@ -14,6 +14,8 @@ fn ports_of_dpdk_are_asked_for_in_one_way() {
         ("--port0 net_null0 --port1 net_null1", "--engine dpdk"),
         ("--port0 net_null0 --port1 net_null1 --dut sink", "--dut"),
         ("--dut testpmd:mode=txonly", "io or macswap"),
+        ("--receive-cores 0", "--engine dpdk"),
+        ("--engine dpdk --dut testpmd --receive-cores 4000", "core 4000"),
     ] {
         let finished = linerate(&format!("ramp {flags}")).run();
         assert!(finished.refusal(2).contains(clue), "{flags}: {}", finished.stderr);
@@ -32,17 +34,32 @@ mod with_dpdk {
     use std::fs;
     use std::time::Duration;
 
-    use nix::sys::signal::Signal;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
     use results::record::Status;
 
     use super::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
 
     /// The testpmd processes that belong to the linerate process `pid`, as the machine sees them.
-    fn devices_of(pid: u32) -> usize {
+    fn devices_of(pid: u32) -> Vec<i32> {
         let prefix = format!("linerate-{pid}-dut");
+        let is_its = |process: &i32| {
+            fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.contains(&prefix))
+        };
         let processes = fs::read_dir("/proc").unwrap().flatten();
-        let lines = processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
-        lines.filter(|line| line.contains(&prefix)).count()
+        processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_its).collect()
+    }
+
+    /// Fails if the linerate process `pid`, which has ended, left a socket or a file of DPDK's.
+    fn assert_nothing_left(pid: u32) {
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(!sockets.contains(&format!("/linerate-{pid}-")), "a socket is left");
+        for directory in ["/var/run/dpdk", "/dev/hugepages", "/dev/shm"] {
+            let names = fs::read_dir(directory).into_iter().flatten().flatten();
+            let ours = names
+                .filter(|entry| entry.file_name().to_string_lossy().contains(&format!("linerate-{pid}")));
+            assert_eq!(ours.map(|entry| entry.path()).collect::<Vec<_>>(), [] as [std::path::PathBuf; 0]);
+        }
     }
 
     #[test]
@@ -83,11 +100,71 @@ mod with_dpdk {
         }
         let run = linerate("saturate --engine dpdk --dut testpmd --rate 1kpps --duration 30s").start();
         let pid = run.pid();
-        assert!(wait_until(Duration::from_secs(20), || devices_of(pid) > 0), "{}", run.stderr());
+        assert!(wait_until(Duration::from_secs(20), || !devices_of(pid).is_empty()), "{}", run.stderr());
         run.signal(Signal::SIGKILL);
-        assert!(wait_until(Duration::from_secs(5), || devices_of(pid) == 0), "testpmd lives on");
-        let sockets = fs::read_to_string("/proc/net/unix").unwrap();
-        assert!(!sockets.contains(&format!("/linerate-{pid}-")), "a socket is left");
+        assert!(wait_until(Duration::from_secs(5), || devices_of(pid).is_empty()), "testpmd lives on");
+        assert_nothing_left(pid);
+    }
+
+    #[test]
+    fn a_device_that_dies_ends_the_run_with_the_cause_and_leaves_nothing() {
+        if !has_namespaces() {
+            return;
+        }
+        let line =
+            "saturate --engine dpdk --dut testpmd --rate 1kpps --warm-up-duration 300ms --duration 30s";
+        let mut run = linerate(line).start();
+        let pid = run.pid();
+        run.wait_for_record(|record| !record.samples.is_empty());
+        for device in devices_of(pid) {
+            kill(Pid::from_raw(device), Signal::SIGKILL).unwrap();
+        }
+        let finished = run.finish();
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        assert!(finished.stderr.contains("went down"), "{}", finished.stderr);
+        assert_nothing_left(pid);
+    }
+
+    #[test]
+    fn a_peer_that_never_comes_is_missed_with_the_remedy() {
+        for (role, clue) in [("client", "start its other end first"), ("server", "is its other end there")] {
+            let socket = format!("/linerate-nobody-{}", std::process::id());
+            let port = format!("net_memif0,role={role},id=0,socket={socket},socket-abstract=yes");
+            let line = format!("ramp --engine dpdk --port0 {port} --port1 net_null1");
+            let finished = linerate(&line).run();
+            assert!(finished.refusal(2).contains(clue), "{role}: {}", finished.stderr);
+            assert!(!fs::read_to_string("/proc/net/unix").unwrap().contains(&socket), "a socket is left");
+        }
+    }
+
+    #[test]
+    fn other_cores_may_receive_and_queues_are_shared_among_them() {
+        if !has_namespaces() {
+            return;
+        }
+        let cores = std::thread::available_parallelism().unwrap().get();
+        if cores < 2 {
+            eprintln!("skipped: sending and receiving apart needs two cores");
+            return;
+        }
+        for flags in
+            ["--cores 0 --receive-cores 1 --dut-core 1", "--cores 0,1 --receive-cores 1 --dut-core 1"]
+        {
+            eventually(|| {
+                let line = format!(
+                    "ramp --engine dpdk --dut testpmd {flags} --vm var2 --target 5kpps --json {QUICK}"
+                );
+                let run = linerate(&line).run();
+                if !run.status.success() {
+                    return Err(run.stderr);
+                }
+                let record = run.record();
+                assert_eq!(record.tester.receive_cores, [1]);
+                let direction = &record.directions[0];
+                assert!(direction.forwarded <= direction.offered, "{direction:?}");
+                if direction.forwarded < 1000 { Err(format!("{direction:?}")) } else { Ok(()) }
+            });
+        }
     }
 
     #[test]

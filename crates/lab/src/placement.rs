@@ -11,6 +11,8 @@ pub struct Placement {
     pub generate: Vec<usize>,
     /// The core where the tester's ports receive.
     pub receive: usize,
+    /// The cores that receive in user space, where they are not those that generate.
+    pub receive_cores: Vec<usize>,
     /// The core of the device under test.
     pub dut: usize,
     /// What a reader of the results should know of it.
@@ -24,6 +26,8 @@ pub struct Wishes {
     pub workers: usize,
     /// The cores that generate, one for each worker (`--cores`).
     pub generate: Option<Vec<usize>>,
+    /// Cores that the tester receives on in user space (`--receive-cores`): the device keeps off them.
+    pub receive: Vec<usize>,
     /// The device's core (`--dut-core`).
     pub dut: Option<usize>,
 }
@@ -98,7 +102,7 @@ impl Placement {
             }
             workers => workers,
         };
-        for core in wanted {
+        for core in wanted.iter().chain(&wishes.receive) {
             check(*core)?;
         }
         let dut = match wishes.dut {
@@ -106,14 +110,15 @@ impl Placement {
             // The last core that nobody asked for, or with a single core that one.
             None => *online
                 .iter()
-                .rfind(|core| !wanted.contains(core))
+                .rfind(|core| !wanted.contains(core) && !wishes.receive.contains(core))
                 .or(online.last())
                 .ok_or(PlacementError::TooFewCores { workers, free: 0 })?,
         };
         let generate = if wanted.is_empty() { first_cores(online, workers, dut)? } else { wanted.to_vec() };
         let spare = online.iter().rfind(|core| **core != dut && !generate.contains(core));
         let receive = spare.copied().unwrap_or(dut);
-        let mut placement = Self { generate, receive, dut, notes: Vec::new() };
+        let receive_cores = wishes.receive.clone();
+        let mut placement = Self { generate, receive, receive_cores, dut, notes: Vec::new() };
         placement.notes = placement.caveats();
         Ok(placement)
     }
@@ -190,6 +195,13 @@ mod tests {
         assert_eq!(place(&[0, 1], &wishes), (vec![1], 0, 0, 1));
         let wishes = Wishes { dut: Some(0), ..Wishes::default() };
         assert_eq!(place(&[0, 1], &wishes), (vec![1], 0, 0, 1));
+        let wishes = Wishes { receive: vec![3, 2], ..Wishes::default() };
+        assert_eq!(place(&[0, 1, 2, 3], &wishes), (vec![0], 3, 1, 0));
+        let wishes = Wishes { receive: vec![9], ..Wishes::default() };
+        assert!(matches!(
+            Placement::choose(&[0, 1], &wishes),
+            Err(PlacementError::NoSuchCore { core: 9, .. })
+        ));
         let wishes = Wishes { dut: Some(7), ..Wishes::default() };
         let refused = Placement::choose(&[0, 1], &wishes).unwrap_err();
         assert_eq!(refused.to_string(), "core 7 is not available. There are: 0, 1");

@@ -117,6 +117,10 @@ pub struct Device {
     /// Cores that generate, one worker each
     #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
     pub cores: Option<Vec<usize>>,
+    /// Cores that receive with --engine dpdk, one worker each, which share the queues of each port
+    /// [default: those that generate]
+    #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
+    pub receive_cores: Option<Vec<usize>>,
     /// The core that the lab's device works on
     #[arg(long, value_name = "CORE")]
     pub dut_core: Option<usize>,
@@ -172,6 +176,7 @@ impl Device {
             force: 0,
             line_rate: Some(line_rate),
             cores: None,
+            receive_cores: None,
             dut_core: None,
             dut_commands: Vec::new(),
             dut_host: None,

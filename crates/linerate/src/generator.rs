@@ -10,7 +10,7 @@ mod engine;
 mod iperf3;
 mod own;
 pub mod process;
-mod program;
+pub mod program;
 mod tcpreplay;
 mod testpmd;
 mod trafgen;

@@ -161,11 +161,12 @@ pub fn run(
             let mut meanwhile: Vec<_> =
                 after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
             meanwhile.extend(record.dut.remote.iter().flat_map(|remote| remote_device::interfaces(remote)));
-            record.cross_check = cross_check::follow(&meanwhile, &record.directions);
+            let shared = testbed.is_in_user_space();
+            record.cross_check = cross_check::follow(&meanwhile, &record.directions, shared);
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
         }
         Err(error) => {
-            record.notes.push(format!("our counters are not checked against the kernel's: {error}"))
+            record.notes.push(format!("our counters are not checked against the interfaces': {error}"))
         }
     }
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();

@@ -63,6 +63,12 @@ impl Testbed {
             )));
         }
         let placement = place(device)?;
+        if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
+            return Err(misuse(
+                "--receive-cores are of DPDK: add --engine dpdk. In the kernel, frames are received where \
+                 their interrupts are served",
+            ));
+        }
         if device.engine == EngineName::Xdp && device.port0.is_some() {
             return Err(misuse("--port0 and --port1 are of DPDK: add --engine dpdk, or give --ports A,B"));
         }
@@ -335,19 +341,20 @@ impl Testbed {
             engine: if self.is_in_user_space() { "dpdk" } else { "xdp" }.to_owned(),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
+            receive_cores: self.placement.receive_cores.clone(),
             receive_cost_ns: self.receive_cost_ns,
             ports: ports.collect(),
             self_test: None,
         }
     }
 
-    /// What the kernel counted at the two ports, and at the device's interfaces where it is ours.
-    pub fn interface_counters(&self) -> lab::Result<Vec<InterfaceCounters>> {
+    /// What the kernel, or in user space the drivers, counted at the two ports, and at the device's
+    /// interfaces where it is ours. To be asked for while an engine runs.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
         match &self.site {
-            Site::Lab(lab) => lab.interface_counters(),
-            Site::Real(real, _) => real.interface_counters(),
-            // The kernel does not see these frames.
-            Site::UserSpace(_) => Ok(Vec::new()),
+            Site::Lab(lab) => Ok(lab.interface_counters()?),
+            Site::Real(real, _) => Ok(real.interface_counters()?),
+            Site::UserSpace(user_space) => user_space.interface_counters(),
         }
     }
 
@@ -356,6 +363,7 @@ impl Testbed {
         let mut cores = self.placement.generate.clone();
         if self.is_in_user_space() {
             cores.push(self.placement.dut);
+            cores.extend(&self.placement.receive_cores);
         }
         let Site::Lab(lab) = &self.site else { return Monitor::start(&cores, &[]) };
         cores.extend([self.placement.dut, self.placement.receive]);
@@ -394,7 +402,12 @@ impl CoreMeter {
 }
 
 fn place(device: &Device) -> Result<Placement> {
-    let wishes = Wishes { workers: 0, generate: device.cores.clone(), dut: device.dut_core };
+    let wishes = Wishes {
+        workers: 0,
+        generate: device.cores.clone(),
+        receive: device.receive_cores.clone().unwrap_or_default(),
+        dut: device.dut_core,
+    };
     let online = lab::placement::online().map_err(lab::Error::from)?;
     Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
 }

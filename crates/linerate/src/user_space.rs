@@ -3,14 +3,15 @@
 
 mod testpmd;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use engine::Engine;
-use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME};
-use lab::{Placement, Port};
+use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME, PortCounted, PortsWatch};
+use lab::{InterfaceCounters, Placement, Port};
 use results::record;
 use traffic::FrameTable;
 use wire::MacAddress;
@@ -24,6 +25,10 @@ pub struct UserSpace {
     devices: [String; 2],
     dpdk: Arc<Dpdk>,
     dut: Option<Testpmd>,
+    /// The cores that receive, where they are not those that send.
+    receive_cores: Vec<usize>,
+    /// The ports of the engine that was started last.
+    watch: RefCell<Option<PortsWatch>>,
 }
 
 /// Bytes of a frame that an MTU does not count.
@@ -56,11 +61,15 @@ impl UserSpace {
         let (devices, dut) = match (named, mode) {
             (Some((zero, one)), _) => ([zero, one], None),
             (None, mode) => {
-                let dut = Testpmd::start(&mode.unwrap_or_default(), placement.dut, max_frame_size)?;
+                // As many of each port as the engine opens.
+                let queues = placement.generate.len().max(placement.receive_cores.len());
+                let dut = Testpmd::start(&mode.unwrap_or_default(), placement.dut, queues, max_frame_size)?;
                 (dut.other_ends(), Some(dut))
             }
         };
-        Ok(Self { ports: [port(0, &devices[0]), port(1, &devices[1])], devices, dpdk, dut })
+        let receive_cores = placement.receive_cores.clone();
+        let ports = [port(0, &devices[0]), port(1, &devices[1])];
+        Ok(Self { ports, devices, dpdk, dut, receive_cores, watch: RefCell::default() })
     }
 
     /// The ports, as far as they are known before they are open.
@@ -80,11 +89,28 @@ impl UserSpace {
             dpdk: &self.dpdk,
             devices: [zero, one],
             send_cores: cores,
-            receive_cores: &[],
+            receive_cores: &self.receive_cores,
             table,
             stop: Arc::clone(stop),
         })?;
+        *self.watch.borrow_mut() = Some(engine.watch());
         Ok(Box::new(engine))
+    }
+
+    /// What was counted at the two ports of the engine that runs, and at a device of ours if it counts.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        let Some(ports) = self.watch.borrow().as_ref().map(PortsWatch::read).transpose()?.flatten() else {
+            return Ok(Vec::new());
+        };
+        let port = |port: PortCounted| InterfaceCounters {
+            name: port.name,
+            received: port.received,
+            receive_dropped: port.receive_dropped,
+            sent: port.sent,
+            send_dropped: port.send_dropped,
+        };
+        let device = self.dut.as_ref().map(Testpmd::counters).transpose()?;
+        Ok(ports.map(port).into_iter().chain(device.into_iter().flatten()).collect())
     }
 
     /// What the device is called.

@@ -328,6 +328,7 @@ fn tester() -> Tester {
         engine: "xdp".to_owned(),
         cores: vec![0],
         receive_core: Some(1),
+        receive_cores: Vec::new(),
         receive_cost_ns: Some(46.0),
         ports: vec![port("lr-port0", "02:00:00:00:00:01"), port("lr-port1", "02:00:00:00:00:02")],
         self_test: None,

@@ -217,6 +217,9 @@ pub struct Tester {
     pub cores: Vec<usize>,
     /// The core that receives, where that is known.
     pub receive_core: Option<usize>,
+    /// The cores that receive in user space, one worker each, where they are not those that generate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receive_cores: Vec<usize>,
     /// What receiving one frame costs the core it runs on, if that was measured.
     pub receive_cost_ns: Option<f64>,
     /// The two ports.

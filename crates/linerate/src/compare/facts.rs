@@ -34,6 +34,7 @@ pub fn configuration(record: &Record) -> Facts {
         ("engine", tester.engine.clone()),
         ("tester's cores", format!("{:?}", tester.cores)),
         ("tester's receiving core", format!("{:?}", tester.receive_core)),
+        ("tester's receiving cores", format!("{:?}", tester.receive_cores)),
         ("drivers", ports(|port| port.driver.clone().unwrap_or_else(|| "unknown".to_owned()))),
         ("XDP", ports(|port| port.xdp_mode.clone())),
         ("linerate", environment.linerate.clone()),

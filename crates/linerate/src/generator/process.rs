@@ -6,8 +6,9 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -112,13 +113,21 @@ impl Process {
     }
 
     /// What it has printed so far.
-    pub fn said(&mut self) -> Result<Said> {
-        let read = |file: &mut File| -> Result<String> {
-            let mut bytes = Vec::new();
-            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).context("cannot read what it said")?;
+    pub fn said(&self) -> Result<Said> {
+        // Not from where the file stands: it goes on writing there.
+        let read = |file: &File| -> Result<String> {
+            let length = file.metadata().context("cannot look at what it said")?.len();
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            file.read_exact_at(&mut bytes, 0).context("cannot read what it said")?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
-        Ok(Said { stdout: read(&mut self.stdout)?, stderr: read(&mut self.stderr)? })
+        Ok(Said { stdout: read(&self.stdout)?, stderr: read(&self.stderr)? })
+    }
+
+    /// Writes `text` to its standard input.
+    pub fn tell(&self, text: &str) -> Result<()> {
+        let mut input = self.child.stdin.as_ref().context("it has no input")?;
+        input.write_all(text.as_bytes()).context("it does not listen any more")
     }
 
     fn kill(&mut self) {

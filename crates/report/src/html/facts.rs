@@ -151,9 +151,12 @@ fn profile(profile: &record::Profile) -> Vec<Fact> {
 }
 
 fn tester(tester: &Tester) -> Vec<Fact> {
-    let cores: Vec<_> = tester.cores.iter().map(ToString::to_string).collect();
-    let mut pairs = vec![pair("engine", &tester.engine), pair("generating cores", &cores.join(", "))];
+    let list = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut pairs = vec![pair("engine", &tester.engine), pair("generating cores", &list(&tester.cores))];
     pairs.extend(tester.receive_core.map(|core| pair("receiving core", &core.to_string())));
+    if !tester.receive_cores.is_empty() {
+        pairs.push(pair("receiving cores", &list(&tester.receive_cores)));
+    }
     pairs
         .extend(tester.receive_cost_ns.map(|cost| pair("receiving costs", &format!("{cost:.0} ns a frame"))));
     for (at, port) in tester.ports.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The way of one direction's frames, as the kernel counted it at the interfaces, beside what the
-/// tester counted.
+/// The way of one direction's frames, as the kernel (or in user space the drivers) counted it at the
+/// interfaces, beside what the tester counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossCheck {
     /// `0->1` or `1->0`.
@@ -19,9 +19,9 @@ pub struct CrossCheck {
 pub struct Point {
     /// Where, like `sent by port0`.
     pub place: String,
-    /// What the kernel counted there, the few frames that are not ours included.
+    /// What it counted there, the few frames that are not ours included.
     pub frames: u64,
-    /// What the kernel dropped there for want of room.
+    /// What it dropped there for want of room.
     pub dropped: u64,
     /// What the tester counted there, if it counts there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
