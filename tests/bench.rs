@@ -337,9 +337,9 @@ fn killed_at_ten_random_moments_and_resumed_no_record_is_lost_and_none_is_there_
     }
     let page = fs::read_to_string(runs.join("report.html")).unwrap();
     for record in &now {
-        // In quotes: of runs that began in the same second, one's id begins with the other's.
-        let quoted = format!("\"{}\"", record.id);
-        assert_eq!(page.contains(&quoted), record.status == Status::Complete, "{quoted}");
+        // The whole of it: of runs that began in the same second, one's id begins with the other's.
+        let told = format!("<dd>{}</dd>", record.id);
+        assert_eq!(page.contains(&told), record.status == Status::Complete, "{told}");
     }
 }
 

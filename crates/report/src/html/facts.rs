@@ -103,6 +103,7 @@ fn machine(environment: &record::Environment) -> Vec<Fact> {
 /// All that is known of how `record` came about.
 pub fn run_facts(record: &Record) -> Vec<Facts> {
     let mut run = vec![
+        pair("record", &record.id),
         pair("command", &command_line(&record.command)),
         pair("started", &record.started),
         pair("took", &format!("{:.1} s", record.elapsed_s)),
