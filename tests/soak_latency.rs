@@ -21,7 +21,8 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
     eventually(|| {
         let record = linerate(&line).on_my_machine().run().well().record();
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
-        let found = &record.soak.as_ref().unwrap().directions[0];
+        let soak = record.soak.as_ref().unwrap();
+        let found = &soak.directions[0];
         let [stall] = found.stalls[..] else { return Err(format!("stalls: {:?}", found.stalls)) };
         assert_eq!((stall.after_frames, stall.until_s), (5_000, None));
         assert_eq!(record.directions[0].forwarded, 5_000);
@@ -32,7 +33,7 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
         assert!(during.device.unwrap().received >= during.offered - during.forwarded, "{stall:?}");
         // Losses are told of undisturbed intervals alone, and a machine may be disturbed for minutes.
         let kinds = found.losses.iter().filter(|loss| (loss.from_s..loss.until_s).contains(&stall.from_s));
-        let disturbed = stall.disturbed || found.hiccups.iter().any(|hiccup| hiccup.until_s > stall.from_s);
+        let disturbed = stall.disturbed || soak.hiccups.iter().any(|hiccup| hiccup.until_s > stall.from_s);
         if kinds.count() == 1 || disturbed { Ok(()) } else { Err(format!("losses: {:?}", found.losses)) }
     });
 }
