@@ -72,7 +72,10 @@ fn the_page_holds_the_whole_records() {
     });
     let embedded: Vec<Record> = embedded.collect();
     assert!(embedded == records);
-    assert!(records.iter().all(|record| page.contains(&format!("<dd>{}</dd>", record.id))), "a name is missing");
+    assert!(
+        records.iter().all(|record| page.contains(&format!("<dd>{}</dd>", record.id))),
+        "a name is missing"
+    );
     let plain: usize = records.iter().map(|record| serde_json::to_string(record).unwrap().len()).sum();
     assert!(
         page.len() < plain,
