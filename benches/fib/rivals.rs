@@ -27,6 +27,9 @@ pub trait Rival<A: Copy> {
     }
 }
 
+/// Those that have an entry for every value of the first 24 bits.
+const DIRECT: [&str; 2] = ["fastpath", "rte_fib, huge pages"];
+
 /// Their names, after the table's.
 pub fn rows() -> Vec<String> {
     let mut rivals = vec!["fastpath", "fastpath, 4 KiB pages"];
@@ -34,8 +37,12 @@ pub fn rows() -> Vec<String> {
         rivals.extend(["rte_fib", "rte_fib, huge pages"]);
     }
     rivals.extend(["poptrie, huge pages", "prefix-trie, huge pages"]);
-    let tables = ["IPv4", "IPv4 and longer", "IPv6"];
-    tables.iter().flat_map(|table| rivals.iter().map(move |rival| format!("{table}: {rival}"))).collect()
+    let named = |table: &str, rivals: &[&str]| -> Vec<String> {
+        rivals.iter().map(|rival| format!("{table}: {rival}")).collect()
+    };
+    // Where addresses are looked up in two steps, those whose first step is the same.
+    let two_steps: Vec<&str> = rivals.iter().copied().filter(|rival| DIRECT.contains(rival)).collect();
+    [named("IPv4", &rivals), named("IPv4 and longer", &two_steps), named("IPv6", &rivals)].concat()
 }
 
 pub fn ip4(name: &str) -> Box<dyn Rival<u32>> {
