@@ -55,7 +55,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Enough for ten times today's whole Internet.
+    /// Enough for several times today's whole Internet.
     #[must_use]
     pub const fn of<A: Address>() -> Self {
         Self { nodes: A::NODES, groups: 4096 }
