@@ -1,4 +1,5 @@
-//! Load tests over ports of DPDK, with testpmd as the device, in shared memory.
+//! Load tests over ports of DPDK, in shared memory: with testpmd as the device, and with one whose truth is
+//! known.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -36,15 +37,16 @@ mod with_dpdk {
 
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
+    use results::Record;
     use results::record::Status;
 
     use super::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
 
-    /// The testpmd processes that belong to the linerate process `pid`, as the machine sees them.
+    /// The processes of devices that belong to the linerate process `pid`, as the machine sees them.
     fn devices_of(pid: u32) -> Vec<i32> {
-        let prefix = format!("linerate-{pid}-dut");
+        let socket = format!("/linerate-{pid}-");
         let is_its = |process: &i32| {
-            fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.contains(&prefix))
+            fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.contains(&socket))
         };
         let processes = fs::read_dir("/proc").unwrap().flatten();
         processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_its).collect()
@@ -60,6 +62,10 @@ mod with_dpdk {
                 .filter(|entry| entry.file_name().to_string_lossy().contains(&format!("linerate-{pid}")));
             assert_eq!(ours.map(|entry| entry.path()).collect::<Vec<_>>(), [] as [std::path::PathBuf; 0]);
         }
+    }
+
+    fn record(line: &str) -> Record {
+        linerate(line).arg("--json").run().well().record()
     }
 
     #[test]
@@ -94,16 +100,32 @@ mod with_dpdk {
     }
 
     #[test]
-    fn the_device_dies_with_a_run_that_is_killed_and_leaves_nothing() {
+    fn what_a_device_of_known_truth_counts_is_what_comes_back_to_the_frame() {
         if !has_namespaces() {
             return;
         }
-        let run = linerate("saturate --engine dpdk --dut testpmd --rate 1kpps --duration 30s").start();
-        let pid = run.pid();
-        assert!(wait_until(Duration::from_secs(20), || !devices_of(pid).is_empty()), "{}", run.stderr());
-        run.signal(Signal::SIGKILL);
-        assert!(wait_until(Duration::from_secs(5), || devices_of(pid).is_empty()), "testpmd lives on");
-        assert_nothing_left(pid);
+        let line = "saturate --engine dpdk --dut calibrated:drop-every=10 --rate 5kpps --duration 600ms";
+        for directions in ["", "--bidirectional"] {
+            eventually(|| {
+                let record = record(&format!(
+                    "{line} --step 100ms --warm-up-duration 200ms --drain 200ms {directions}"
+                ));
+                assert_eq!((record.dut.name.as_str(), record.dut.core.is_some()), ("calibrated", true));
+                for (direction, check) in record.directions.iter().zip(&record.cross_check) {
+                    let (offered, forwarded) = (direction.offered, direction.forwarded);
+                    let places: Vec<_> = check.points.iter().map(|point| point.place.as_str()).collect();
+                    assert_eq!(places[2], "sent on by its drop-every", "{places:?}");
+                    let counted: Vec<_> = check.points.iter().map(|point| point.frames).collect();
+                    if counted[1] != offered || offered < 3000 {
+                        return Err(format!("{} of {offered} offered frames reached it", counted[1]));
+                    }
+                    assert_eq!(forwarded, offered - offered / 10, "{}", direction.name);
+                    assert_eq!(counted, [offered, offered, forwarded, forwarded, forwarded]);
+                    assert!(check.agrees);
+                }
+                Ok(())
+            });
+        }
     }
 
     #[test]
@@ -168,12 +190,95 @@ mod with_dpdk {
     }
 
     #[test]
-    fn commands_that_send_by_the_kernel_alone_say_so() {
-        let null = "--engine dpdk --port0 net_null0 --port1 net_null1";
-        for command in ["gen --duration 100ms", "self-test"] {
-            let finished = linerate(&format!("{command} {null}")).run();
-            assert!(finished.refusal(2).contains("by the kernel alone"), "{command}: {}", finished.stderr);
+    fn a_known_capacity_is_found_and_tells_what_was_beyond_it() {
+        if !has_namespaces() {
+            return;
         }
+        const RATE: f64 = 50e3;
+        let goal = "ndr:initial=100ms,final=100ms,sum=300ms,width=2%,queue=64";
+        eventually(|| {
+            let record = record(&format!(
+                "search --engine dpdk --dut calibrated:rate={RATE},burst=64 --goal {goal} --max-rate 150kpps \
+                 --max-duration 8s --warm-up-duration 200ms --drain 50ms"
+            ));
+            // Whatever disturbs it, what is claimed is true, but for what the burst hides in a trial.
+            let found = &record.results["ndr"];
+            assert!(found.lower_pps <= RATE * 1.02, "{found:?}");
+            let check = &record.cross_check[0];
+            let beyond = check.points.iter().find(|point| point.place == "sent on by its rate");
+            assert!(check.agrees, "{check:?}");
+            if beyond.is_none_or(|point| point.dropped < 1000) {
+                return Err(format!("hardly a trial beyond its rate: {check:?}"));
+            }
+            let near =
+                found.lower_pps >= RATE * 0.95 && found.upper_pps.is_some_and(|upper| upper < RATE * 1.05);
+            near.then_some(()).ok_or(format!("{found:?}"))
+        });
+    }
+
+    #[test]
+    fn a_stall_shows_in_the_device_s_own_counters() {
+        if !has_namespaces() {
+            return;
+        }
+        eventually(|| {
+            let record = record(
+                "soak --engine dpdk --dut calibrated:stall-after=1500 --rate 1kpps --duration 2500ms \
+                 --warm-up-duration 0s",
+            );
+            let soak = record.soak.ok_or("no soak")?;
+            let stall = soak.directions[0].stalls.first().ok_or("it did not stall")?;
+            let device = stall.counters.during.device.ok_or("the device did not count")?;
+            assert!(device.received > device.forwarded, "{device:?}");
+            let forwarded = record.directions[0].forwarded;
+            if forwarded == 1500 { Ok(()) } else { Err(format!("{forwarded} frames came back")) }
+        });
+    }
+
+    #[test]
+    fn a_device_that_is_not_in_user_space_is_refused_with_those_that_are() {
+        let finished = linerate("ramp --engine dpdk --dut linux-bridge").run();
+        let reason = finished.refusal(2);
+        assert!(reason.contains("calibrated") && reason.contains("testpmd"), "{reason}");
+        let unknown = linerate("forward").run();
+        let reason = unknown.refusal(2);
+        assert!(reason.contains("doctor") && !reason.contains("user-space-device"), "{reason}");
+    }
+
+    #[test]
+    fn devices_die_with_a_run_that_is_killed_and_leave_nothing() {
+        if !has_namespaces() {
+            return;
+        }
+        for dut in ["testpmd", "calibrated"] {
+            let run =
+                linerate(&format!("saturate --engine dpdk --dut {dut} --rate 1kpps --duration 30s")).start();
+            let pid = run.pid();
+            assert!(wait_until(Duration::from_secs(20), || !devices_of(pid).is_empty()), "{}", run.stderr());
+            run.signal(Signal::SIGKILL);
+            assert!(wait_until(Duration::from_secs(5), || devices_of(pid).is_empty()), "{dut} lives on");
+            assert_nothing_left(pid);
+        }
+    }
+
+    #[test]
+    fn the_tester_tests_itself_past_the_device_or_asks_for_a_cable() {
+        if !has_namespaces() {
+            return;
+        }
+        // A device that lets nothing through is not in the way.
+        let found = linerate("self-test --engine dpdk --dut calibrated:loss=100% --json").run().well().json();
+        let ceiling = found["ceiling_pps"].as_f64().unwrap();
+        assert!(ceiling > 10e3 && found["base_latency_min_ns"].as_u64().unwrap() > 0, "{found}");
+        let null = linerate("self-test --engine dpdk --port0 net_null0 --port1 net_null1").run();
+        assert!(null.refusal(1).contains("by a cable"), "{}", null.stderr);
+    }
+
+    #[test]
+    fn a_command_that_sends_by_the_kernel_alone_says_so() {
+        let null = "--engine dpdk --port0 net_null0 --port1 net_null1";
+        let finished = linerate(&format!("gen --duration 100ms {null}")).run();
+        assert!(finished.refusal(2).contains("by the kernel alone"), "{}", finished.stderr);
     }
 
     #[test]

@@ -95,6 +95,24 @@ impl Burst {
         }
     }
 
+    /// Keeps, in their order, the frames of whose bytes `keep` says so, and gives the other buffers back.
+    /// Of a frame in several pieces it sees no bytes.
+    pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.count {
+            if keep(self.frame(index).unwrap_or_default()) {
+                self.mbufs.swap(kept, index);
+                kept += 1;
+            }
+        }
+        let others = &mut self.mbufs[kept..self.count];
+        if !others.is_empty() {
+            // SAFETY: these frames are the burst's own, and it forgets them.
+            unsafe { shim::linerate_free(others.as_mut_ptr(), others.len() as u32) };
+            self.count = kept;
+        }
+    }
+
     /// Gives all buffers back.
     pub fn clear(&mut self) {
         if self.count > 0 {

@@ -21,6 +21,7 @@ use std::fmt::Debug;
 
 use libbpf_rs::{Link as XdpLink, MapHandle, ProgramMut};
 
+pub use calibrated::{Passed, Rules};
 pub use spec::{DutSpec, SpecError};
 
 use crate::error::{Error, Result};
@@ -96,6 +97,11 @@ pub(crate) trait Device: Debug + Send + Sync {
     /// The receive queues of its interfaces.
     fn queues(&self) -> Queues {
         Queues::default()
+    }
+
+    /// What it does to frames in user space, if it has a twin there; chance follows from `seed`.
+    fn rules(&self, _seed: u64) -> Option<Rules> {
+        None
     }
 
     /// Makes the interfaces at `site`, which are up and bare, into this device.

@@ -2,6 +2,7 @@
 //! enter beside ours; the way of the frames leaves, and whether both agree.
 
 use lab::InterfaceCounters;
+use lab::dut::{Passed, Rules};
 use results::record::{CrossCheck, Direction, Point};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
@@ -28,6 +29,24 @@ pub fn follow(interfaces: &[InterfaceCounters], directions: &[Direction], shared
         CrossCheck { direction: direction.name.clone(), points, agrees }
     };
     directions.iter().enumerate().map(way).collect()
+}
+
+/// Adds what each rule of a device dropped that knows it, in between its two ports: what it sent must have
+/// come back to the frame.
+pub fn by_rule(checks: &mut [CrossCheck], passed: &[Passed; 2], directions: &[Direction]) {
+    for ((check, passed), direction) in checks.iter_mut().zip(passed).zip(directions) {
+        let mut left = passed.frames;
+        let dropped = Rules::NAMES.iter().zip(passed.dropped).filter(|(_, dropped)| *dropped > 0);
+        let points: Vec<Point> = dropped
+            .map(|(rule, dropped)| {
+                left = left.saturating_sub(dropped);
+                Point { place: format!("sent on by its {rule}"), frames: left, dropped, ours: None }
+            })
+            .collect();
+        let middle = check.points.len() / 2;
+        check.points.splice(middle..middle, points);
+        check.agrees &= direction.forwarded + direction.duplicates == passed.forwarded;
+    }
 }
 
 fn sent(counters: &InterfaceCounters, ours: Option<u64>) -> Point {
@@ -127,6 +146,44 @@ mod tests {
         assert!(follow(&way(950_000), &[direction()], true)[0].agrees);
         assert!(!follow(&way(940_000), &[direction()], true)[0].agrees);
         assert!(follow(&way(940_000), &[direction()], false)[0].agrees, "a cable may lose frames");
+    }
+
+    #[test]
+    fn a_device_that_counts_itself_tells_what_it_dropped_to_the_frame() {
+        let passed = |forwarded| Passed {
+            frames: 999_000,
+            forwarded,
+            dropped: [99_900, 0, 50, 0],
+            refused: 899_050 - forwarded,
+            ..Passed::default()
+        };
+        let way = [
+            counters("net_memif0", 0, 999_000, 1_000),
+            counters("net_memif1", 899_000, 0, 0),
+            counters("its port 0", 999_000, 0, 0),
+            counters("its port 1", 0, 899_000, 50),
+        ];
+        let check = |passed: Passed| {
+            let mut checks = follow(&way, &[direction()], true);
+            by_rule(&mut checks, &[passed, Passed::default()], &[direction()]);
+            checks.remove(0)
+        };
+        let found = check(passed(899_000));
+        let places: Vec<_> =
+            found.points.iter().map(|point| (point.place.as_str(), point.frames, point.dropped)).collect();
+        assert_eq!(
+            places,
+            [
+                ("sent by net_memif0", 999_000, 1_000),
+                ("received by its port 0", 999_000, 0),
+                ("sent on by its drop-every", 899_100, 99_900),
+                ("sent on by its rate", 899_050, 50),
+                ("sent by its port 1", 899_000, 50),
+                ("received by net_memif1", 899_000, 0),
+            ]
+        );
+        assert!(found.agrees);
+        assert!(!check(passed(899_001)).agrees, "not to the frame");
     }
 
     #[test]

@@ -109,6 +109,10 @@ enum Command {
     SelfTest(self_test::Args),
     /// Say what this machine can and cannot do, each with its remedy
     Doctor(doctor::Args),
+    /// The device of a load test in user space, which starts it
+    #[cfg(feature = "dpdk")]
+    #[command(hide = true)]
+    UserSpaceDevice(user_space::forward::Args),
 }
 
 /// How a command ended, when it ended without an error of its own.
@@ -150,6 +154,8 @@ fn main() -> ExitCode {
         Command::Export(args) => export::main(&args),
         Command::SelfTest(args) => self_test::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        #[cfg(feature = "dpdk")]
+        Command::UserSpaceDevice(args) => user_space::forward::main(&args),
     };
     match result {
         Ok(Ending::Done) => ExitCode::SUCCESS,

@@ -18,7 +18,8 @@ pub fn explain(error: &clap::Error, program: &Command) -> ExitCode {
     let command = innermost(program, std::env::args().skip(1));
     let known: Vec<String> = match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+            let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+            shown.map(|command| command.get_name().to_owned()).collect()
         }
         ErrorKind::UnknownArgument => {
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);

@@ -153,7 +153,7 @@ pub fn run(
         Ok(found) => sent.tester.self_test = Some(found),
         Err(unknown) => sent.notes.push(unknown),
     }
-    let before = testbed.interface_counters();
+    let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
     let queues_before = queue_use::before(testbed);
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
@@ -163,6 +163,10 @@ pub fn run(
             meanwhile.extend(record.dut.remote.iter().flat_map(|remote| remote_device::interfaces(remote)));
             let shared = testbed.is_in_user_space();
             record.cross_check = cross_check::follow(&meanwhile, &record.directions, shared);
+            if let Some((then, now)) = passed_before.zip(testbed.passed()) {
+                let passed = [now[0].since(&then[0]), now[1].since(&then[1])];
+                cross_check::by_rule(&mut record.cross_check, &passed, &record.directions);
+            }
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
         }
         Err(error) => {

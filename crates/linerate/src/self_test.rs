@@ -58,17 +58,15 @@ pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Resul
     if let Some(found) = kept.get(&key) {
         return Ok(found);
     }
-    if testbed.is_in_user_space() {
-        return Err(
-            "the tester's own ceiling is not known: it is not measured for DPDK's ports yet".to_owned()
-        );
-    }
-    if testbed.lab().is_none() {
+    if !testbed.has_cable() {
+        let [zero, one] = testbed.ports().each_ref().map(|port| &port.name);
+        let flags = match testbed.user_space() {
+            Some(_) => "--engine dpdk and these --port0 and --port1".to_owned(),
+            None => format!("--ports {zero},{one}"),
+        };
         return Err(format!(
-            "the tester's own ceiling is not known: connect {0} and {1} by a cable and run \
-             'linerate self-test --ports {0},{1}' with this profile",
-            testbed.ports()[0].name,
-            testbed.ports()[1].name
+            "the tester's own ceiling is not known: connect {zero} and {one} by a cable and run \
+             'linerate self-test' with {flags} and this profile"
         ));
     }
     again(testbed, profile, directions)
@@ -90,7 +88,7 @@ pub fn judge(record: &mut Record, testbed: &Testbed, profile: &Profile, directio
     if !mark(&mut record.clone()) {
         return;
     }
-    if testbed.lab().is_some()
+    if testbed.has_cable()
         && let Ok(found) = again(testbed, profile, directions)
     {
         record.tester.self_test = Some(found);

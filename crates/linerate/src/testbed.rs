@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use engine::Engine;
 use engine::xdp::{self, PortRef, XdpEngine};
+use lab::dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
 use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, PortsError, RealPorts};
@@ -198,6 +199,19 @@ impl Testbed {
         port::to_pps(rate, mean_frame_size, self.line_rate_bps)
     }
 
+    /// The ports of DPDK, if the testbed is between them.
+    pub fn user_space(&self) -> Option<&UserSpace> {
+        match &self.site {
+            Site::UserSpace(user_space) => Some(&**user_space),
+            Site::Lab(_) | Site::Real(..) => None,
+        }
+    }
+
+    /// Whether the tester can be joined to itself here, past the device.
+    pub fn has_cable(&self) -> bool {
+        self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
+    }
+
     /// Whether the ports are DPDK's.
     pub fn is_in_user_space(&self) -> bool {
         matches!(self.site, Site::UserSpace(_))
@@ -254,9 +268,12 @@ impl Testbed {
 
     /// Which cores the tester uses for what.
     pub fn cores_in_words(&self) -> String {
-        let Placement { generate, receive, .. } = &self.placement;
+        let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
         match &self.site {
             Site::Lab(_) => format!("cores {generate:?}, receiving on {receive}"),
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
+            }
             Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
         }
     }
@@ -295,10 +312,23 @@ impl Testbed {
 
     /// What the device itself has counted, one for each direction, where it counts.
     pub fn device_counters(&self) -> Option<Vec<record::DeviceCounted>> {
+        if let Some(passed) = self.passed() {
+            let counted = |passed: Passed| record::DeviceCounted {
+                received: passed.frames,
+                forwarded: passed.forwarded,
+            };
+            return Some(passed.map(counted).into());
+        }
         let counters = self.lab()?.dut_counters().ok()??;
         let counted = counters
             .map(|counted| record::DeviceCounted { received: counted.frames, forwarded: counted.forwarded });
         Some(counted.into())
+    }
+
+    /// What became of the frames that a device of ours in user space took, one for each direction, where it
+    /// counts.
+    pub fn passed(&self) -> Option<[Passed; 2]> {
+        self.user_space()?.counted()
     }
 
     /// The device, for the record.
@@ -312,7 +342,7 @@ impl Testbed {
                 remote: None,
             },
             Site::Real(_, Some(remote)) => remote.describe(),
-            Site::UserSpace(user_space) => user_space.describe_dut(self.placement.dut),
+            Site::UserSpace(user_space) => user_space.describe_dut(),
             Site::Real(_, None) => record::Dut {
                 name: "ports".to_owned(),
                 parameters: BTreeMap::new(),
@@ -361,13 +391,23 @@ impl Testbed {
     /// A monitor of the cores in use. To be asked for once the engine runs.
     pub fn monitor(&self) -> lab::Result<Monitor> {
         let mut cores = self.placement.generate.clone();
-        if self.is_in_user_space() {
-            cores.push(self.placement.dut);
-            cores.extend(&self.placement.receive_cores);
-        }
-        let Site::Lab(lab) = &self.site else { return Monitor::start(&cores, &[]) };
-        cores.extend([self.placement.dut, self.placement.receive]);
-        Monitor::start(&cores, &lab.threads()?)
+        let threads = match &self.site {
+            Site::Lab(lab) => {
+                cores.extend([self.placement.dut, self.placement.receive]);
+                lab.threads()?
+            }
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                cores.push(self.placement.dut);
+                cores.extend(&self.placement.receive_cores);
+                user_space.dut_threads()
+            }
+            Site::UserSpace(_) => {
+                cores.extend(&self.placement.receive_cores);
+                Vec::new()
+            }
+            Site::Real(..) => Vec::new(),
+        };
+        Monitor::start(&cores, &threads)
     }
 
     /// A meter of the core that the device works on, where that is known.

@@ -1,34 +1,50 @@
 //! Ports of DPDK and what is between them: the device flags enter, two ports that an engine can open
-//! leave, with testpmd between them where that is the device.
+//! leave, with a device of ours between them where that is asked for.
 
+mod counters;
+mod dut;
+pub mod forward;
 mod testpmd;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use engine::Engine;
 use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME, PortCounted, PortsWatch};
-use lab::{InterfaceCounters, Placement, Port};
+use lab::dut::Passed;
+use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use results::record;
 use traffic::FrameTable;
 use wire::MacAddress;
 
 use crate::args::{Device, misuse};
-use testpmd::Testpmd;
+use dut::{Dut, Paused};
 
 /// Two ports of DPDK, not yet open, and the device between them if it is ours.
 pub struct UserSpace {
     ports: [Port; 2],
     devices: [String; 2],
     dpdk: Arc<Dpdk>,
-    dut: Option<Testpmd>,
+    dut: Option<Dut>,
     /// The cores that receive, where they are not those that send.
     receive_cores: Vec<usize>,
     /// The ports of the engine that was started last.
     watch: RefCell<Option<PortsWatch>>,
+    /// The core of a device of ours, the queues of its ports, and the longest frame that it carries.
+    dut_core: usize,
+    queues: usize,
+    max_frame_size: usize,
+}
+
+/// A device without rules in the place of the one under test, which is held up meanwhile.
+pub struct Cable<'a> {
+    // Before the other goes on.
+    device: Dut,
+    _paused: Paused,
+    of: &'a UserSpace,
 }
 
 /// Bytes of a frame that an MTU does not count.
@@ -43,33 +59,38 @@ impl UserSpace {
             ));
         }
         let named = device.port0.clone().zip(device.port1.clone());
-        let mode = match (&named, &device.dut) {
-            (Some(_), _) => None,
-            (None, Some(dut)) if dut.name() == "testpmd" => {
-                Some(dut.parameters().get("mode").map_or("io", String::as_str).to_owned())
+        let core = placement.generate.first().copied().unwrap_or_default();
+        // As many of each port as the engine opens.
+        let queues = placement.generate.len().max(placement.receive_cores.len());
+        let (devices, dut, dpdk) = match (named, &device.dut) {
+            (Some((zero, one)), _) => {
+                let devices = [zero, one];
+                let dpdk = dpdk(core, &devices)?;
+                (devices, None, dpdk)
             }
-            (None, _) => {
+            (None, Some(spec)) => {
+                let dut = Dut::start(spec, placement.dut, queues, max_frame_size)?;
+                (dut.other_ends(), Some(dut), dpdk(core, &[])?)
+            }
+            (None, None) => {
                 return Err(misuse(
-                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut testpmd",
+                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated or \
+                     --dut testpmd",
                 ));
             }
         };
-        let cores = placement.generate.first().copied().unwrap_or_default();
-        let cards: Vec<String> =
-            named.iter().flat_map(|(zero, one)| [zero, one]).filter(|name| is_card(name)).cloned().collect();
-        let (dpdk, _) = engine::dpdk::start(cores, &cards)?;
-        let (devices, dut) = match (named, mode) {
-            (Some((zero, one)), _) => ([zero, one], None),
-            (None, mode) => {
-                // As many of each port as the engine opens.
-                let queues = placement.generate.len().max(placement.receive_cores.len());
-                let dut = Testpmd::start(&mode.unwrap_or_default(), placement.dut, queues, max_frame_size)?;
-                (dut.other_ends(), Some(dut))
-            }
-        };
-        let receive_cores = placement.receive_cores.clone();
         let ports = [port(0, &devices[0]), port(1, &devices[1])];
-        Ok(Self { ports, devices, dpdk, dut, receive_cores, watch: RefCell::default() })
+        Ok(Self {
+            ports,
+            devices,
+            dpdk,
+            dut,
+            receive_cores: placement.receive_cores.clone(),
+            watch: RefCell::default(),
+            dut_core: placement.dut,
+            queues,
+            max_frame_size,
+        })
     }
 
     /// The ports, as far as they are known before they are open.
@@ -84,7 +105,16 @@ impl UserSpace {
         cores: &[usize],
         stop: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Engine>> {
-        let [zero, one] = &self.devices;
+        self.engine_over(&self.devices, table, cores, stop)
+    }
+
+    fn engine_over(
+        &self,
+        [zero, one]: &[String; 2],
+        table: &FrameTable,
+        cores: &[usize],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Engine>> {
         let engine = DpdkEngine::start(&Config {
             dpdk: &self.dpdk,
             devices: [zero, one],
@@ -109,31 +139,91 @@ impl UserSpace {
             sent: port.sent,
             send_dropped: port.send_dropped,
         };
-        let device = self.dut.as_ref().map(Testpmd::counters).transpose()?;
+        let device = self.dut.as_ref().map(Dut::counters).transpose()?;
         Ok(ports.map(port).into_iter().chain(device.into_iter().flatten()).collect())
+    }
+
+    /// Puts what comes nearest to a cable in the place of the device, as long as the result lives; `None`
+    /// where the device is not ours.
+    pub fn cable(&self) -> Result<Option<Cable<'_>>> {
+        let Some(dut) = &self.dut else { return Ok(None) };
+        let paused = dut.pause();
+        let device = Dut::start(&"calibrated".parse()?, self.dut_core, self.queues, self.max_frame_size)?;
+        Ok(Some(Cable { device, _paused: paused, of: self }))
+    }
+
+    /// Whether the device is ours.
+    pub fn has_own_dut(&self) -> bool {
+        self.dut.is_some()
+    }
+
+    /// The threads of a device of ours.
+    pub fn dut_threads(&self) -> Vec<NapiThread> {
+        self.dut.as_ref().map(Dut::threads).unwrap_or_default()
+    }
+
+    /// What a device of ours counted, if it counts: entered at port 0, entered at port 1.
+    pub fn counted(&self) -> Option<[Passed; 2]> {
+        self.dut.as_ref()?.counted()
+    }
+
+    /// What the tester's ceiling depends on, in words: its ports, but not what they are called.
+    pub fn kind_of_ports(&self) -> String {
+        match self.dut {
+            Some(_) => format!("memif, frames of up to {} bytes", self.max_frame_size),
+            None => self.devices.join(" and "),
+        }
     }
 
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
-        if self.dut.is_some() { "testpmd" } else { "ports" }
+        self.dut.as_ref().map_or("ports", Dut::name)
     }
 
-    /// The device, for the record; `core` is the one for a device of ours.
-    pub fn describe_dut(&self, core: usize) -> record::Dut {
+    /// The device, for the record.
+    pub fn describe_dut(&self) -> record::Dut {
         let text = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         record::Dut {
             name: self.dut_name().to_owned(),
-            parameters: self.dut.as_ref().map(|dut| text(&[("mode", dut.mode())])).unwrap_or_default(),
+            parameters: self.dut.as_ref().map(|dut| dut.parameters().clone()).unwrap_or_default(),
             configuration: match &self.dut {
                 Some(dut) => text(&[("command", dut.command())]),
                 None => text(&[("port 0", &self.devices[0]), ("port 1", &self.devices[1])]),
             },
-            core: self.dut.as_ref().map(|_| core),
+            core: self.dut.as_ref().map(|_| self.dut_core),
             remote: None,
         }
     }
+}
+
+impl Cable<'_> {
+    /// As [`UserSpace::start_engine`]. It is to be dropped before the cable.
+    pub fn start_engine(
+        &self,
+        table: &FrameTable,
+        cores: &[usize],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Engine>> {
+        self.of.engine_over(&self.device.other_ends(), table, cores, stop)
+    }
+}
+
+/// DPDK, which is started once in the life of a process, for the cards among `devices` of then.
+fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
+    static STARTED: Mutex<Option<(Vec<String>, Arc<Dpdk>)>> = Mutex::new(None);
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let cards: Vec<String> = devices.iter().filter(|device| is_card(device)).cloned().collect();
+    if let Some((known, dpdk)) = &*started {
+        if cards.iter().all(|card| known.contains(card)) {
+            return Ok(Arc::clone(dpdk));
+        }
+        return Err(misuse("DPDK was started for other cards: run this apart, by a command of its own"));
+    }
+    let (dpdk, _) = engine::dpdk::start(core, &cards)?;
+    *started = Some((cards, Arc::clone(&dpdk)));
+    Ok(dpdk)
 }
 
 /// What is known of the port that `device` names. Its addresses are ours to choose: a device in user

@@ -40,6 +40,9 @@ struct Plan {
     /// How many capacities are searched for, and between which frames a second.
     capacities: usize,
     between: (u32, u32),
+    /// The same in user space, where this program can send by DPDK.
+    user_space_capacities: usize,
+    user_space_between: (u32, u32),
     /// How long all repeats may take together.
     repeats: Duration,
 }
@@ -52,6 +55,8 @@ const QUICK: Plan = Plan {
     },
     capacities: 1,
     between: (200_000, 500_000),
+    user_space_capacities: 1,
+    user_space_between: (1_000_000, 4_000_000),
     repeats: Duration::from_secs(8),
 };
 
@@ -63,6 +68,8 @@ const FULL: Plan = Plan {
     },
     capacities: 10,
     between: (30_000, 900_000),
+    user_space_capacities: 3,
+    user_space_between: (1_000_000, 8_000_000),
     repeats: Duration::from_secs(600),
 };
 
@@ -101,10 +108,15 @@ fn drawn_from(time: SystemTime) -> u64 {
 impl Plan {
     /// All experiments, each until it is decided or there is no time to repeat it.
     fn run(&self, seed: u64, host: &Host) -> Result<(Vec<Check>, Status)> {
-        use Experiment::{Burst, Chance, CrossConnect, Delay, DropEvery, Order, Stall};
-        let capacities = self.draw(seed).into_iter().map(Experiment::Capacity);
-        let experiments = [CrossConnect, DropEvery, Chance, Stall, Order, Burst, Delay];
-        let experiments: Vec<Experiment> = experiments.into_iter().chain(capacities).collect();
+        use Experiment::{Burst, Chance, CrossConnect, Delay, DropEvery, Order, Stall, UserSpaceLoss};
+        let mut experiments = vec![CrossConnect, DropEvery, Chance, Stall, Order, Burst, Delay];
+        let capacities = draw(seed, self.capacities, self.between);
+        experiments.extend(capacities.into_iter().map(Experiment::Capacity));
+        if cfg!(feature = "dpdk") {
+            experiments.push(UserSpaceLoss);
+            let capacities = draw(!seed, self.user_space_capacities, self.user_space_between);
+            experiments.extend(capacities.into_iter().map(Experiment::UserSpaceCapacity));
+        }
         let (mut checks, mut left) = (Vec::new(), self.repeats);
         for (number, experiment) in experiments.iter().enumerate() {
             let clock = Instant::now();
@@ -139,14 +151,13 @@ impl Plan {
         }
         Ok(figures.iter().filter_map(Attempts::check).collect())
     }
+}
 
-    /// The unknown capacities, drawn evenly.
-    fn draw(&self, seed: u64) -> Vec<u32> {
-        let (least, most) = self.between;
-        let width = u64::from(most - least) + 1;
-        let draw = |number: u64| least + (even(seed.wrapping_add(number)) % width) as u32;
-        (0..self.capacities as u64).map(draw).collect()
-    }
+/// As many unknown capacities, drawn evenly from `least` to `most` frames a second.
+fn draw(seed: u64, capacities: usize, (least, most): (u32, u32)) -> Vec<u32> {
+    let width = u64::from(most - least) + 1;
+    let draw = |number: u64| least + (even(seed.wrapping_add(number)) % width) as u32;
+    (0..capacities as u64).map(draw).collect()
 }
 
 fn is_undecided(figure: &Attempts) -> bool {
@@ -175,12 +186,13 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_capacities_again_and_another_one_others() {
-        let drawn = FULL.draw(7);
-        assert_eq!(drawn, FULL.draw(7));
-        assert_ne!(drawn, FULL.draw(8));
+        let draw = |seed| super::draw(seed, FULL.capacities, FULL.between);
+        let drawn = draw(7);
+        assert_eq!(drawn, draw(7));
+        assert_ne!(drawn, draw(8));
         assert_eq!(drawn.len(), 10);
-        assert!((0..100).flat_map(|seed| FULL.draw(seed)).all(|pps| (30_000..=900_000).contains(&pps)));
-        let mean = (0..1000).flat_map(|seed| FULL.draw(seed * 10)).map(f64::from).sum::<f64>() / 10_000.0;
+        assert!((0..100).flat_map(draw).all(|pps| (30_000..=900_000).contains(&pps)));
+        let mean = (0..1000).flat_map(|seed| draw(seed * 10)).map(f64::from).sum::<f64>() / 10_000.0;
         assert!((mean / 465e3 - 1.0).abs() < 0.03, "{mean}");
     }
 }

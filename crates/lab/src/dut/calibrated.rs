@@ -1,4 +1,7 @@
-//! A cross connect of known capacity: the truth that a measurement is compared with.
+//! A cross connect of known capacity: the truth that a measurement is compared with. In the lab a kernel
+//! program is it; for frames in user space its [`Rules`] are.
+
+mod rules;
 
 use std::mem::MaybeUninit;
 
@@ -6,12 +9,15 @@ use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use wire::rate::Rate;
 
+pub use rules::{Passed, Rules};
+
 use super::spec::{Parameters, share};
 use super::{
     Addressing, Counters, Description, Device, FCS, Kind, Parameter, Running, Site, SpecError, constants,
     words,
 };
 use crate::error::{Error, Result};
+use rules::Limits;
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -31,7 +37,8 @@ pub(super) const KIND: Kind = Kind {
             Parameter {
                 key: "burst",
                 values: "a number from 1 to 1000000",
-                meaning: "frames that pass at once after a pause, like a queue of so many; 256 unless given",
+                meaning: "frames that pass at once after a pause, like a queue of so many; 256 unless given, or \
+                          1024 in user space",
             },
             Parameter {
                 key: "drop-every",
@@ -60,18 +67,20 @@ pub(super) const KIND: Kind = Kind {
 /// After a pause, frames that come at the rate L pass a device of the rate C as they would pass a
 /// queue of `burst` frames: the first 1 + (burst - 1) * L / (L - C) of them without loss. That is
 /// the truth of a back-to-back test.
-const DEFAULT_BURST: u64 = 256;
+const KERNEL_BURST: u64 = 256;
+/// The same of the ring in shared memory that frames in user space come by.
+const USER_SPACE_BURST: u64 = 1024;
 
 /// Nanoseconds in a second, times 2^32: intervals are kept in fractions of a nanosecond, so
 /// that a rate is exact in the long run.
 const FIXED_SECOND: f64 = 1e9 * (1_u64 << 32) as f64;
 
-/// The limits that `calibrated.bpf.c` applies.
+/// The parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Calibrated {
     /// Between two frames, in 2^-32 ns; 0 for no limit.
     interval: u64,
-    burst: u64,
+    burst: Option<u64>,
     /// 0 for none.
     drop_every: u64,
     /// In 2^-32; 0 for none.
@@ -85,7 +94,7 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let burst = |text: &str| count(text).filter(|burst| *burst <= 1_000_000);
     Ok(Box::new(Calibrated {
         interval: parameters.get("rate", interval)?.unwrap_or(0),
-        burst: parameters.get("burst", burst)?.unwrap_or(DEFAULT_BURST),
+        burst: parameters.get("burst", burst)?,
         drop_every: parameters.get("drop-every", count)?.unwrap_or(0),
         loss: parameters.get("loss", loss)?.unwrap_or(0),
         stall_after: parameters.get("stall-after", count)?.unwrap_or(0),
@@ -106,9 +115,17 @@ fn loss(text: &str) -> Option<u64> {
 }
 
 impl Calibrated {
-    /// How long before it is due a frame may come: `burst` frames at once conform after a pause.
-    fn tolerance_ns(&self) -> u64 {
-        ((u128::from(self.burst.saturating_sub(1)) * u128::from(self.interval)) >> 32) as u64
+    /// The limits, where a burst has `burst` frames unless another is given: all of these conform at once
+    /// after a pause.
+    fn limits(&self, burst: u64) -> Limits {
+        let early = self.burst.unwrap_or(burst).saturating_sub(1);
+        Limits {
+            drop_every: self.drop_every,
+            loss: self.loss,
+            interval: self.interval,
+            tolerance_ns: ((u128::from(early) * u128::from(self.interval)) >> 32) as u64,
+            stall_after: self.stall_after,
+        }
     }
 }
 
@@ -117,19 +134,24 @@ impl Device for Calibrated {
         Addressing::OtherPort
     }
 
+    fn rules(&self, seed: u64) -> Option<Rules> {
+        Some(Rules::new(self.limits(USER_SPACE_BURST), seed))
+    }
+
     fn start(&self, site: &Site) -> Result<Running> {
+        let limits = self.limits(KERNEL_BURST);
         site.namespace.run(|| {
             let failed = |cause| Error::bpf("cannot load the kernel program 'calibrated'", cause);
             let mut object = MaybeUninit::uninit();
             let mut open = program::CalibratedSkelBuilder::default().open(&mut object).map_err(failed)?;
             let constants = constants(open.maps.rodata_data.as_deref_mut())?;
             constants.interfaces = site.indexes();
-            constants.drop_every = self.drop_every;
-            constants.loss = self.loss;
-            constants.interval_ns = self.interval >> 32;
-            constants.interval_fraction = self.interval as u32;
-            constants.tolerance_ns = self.tolerance_ns();
-            constants.stall_after = self.stall_after;
+            constants.drop_every = limits.drop_every;
+            constants.loss = limits.loss;
+            constants.interval_ns = limits.interval >> 32;
+            constants.interval_fraction = limits.interval as u32;
+            constants.tolerance_ns = limits.tolerance_ns;
+            constants.stall_after = limits.stall_after;
             let loaded = open.load().map_err(failed)?;
             let directions = MapHandle::try_from(&loaded.maps.directions).map_err(failed)?;
             Ok(Running {
@@ -163,8 +185,9 @@ mod tests {
     #[test]
     fn a_burst_is_as_many_frames_as_it_says() {
         // The first frame of a burst is due at once, the last burst - 1 intervals later.
-        let limit = Calibrated { interval: 1000 << 32, burst: 64, ..Calibrated::default() };
-        assert_eq!(limit.tolerance_ns(), 63_000);
-        assert_eq!(Calibrated { burst: 1, ..limit }.tolerance_ns(), 0);
+        let device = Calibrated { interval: 1000 << 32, burst: Some(64), ..Calibrated::default() };
+        assert_eq!(device.limits(9).tolerance_ns, 63_000);
+        assert_eq!(Calibrated { burst: Some(1), ..device }.limits(9).tolerance_ns, 0);
+        assert_eq!(Calibrated { burst: None, ..device }.limits(9).tolerance_ns, 8_000);
     }
 }

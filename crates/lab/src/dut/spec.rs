@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{DEVICES, Description, Device};
+use super::{DEVICES, Description, Device, Rules};
 
 /// A device under test as the user named it.
 #[derive(Clone, Debug)]
@@ -26,6 +26,12 @@ impl DutSpec {
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, String> {
         &self.parameters
+    }
+
+    /// What its twin does to frames in user space, if it has one; chance follows from `seed`.
+    #[must_use]
+    pub fn rules(&self, seed: u64) -> Option<Rules> {
+        self.device.rules(seed)
     }
 }
 

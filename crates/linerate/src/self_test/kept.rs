@@ -19,12 +19,16 @@ pub struct Key(String);
 
 impl Key {
     pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
-        let ports: Vec<_> = match testbed.lab() {
-            Some(_) => vec!["lab".to_owned()],
-            None => testbed.ports().iter().map(|port| format!("{} {}", port.name, port.mac)).collect(),
+        let (engine, ports) = match (testbed.lab(), testbed.user_space()) {
+            (Some(_), _) => ("xdp", vec!["lab".to_owned()]),
+            (_, Some(user_space)) => ("dpdk", vec![user_space.kind_of_ports()]),
+            (None, None) => {
+                let ports = testbed.ports().iter();
+                ("xdp", ports.map(|port| format!("{} {}", port.name, port.mac)).collect())
+            }
         };
         let what = (profile.name(), profile.tunables(), profile.source(), directions);
-        Self(format!("xdp {what:?} {ports:?} on {}", testbed.cores_in_words()))
+        Self(format!("{engine} {what:?} {ports:?} on {}", testbed.cores_in_words()))
     }
 }
 

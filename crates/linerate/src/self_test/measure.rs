@@ -15,6 +15,7 @@ use traffic::{Directions, Endpoints, FrameTable, Profile};
 use crate::control::Control;
 use crate::port;
 use crate::testbed::Testbed;
+use crate::user_space::UserSpace;
 
 /// The best of so many tries counts: a machine that is disturbed reaches less, never more.
 const TRIES: usize = 3;
@@ -25,8 +26,9 @@ const LOW_PPS: f64 = 10_000.0;
 /// How long the last frames are waited for.
 const DRAIN: Duration = Duration::from_millis(30);
 
-/// What the tester reaches with `profile`: over a cable of the lab, or between the testbed's own
-/// ports, which a cable must connect.
+/// What the tester reaches with `profile`: over a cable of the lab; in user space through a device without
+/// rules, in the place and by the ports of the one under test; or between the testbed's own ports, which a
+/// cable must connect.
 pub fn measure(
     testbed: &Testbed,
     profile: &Profile,
@@ -34,8 +36,11 @@ pub fn measure(
     stop: &Arc<AtomicBool>,
 ) -> Result<SelfTest> {
     let Some(lab) = testbed.lab() else {
-        let table = profile.table(&testbed.endpoints(), directions);
-        return load(&mut testbed.start_engine(&table, stop)?, testbed.generating_cores());
+        let (table, cores) = (profile.table(&testbed.endpoints(), directions), testbed.generating_cores());
+        if let Some(cable) = testbed.user_space().map(UserSpace::cable).transpose()?.flatten() {
+            return load(&mut *cable.start_engine(&table, cores, stop)?, cores);
+        }
+        return load(&mut *testbed.start_any_engine(&table, stop)?.0, cores);
     };
     let cable = Cable::start(lab.placement(), usize::from(profile.largest_size()))?;
     let [zero, one] = cable.ports();
@@ -62,7 +67,7 @@ fn over(
     Ok(engine)
 }
 
-fn load(engine: &mut impl Engine, cores: &[usize]) -> Result<SelfTest> {
+fn load(engine: &mut dyn Engine, cores: &[usize]) -> Result<SelfTest> {
     let _control = Control::beside(cores);
     let low = interval(engine, Load::Rate(LOW_PPS))?;
     if low.iter().any(|counts| counts.forwarded == 0) {
@@ -83,7 +88,7 @@ fn load(engine: &mut impl Engine, cores: &[usize]) -> Result<SelfTest> {
 }
 
 /// Final counts of one interval at `load`.
-fn interval(engine: &mut impl Engine, load: Load) -> Result<Vec<Counts>> {
+fn interval(engine: &mut dyn Engine, load: Load) -> Result<Vec<Counts>> {
     let interval = engine.begin(load)?;
     engine.wait(DURATION)?;
     engine.begin(Load::Idle)?;

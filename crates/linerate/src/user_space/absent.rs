@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use engine::Engine;
-use lab::{InterfaceCounters, Placement, Port};
+use lab::dut::Passed;
+use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use results::record;
 use traffic::FrameTable;
 
@@ -13,6 +14,9 @@ use crate::args::{Device, misuse};
 
 /// There is none.
 pub enum UserSpace {}
+
+/// There is none.
+pub enum Cable {}
 
 impl UserSpace {
     pub fn open(_: &Device, _: &Placement, _: usize) -> Result<Self> {
@@ -37,7 +41,33 @@ impl UserSpace {
         match *self {}
     }
 
-    pub fn describe_dut(&self, _: usize) -> record::Dut {
+    pub fn describe_dut(&self) -> record::Dut {
+        match *self {}
+    }
+
+    pub fn cable(&self) -> Result<Option<Cable>> {
+        match *self {}
+    }
+
+    pub fn has_own_dut(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn dut_threads(&self) -> Vec<NapiThread> {
+        match *self {}
+    }
+
+    pub fn counted(&self) -> Option<[Passed; 2]> {
+        match *self {}
+    }
+
+    pub fn kind_of_ports(&self) -> String {
+        match *self {}
+    }
+}
+
+impl Cable {
+    pub fn start_engine(&self, _: &FrameTable, _: &[usize], _: &Arc<AtomicBool>) -> Result<Box<dyn Engine>> {
         match *self {}
     }
 }

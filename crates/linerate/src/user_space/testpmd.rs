@@ -1,20 +1,21 @@
-//! testpmd as the device: a mode and a core enter; a process that forwards between two ports in shared
-//! memory leaves, and where their other ends are. It dies with us, and leaves no files.
+//! testpmd as the device: a mode and a core enter, its command line leaves.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use engine::dpdk::socket_name;
+use anyhow::{Result, bail};
 use lab::InterfaceCounters;
 
-use crate::generator::process::Process;
+use super::dut::server;
+use crate::generator::process::{Process, Said};
 use crate::generator::program::number_after;
 
-/// How long it may take to listen.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// What `--dut` calls it.
+pub const NAME: &str = "testpmd";
+/// What to do where it does not start.
+pub const REMEDY: &str = "; is Debian's dpdk-dev installed (`make setup`)?";
 /// What it says when it forwards and listens.
 const READY: &str = "testpmd> ";
 /// What asks it for its counters.
@@ -24,87 +25,17 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// In front of a frame in its buffer.
 const HEADROOM: usize = 128;
 
-/// testpmd while it forwards. Dropping it ends it.
-pub struct Testpmd {
-    mode: String,
-    command: String,
-    sockets: [String; 2],
-    /// Bytes of a buffer that holds every frame.
-    room: usize,
-    process: Process,
-}
-
-impl Testpmd {
-    /// Starts it on `core`, with so many queues a port; frames of up to `max_frame_size` bytes, FCS
-    /// included, fit.
-    pub fn start(mode: &str, core: usize, queues: usize, max_frame_size: usize) -> Result<Self> {
-        let sockets = [socket_name(), socket_name()];
-        let room = max_frame_size.next_multiple_of(64).max(2048);
-        let prefix = format!("linerate-{}-dut", std::process::id());
-        let words = words(mode, core, queues, room, &prefix, &sockets);
-        let mut process = Process::start(None, core, &words, None).context("cannot start testpmd")?;
-        wait_until_ready(&mut process)?;
-        // Empty, and of no use to it: whatever ends it then leaves nothing.
-        let _ = fs::remove_dir(Path::new("/var/run/dpdk").join(prefix));
-        Ok(Self { mode: mode.to_owned(), command: words.join(" "), sockets, room, process })
-    }
-
-    /// What it does with frames.
-    pub fn mode(&self) -> &str {
-        &self.mode
-    }
-
-    /// Its command line.
-    pub fn command(&self) -> &str {
-        &self.command
-    }
-
-    /// What it counted at its two ports since it started.
-    pub fn counters(&self) -> Result<[InterfaceCounters; 2]> {
-        let before = self.process.said()?.stdout.len();
-        self.process.tell(QUESTION)?;
-        let deadline = Instant::now() + ANSWER;
-        loop {
-            let said = self.process.said()?.stdout;
-            if let Some(counters) = said.get(before..).and_then(counters) {
-                return Ok(counters);
-            }
-            if Instant::now() > deadline {
-                bail!("testpmd does not say what it counted");
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    /// The devices that are the other ends of its two ports.
-    pub fn other_ends(&self) -> [String; 2] {
-        let room = self.room;
-        let end = |number: usize| {
-            let socket = &self.sockets[number];
-            format!(
-                "net_memif{number},role=client,id=0,bsize={room},rsize=10,socket={socket},socket-abstract=yes"
-            )
-        };
-        [end(0), end(1)]
-    }
-}
-
-/// Its command line: in ordinary memory, with no cards and no files; it ends when its input does.
-fn words(
-    mode: &str,
-    core: usize,
-    queues: usize,
-    room: usize,
-    prefix: &str,
-    sockets: &[String; 2],
-) -> Vec<String> {
-    let port = |number: usize| {
-        format!("--vdev=net_memif{number},role=server,id=0,socket={},socket-abstract=yes", sockets[number])
-    };
+/// Its command line: in ordinary memory, with no cards and no files; it ends when its input does. Its
+/// buffers have `room` bytes for a frame, its ports as many `queues`.
+pub fn words(mode: &str, core: usize, queues: usize, room: usize, sockets: &[String; 2]) -> Vec<String> {
+    let port = |number: usize| format!("--vdev={}", server(number, &sockets[number]));
     [
-        // By lines, so that it is heard when it is ready.
+        // By lines, so that it is heard when it is ready; before other processes on its core.
         "stdbuf",
         "-oL",
+        "nice",
+        "-n",
+        "-20",
         "dpdk-testpmd",
         "--no-huge",
         "--no-shconf",
@@ -113,7 +44,7 @@ fn words(
         "--no-pci",
         "--no-telemetry",
         "--file-prefix",
-        prefix,
+        &prefix(),
         "--lcores",
         &format!("0@{core},1@{core}"),
         &port(0),
@@ -130,6 +61,23 @@ fn words(
     ]
     .map(str::to_owned)
     .into()
+}
+
+/// What the process `testpmd` counted at its two ports since it started.
+pub fn ask(testpmd: &Process) -> Result<[InterfaceCounters; 2]> {
+    let before = testpmd.said()?.stdout.len();
+    testpmd.tell(QUESTION)?;
+    let deadline = Instant::now() + ANSWER;
+    loop {
+        let said = testpmd.said()?.stdout;
+        if let Some(counters) = said.get(before..).and_then(counters) {
+            return Ok(counters);
+        }
+        if Instant::now() > deadline {
+            bail!("testpmd does not say what it counted");
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Its counters by its answer; `None` while that is not complete.
@@ -152,20 +100,19 @@ fn counters(answer: &str) -> Option<[InterfaceCounters; 2]> {
     Some([port(0)?, port(1)?])
 }
 
-/// Waits until it forwards: before that it turns away who connects.
-fn wait_until_ready(process: &mut Process) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let said = process.said()?;
-        if said.stdout.contains(READY) {
-            return Ok(());
-        }
-        if process.has_ended()? || Instant::now() > deadline {
-            let reason = said.last_words().unwrap_or("it says nothing");
-            bail!("testpmd does not start: {reason}; is Debian's dpdk-dev installed (`make setup`)?");
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
+/// Whether it forwards, by what it said.
+pub fn is_ready(said: &Said) -> bool {
+    said.stdout.contains(READY)
+}
+
+/// Removes its directory, once it has started: empty, and of no use to it. Whatever ends it then leaves
+/// nothing.
+pub fn tidy_up() {
+    let _ = fs::remove_dir(Path::new("/var/run/dpdk").join(prefix()));
+}
+
+fn prefix() -> String {
+    format!("linerate-{}-dut", std::process::id())
 }
 
 #[cfg(test)]
@@ -175,7 +122,7 @@ mod tests {
     #[test]
     fn the_command_line_names_mode_core_and_both_sockets() {
         let sockets = ["/a".to_owned(), "/b".to_owned()];
-        let line = words("macswap", 3, 2, 2048, "prefix", &sockets).join(" ");
+        let line = words("macswap", 3, 2, 2048, &sockets).join(" ");
         for part in
             ["--forward-mode=macswap", "0@3,1@3", "socket=/a,", "socket=/b,", "--mbuf-size=2176", "--rxq=2"]
         {

@@ -13,11 +13,14 @@ use wire::size;
 
 use super::finding::{BEYOND, Finding, Sight};
 use super::stand::{Host, LINE_RATE, Stand};
+use crate::misuse;
 
 /// The size of the frames that are sent.
 const FRAME_SIZE: f64 = 64.0;
 /// How far off a capacity may be, as a share.
 const CAPACITY_BOUND: f64 = 0.005;
+/// Frames that may wait in front of a device in user space.
+const USER_SPACE_QUEUE: u64 = 1024;
 /// How far above the truth a passed load may be, as a share: by default a search makes trials so long
 /// that the device's queue hides no more.
 const HIDDEN: f64 = CAPACITY_BOUND / 2.0;
@@ -60,6 +63,10 @@ pub enum Experiment {
     Delay,
     /// A capacity in frames a second that the search does not know.
     Capacity(u32),
+    /// In user space, every tenth frame is lost, and the device counts as we do.
+    UserSpaceLoss,
+    /// The same as `Capacity`, in user space.
+    UserSpaceCapacity(u32),
 }
 
 impl Experiment {
@@ -74,6 +81,8 @@ impl Experiment {
             Self::Burst => "the longest burst".to_owned(),
             Self::Delay => "added delays".to_owned(),
             Self::Capacity(_) => "a capacity by search".to_owned(),
+            Self::UserSpaceLoss => "every tenth frame lost, in user space".to_owned(),
+            Self::UserSpaceCapacity(_) => "a capacity by search, in user space".to_owned(),
         }
     }
 
@@ -91,6 +100,8 @@ impl Experiment {
             Self::Burst => burst(host),
             Self::Delay => delay(pace, host),
             Self::Capacity(pps) => capacity(pps, pace, host),
+            Self::UserSpaceLoss => user_space_loss(pace, host),
+            Self::UserSpaceCapacity(pps) => user_space_capacity(pps, pace, host),
         }
     }
 }
@@ -236,27 +247,71 @@ fn delay(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
 }
 
 fn capacity(pps: u32, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
-    const NAME: &str = "capacity (NDR)";
     let dut = format!("calibrated:rate={pps}");
-    let mut stand = Stand::open(&dut, Directions::Forward, LINE_RATE, host)?;
+    let stand = Stand::open(&dut, Directions::Forward, LINE_RATE, host)?;
+    Ok(search("capacity (NDR)", stand, Goal::ndr(), pps, pace))
+}
+
+fn user_space_capacity(pps: u32, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
+    const NAME: &str = "capacity in user space (NDR)";
+    let dut = format!("calibrated:rate={pps}");
+    let stand = match Stand::in_user_space(&dut, Directions::Forward, host) {
+        Ok(stand) => stand,
+        Err(error) => {
+            let truth = f64::from(pps);
+            return Ok(vec![without_stand(NAME, &dut, (Unit::Pps, truth, truth * CAPACITY_BOUND), &error)]);
+        }
+    };
+    let goal = Goal { hidden_queue: USER_SPACE_QUEUE, ..Goal::ndr() };
+    Ok(search(NAME, stand, goal, pps, pace))
+}
+
+fn user_space_loss(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
+    const PPS: f64 = 200_000.0;
+    const NAMES: [&str; 2] =
+        ["frames lost in user space, of every tenth", "frames returned, of those the device sent"];
+    let dut = "calibrated:drop-every=10";
+    let mut stand = match Stand::in_user_space(dut, Directions::Both, host) {
+        Ok(stand) => stand,
+        Err(error) => {
+            let missing = |name| without_stand(name, dut, (Unit::Frames, 0.0, 1.0), &error);
+            return Ok(NAMES.map(missing).into());
+        }
+    };
+    let sent = stand.burst(PPS, frames(PPS, pace.load))?;
+    let device = stand.device()?;
+    let figures = |truth: u64, measured: u64| (Unit::Frames, truth as f64, measured as f64);
+    // Each direction has its own tenth frame.
+    let lost = figures(sent.offered / 10, sent.lost());
+    let forwarded = figures(device.forwarded, sent.forwarded);
+    let excuse = |off| sent.excuse(off);
+    Ok(vec![
+        Finding::new(NAMES[0], dut, lost, 1.0, excuse),
+        Finding::new(NAMES[1], dut, forwarded, 0.0, excuse),
+    ])
+}
+
+/// Finds the capacity `pps` of the device on `stand` by a search for `goal`.
+fn search(name: &str, mut stand: Stand, goal: Goal, pps: u32, pace: &Pace) -> Vec<Finding> {
     let conditions = Conditions { step: Duration::from_millis(100), ..stand.conditions() };
     let search = Search {
         conditions,
-        goals: vec![Goal::ndr()],
+        goals: vec![goal],
         min_pps: 1_000.0,
         max_pps: size::l1_bps_to_pps(LINE_RATE, FRAME_SIZE),
         max_duration: pace.search,
     };
     let outcome = stand.run(|engine, observer| search.run(engine, observer));
+    let dut = stand.dut().to_owned();
     let truth = f64::from(pps);
     let bound = truth * CAPACITY_BOUND;
     let found = outcome.search.as_ref().and_then(|found| found.results.values().next());
     let disturbed = stand.disturbed();
     let Some(found) = found.filter(|found| found.lower_pps > 0.0) else {
-        return Ok(vec![nothing(NAME, &dut, (Unit::Pps, truth, bound), &outcome, disturbed)]);
+        return vec![nothing(name, &dut, (Unit::Pps, truth, bound), &outcome, disturbed)];
     };
-    Ok(vec![Finding {
-        name: NAME.to_owned(),
+    vec![Finding {
+        name: name.to_owned(),
         dut,
         unit: Unit::Pps,
         truth,
@@ -264,7 +319,7 @@ fn capacity(pps: u32, pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
         interval: Some((found.lower_pps, found.upper_pps)),
         bound,
         sight: judge(found, truth, disturbed),
-    }])
+    }]
 }
 
 /// What the result of a search is evidence of. What it claims must be true however disturbed it
@@ -297,6 +352,18 @@ fn nothing(
         Some(words) => Sight::Unclear(format!("{why}; {words}")),
         None => Sight::Outside(why),
     };
+    let (name, dut) = (name.to_owned(), dut.to_owned());
+    Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
+}
+
+/// What is found where this machine has no ports or no device in user space.
+fn without_stand(
+    name: &str,
+    dut: &str,
+    (unit, truth, bound): (Unit, f64, f64),
+    why: &anyhow::Error,
+) -> Finding {
+    let sight = Sight::Unclear(format!("nothing was measured: {}", misuse::in_one_line(why)));
     let (name, dut) = (name.to_owned(), dut.to_owned());
     Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
 }

@@ -7,14 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::xdp::XdpEngine;
 use engine::{Counts, Engine, Load, Totals};
 use lab::monitor::Bounds;
 use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
 
-use crate::args::Device;
+use crate::args::{Device, EngineName};
 use crate::machine::Machine;
 use crate::testbed::Testbed;
 
@@ -50,10 +49,10 @@ impl Host {
     }
 }
 
-/// A lab with an engine and a watch over the machine. Fields are dropped in this order.
+/// A device with an engine and a watch over the machine. Fields are dropped in this order.
 pub struct Stand {
     watch: Watch,
-    engine: XdpEngine,
+    engine: Box<dyn Engine>,
     testbed: Testbed,
     dut: String,
 }
@@ -86,10 +85,20 @@ impl Sent {
 impl Stand {
     /// 64-byte frames in one flow through `dut`, a device of the lab.
     pub fn open(dut: &str, directions: Directions, line_rate: f64, host: &Host) -> Result<Self> {
+        Self::over(Device::lab(dut.parse()?, line_rate), dut, directions, host)
+    }
+
+    /// The same through its twin in user space.
+    pub fn in_user_space(dut: &str, directions: Directions, host: &Host) -> Result<Self> {
+        let device = Device { engine: EngineName::Dpdk, ..Device::lab(dut.parse()?, LINE_RATE) };
+        Self::over(device, dut, directions, host)
+    }
+
+    fn over(device: Device, dut: &str, directions: Directions, host: &Host) -> Result<Self> {
         let profile = Profile::builtin("bench", &Tunables::default())?;
-        let device = Device::lab(dut.parse()?, line_rate);
         let testbed = Testbed::open(&device, usize::from(profile.largest_size()))?;
-        let engine = testbed.start_engine(&profile.table(&testbed.endpoints(), directions), &host.stop)?;
+        let table = profile.table(&testbed.endpoints(), directions);
+        let (engine, _) = testbed.start_any_engine(&table, &host.stop)?;
         let watch = host.watch(&testbed);
         Ok(Self { watch, engine, testbed, dut: dut.to_owned() })
     }
@@ -153,7 +162,7 @@ impl Stand {
 
     /// Runs a strategy.
     pub fn run(&mut self, strategy: impl FnOnce(&mut dyn Engine, &mut dyn Observer) -> Outcome) -> Outcome {
-        strategy(&mut self.engine, &mut self.watch)
+        strategy(&mut *self.engine, &mut self.watch)
     }
 
     /// What the machine did since the stand was opened, in words.
@@ -168,6 +177,14 @@ impl Stand {
 
     /// What the device itself counted, all directions added up; zeros if it does not count.
     pub fn device(&self) -> Result<lab::dut::Counters> {
+        if let Some([zero, one]) = self.testbed.passed() {
+            return Ok(lab::dut::Counters {
+                frames: zero.frames + one.frames,
+                bytes: zero.bytes + one.bytes,
+                forwarded: zero.forwarded + one.forwarded,
+                ..lab::dut::Counters::default()
+            });
+        }
         let counted = self.testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
         let [zero, one] = counted.unwrap_or_default();
         Ok(lab::dut::Counters {
