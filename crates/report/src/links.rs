@@ -148,7 +148,11 @@ impl Links {
 pub fn rows<'a>(bench: &'a Bench<'a>) -> Vec<Row<'a>> {
     let cells = bench.tests.iter().flat_map(|test| test.cells.iter().map(move |cell| (test, cell)));
     let row = |(test, cell): (&'a Test<'a>, &'a Cell<'a>)| {
-        let cells = Links::of_cell(bench, cell)?.cells();
+        let mut cells = Links::of_cell(bench, cell)?.cells();
+        // As in the matrix; the reasons stand beside it.
+        if !cell.doubts().is_empty() {
+            cells[0].push_str(" ~");
+        }
         Some(Row { device: &cell.dut.name, test, cells })
     };
     cells.filter_map(row).collect()

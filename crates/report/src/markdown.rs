@@ -160,8 +160,10 @@ fn matrix(records: &[Record]) -> String {
             None => tests.test.to_owned(),
         };
         for run in tests.cells.iter().filter_map(|cell| cell.median()) {
-            let cells = Links::of_outcome(run).map(|links| links.cells());
-            worth.extend(cells.map(|cells| (run.record.device(), name.clone(), cells)));
+            let Some(links) = Links::of_outcome(run) else { continue };
+            let mut cells = links.cells();
+            cells[0] = run.marked(&cells[0]);
+            worth.push((run.record.device(), name.clone(), cells));
         }
         row(&mut text, std::iter::once(name).chain(cells));
     }
