@@ -149,12 +149,14 @@ mod with_dpdk {
 
     #[test]
     fn a_peer_that_never_comes_is_missed_with_the_remedy() {
-        for (role, clue) in [("client", "start its other end first"), ("server", "is its other end there")] {
+        for (role, code, clue) in
+            [("client", 1, "start its other end first"), ("server", 2, "is its other end there")]
+        {
             let socket = format!("/linerate-nobody-{}", std::process::id());
             let port = format!("net_memif0,role={role},id=0,socket={socket},socket-abstract=yes");
             let line = format!("ramp --engine dpdk --port0 {port} --port1 net_null1");
             let finished = linerate(&line).run();
-            assert!(finished.refusal(2).contains(clue), "{role}: {}", finished.stderr);
+            assert!(finished.refusal(code).contains(clue), "{role}: {}", finished.stderr);
             assert!(!fs::read_to_string("/proc/net/unix").unwrap().contains(&socket), "a socket is left");
         }
     }
