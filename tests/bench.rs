@@ -93,6 +93,43 @@ fn a_dry_run_prints_every_command_and_does_nothing() {
 }
 
 #[test]
+fn ports_of_dpdk_are_planned_and_without_dpdk_they_are_named_as_not_run() {
+    let text = r#"
+name = "user-space"
+repeats = 1
+[strategy]
+use = "ramp"
+[[duts]]
+name = "testpmd"
+engine = "dpdk"
+dut = "testpmd:mode=macswap"
+[[duts]]
+name = "null"
+engine = "dpdk"
+port0 = "net_null0,no-rx=1"
+port1 = "net_null1,no-rx=1"
+[[profiles]]
+name = "64 B"
+"#;
+    let directory = directory(text);
+    let planned = bench(directory.path(), "--dry-run").on_my_machine().run().well();
+    if cfg!(feature = "dpdk") {
+        for words in [
+            "--port0 net_null0,no-rx=1 --port1 net_null1,no-rx=1 --engine dpdk",
+            "--dut testpmd:mode=macswap --engine dpdk",
+        ] {
+            assert!(planned.stdout.contains(words), "no '{words}' in: {}", planned.stdout);
+        }
+    } else {
+        let not_run = "testpmd/64 B/one, null/64 B/one: not run";
+        let clues = [not_run, "--features dpdk", "0 to do"];
+        clues
+            .iter()
+            .for_each(|clue| assert!(planned.stdout.contains(clue), "no '{clue}' in: {}", planned.stdout));
+    }
+}
+
+#[test]
 fn a_bad_file_is_refused_with_its_line_before_anything_runs() {
     let refused = |text: &str, clues: &[&str]| {
         let directory = directory(text);

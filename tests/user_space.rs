@@ -17,6 +17,7 @@ fn ports_of_dpdk_are_asked_for_in_one_way() {
         ("--dut testpmd:mode=txonly", "io or macswap"),
         ("--receive-cores 0", "--engine dpdk"),
         ("--engine dpdk --dut testpmd --receive-cores 4000", "core 4000"),
+        ("--gateway-macs 02:00:00:00:00:09,02:00:00:00:00:08", "--port0"),
     ] {
         let finished = linerate(&format!("ramp {flags}")).run();
         assert!(finished.refusal(2).contains(clue), "{flags}: {}", finished.stderr);
@@ -39,8 +40,11 @@ mod with_dpdk {
     use nix::unistd::Pid;
     use results::Record;
     use results::record::Status;
+    use traffic::Capture;
+    use traffic::capture::Writer;
 
-    use super::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
+    use super::common::namespace::Namespace;
+    use super::common::{Finished, QUICK, eventually, has_namespaces, linerate, wait_until};
 
     /// The processes of devices that belong to the linerate process `pid`, as the machine sees them.
     fn devices_of(pid: u32) -> Vec<i32> {
@@ -288,5 +292,110 @@ mod with_dpdk {
     fn ports_can_be_any_driver_and_a_missing_one_is_named() {
         let finished = linerate("ramp --engine dpdk --port0 net_nil0 --port1 net_null1").run();
         assert!(finished.refusal(2).contains("net_nil0"), "{}", finished.stderr);
+    }
+
+    /// The frames that came back in a ramp to 5 kpps; `None` where the ports were refused.
+    fn forwarded(run: &Finished) -> Option<u64> {
+        let is_record = run.status.success();
+        is_record.then(|| {
+            let record = run.record();
+            record
+                .samples
+                .iter()
+                .flat_map(|sample| &sample.directions)
+                .map(|direction| direction.forwarded)
+                .sum()
+        })
+    }
+
+    /// A cable between `one` and `two`.
+    fn cable() -> Namespace {
+        let namespace = Namespace::new();
+        namespace.run("ip link add one type veth peer name two && ip link set one up && ip link set two up");
+        namespace
+    }
+
+    #[test]
+    fn interfaces_of_the_kernel_are_ports_too() {
+        if !has_namespaces() {
+            return;
+        }
+        let namespace = cable();
+        eventually(|| {
+            let ports = "--port0 net_af_packet0,iface=one --port1 net_af_packet1,iface=two";
+            let line = format!("ramp --engine dpdk {ports} --size 256 --target 5kpps --json {QUICK}");
+            let run = linerate(&line).inside(&namespace).run();
+            match forwarded(&run) {
+                Some(frames) if frames > 500 => Ok(()),
+                found => Err(format!("{found:?} {}", run.stderr)),
+            }
+        });
+    }
+
+    #[test]
+    fn what_a_port_cannot_be_is_refused_with_the_remedy() {
+        let other = "--port1 net_null1,no-rx=1";
+        for (ports, code, clue) in [
+            (format!("--port0 ffff:ff:1f.7 {other}"), 2, "there is no PCI device ffff:ff:1f.7"),
+            (format!("--port0 net_af_packet0,iface=none-such {other}"), 2, "net_af_packet0"),
+            (format!("--port0 net_pcap0,rx_pcap=/none/such.pcap {other}"), 2, "net_pcap0"),
+            (
+                format!("--port0 net_null0,no-rx=1 {other} --gateway-macs 02:00:00:00:00:09"),
+                2,
+                "two addresses",
+            ),
+            (
+                format!("--port0 net_memif0,role=client,socket=/none/such,socket-abstract=no {other}"),
+                2,
+                "Invalid socket directory",
+            ),
+            (
+                format!("--port0 net_memif0,role=client,socket=/tmp/none-such,socket-abstract=no {other}"),
+                1,
+                "start its other end first",
+            ),
+        ] {
+            let finished = linerate(&format!("saturate --engine dpdk {ports} --duration 1s")).run();
+            assert!(finished.refusal(code).contains(clue), "{ports}: {}", finished.stderr);
+        }
+    }
+
+    #[test]
+    fn a_replay_passes_testpmd_and_files_frame_by_frame() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let frames: Vec<Vec<u8>> =
+            (1..=50_u8).map(|number| vec![number; 60 + usize::from(number) * 170]).collect();
+        let mut writer = Writer::new(fs::File::create(at("sent.pcap")).unwrap()).unwrap();
+        frames.iter().zip(0..).for_each(|(frame, number)| writer.frame(number * 1_000_000, frame).unwrap());
+        writer.finish().unwrap();
+        let read = |name: &str| {
+            let capture = Capture::read(&fs::read(at(name)).unwrap()).unwrap();
+            capture.frames.into_iter().map(|frame| frame.bytes).collect::<Vec<_>>()
+        };
+        let replay = |ports: &str| {
+            let line =
+                format!("replay sent.pcap --engine dpdk {ports} --keep-macs --write-pcap got.pcap --json");
+            linerate(&line).in_directory(directory.path()).run()
+        };
+        // What port 1 reads is another file, whose frames are those that were sent.
+        fs::copy(at("sent.pcap"), at("other.pcap")).unwrap();
+        let finished =
+            replay("--port0 net_pcap0,tx_pcap=out.pcap --port1 net_pcap1,rx_pcap=other.pcap").well();
+        assert_eq!(finished.json()["sent"], 50, "{}", finished.stderr);
+        assert_eq!(read("out.pcap"), frames);
+        assert_eq!(read("got.pcap"), frames);
+        if !has_namespaces() {
+            return;
+        }
+        eventually(|| {
+            let finished = replay("--dut testpmd").well();
+            let summary = finished.json();
+            if summary["received"] != 50 {
+                return Err(summary.to_string());
+            }
+            assert_eq!(read("got.pcap"), frames, "jumbo frames too");
+            Ok(())
+        });
     }
 }

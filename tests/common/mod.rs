@@ -35,7 +35,7 @@ pub const QUICK: &str = "--warm-up-duration 300ms --ramp-duration 1s --hold-dura
 /// How long anything may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The subcommands that occupy cores.
-const LOADS: [&str; 11] = [
+const LOADS: [&str; 12] = [
     "ramp",
     "saturate",
     "search",
@@ -45,6 +45,7 @@ const LOADS: [&str; 11] = [
     "self-test",
     "gen",
     "generator",
+    "replay",
     "build-rate",
     "bench",
 ];

@@ -108,7 +108,10 @@ fn run_for(duration: Duration, mut work: impl FnMut() -> Result<usize, Error>) -
 }
 
 /// Keeps the calling thread on `core`.
-pub(crate) fn pin(core: usize) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Refused`] when there is no such core, or it may not be used.
+pub fn pin(core: usize) -> Result<(), Error> {
     let mut cores = CpuSet::new();
     cores
         .set(core)

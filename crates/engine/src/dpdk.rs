@@ -9,8 +9,10 @@ mod board;
 pub mod build_rate;
 mod ports;
 mod receiver;
+pub mod replay;
 mod sender;
 mod setup;
+pub mod stream;
 mod tally;
 mod workers;
 

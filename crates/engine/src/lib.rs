@@ -14,6 +14,7 @@ pub mod dpdk;
 pub mod live;
 pub mod order;
 pub mod pacing;
+pub mod replay;
 pub mod simulated;
 pub mod xdp;
 

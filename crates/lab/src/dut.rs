@@ -8,7 +8,7 @@ mod delayed;
 mod jail;
 mod linux_bridge;
 mod linux_router;
-mod pass;
+pub(crate) mod pass;
 mod queues;
 mod routing;
 mod sink;

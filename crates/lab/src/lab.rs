@@ -15,10 +15,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 use std::{slice, thread};
 
+use libbpf_rs::Link as XdpLink;
 use wire::MacAddress;
 
 use crate::configuration;
-use crate::dut::{Addressing, Counters, DutSpec, Running, Site};
+use crate::dut::{Addressing, Counters, DutSpec, Running, Site, pass};
 use crate::error::{Error, Result};
 use crate::ethtool::{self, Ethtool};
 use crate::forgotten::Forgotten;
@@ -185,6 +186,19 @@ impl Lab {
         pin_all(&self.tester, SIDES.map(|side| side.port), &self.threads, place)
     }
 
+    /// Makes the kernel receive frames at port 1 one by one, as they come, for the rest of the lab's life:
+    /// it may merge segments of TCP otherwise (GRO), which other frames then overtake. To be held as
+    /// long as frames are received.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel refuses a step.
+    pub fn receive_unmerged(&self) -> Result<Unmerged> {
+        let [_, side] = SIDES;
+        let link = pass::attach(&self.tester, side.port_index)?;
+        self.tester.run(|| Ethtool::open()?.set(side.port, &[ethtool::GRO], false))?;
+        Ok(Unmerged(link))
+    }
+
     /// Resets the device as far as a lab can: takes its interfaces down and up again, and restores
     /// what the kernel forgot meanwhile, what was added to the device later too.
     ///
@@ -317,6 +331,11 @@ fn connect(tester: &Namespace, device: &Namespace, mtu: u32, queues: u32) -> Res
         Ok(())
     })
 }
+
+/// Port 1 of a lab while it receives frames one by one.
+pub struct Unmerged(
+    #[expect(dead_code, reason = "held for what the kernel does when it is dropped")] XdpLink,
+);
 
 /// Frames leave as they will be seen on the wire. `gro` gives a veth NAPI, with
 /// which alone it takes redirected frames; so does an XDP program.

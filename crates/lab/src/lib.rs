@@ -30,7 +30,7 @@ pub use capabilities::{Check, Level, check_machine};
 pub use dut::{Counters, DutSpec};
 pub use error::{Error, Result};
 pub use interface_counters::InterfaceCounters;
-pub use lab::{Config, Lab};
+pub use lab::{Config, Lab, Unmerged};
 pub use monitor::Monitor;
 pub use namespace::Namespace;
 pub use napi::NapiThread;

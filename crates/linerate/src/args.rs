@@ -15,6 +15,7 @@ use lab::DutSpec;
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};
+use wire::MacAddress;
 use wire::rate::Rate;
 
 /// The command was used wrongly: exit status 2.
@@ -38,7 +39,7 @@ pub fn misuse(text: impl Into<String>) -> anyhow::Error {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Traffic")]
 pub struct Traffic {
-    /// A built-in profile (`linerate profile` lists them) or a TOML file
+    /// A built-in profile (`linerate profile` lists them), a TOML file, or a capture (.pcap, .pcapng)
     #[arg(long, default_value = "bench")]
     pub profile: String,
     /// Frame size in bytes with FCS, 64 to 9216, or imix [default: 64, or the least that fits]
@@ -61,7 +62,7 @@ pub struct Traffic {
 impl Traffic {
     /// The profile that the flags describe.
     pub fn profile(&self) -> Result<Profile> {
-        if self.profile.ends_with(".toml") || self.profile.contains('/') {
+        if is_file(&self.profile) {
             return self.file();
         }
         let tunables = Tunables { size: self.size, vm: self.vm, ip: self.ip, vlan: self.vlan.clone() };
@@ -79,10 +80,40 @@ impl Traffic {
                 "--size, --vm, --ip and --vlan belong to built-in profiles: set them in the file",
             ));
         }
+        if is_capture(&self.profile) {
+            let profile = Profile::from_capture(&self.profile, &read_capture(&self.profile)?);
+            return profile.map_err(|error| misuse(error.to_string()));
+        }
         let text = fs::read_to_string(&self.profile)
             .with_context(|| format!("cannot read the profile {}", self.profile))?;
         Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
     }
+}
+
+/// What the names of captures end in.
+const CAPTURES: [&str; 3] = [".pcap", ".pcapng", ".cap"];
+/// The largest capture that is read, in bytes: all of it is kept in memory.
+const LARGEST_CAPTURE: u64 = 1 << 30;
+
+/// Whether a profile's name is that of a file.
+pub fn is_file(profile: &str) -> bool {
+    profile.ends_with(".toml") || profile.contains('/') || is_capture(profile)
+}
+
+fn is_capture(profile: &str) -> bool {
+    CAPTURES.iter().any(|ending| profile.ends_with(ending))
+}
+
+/// The bytes of a capture.
+pub fn read_capture(file: &str) -> Result<Vec<u8>> {
+    let length = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    if length > LARGEST_CAPTURE {
+        return Err(misuse(format!(
+            "the capture {file} has {length} bytes, more than {LARGEST_CAPTURE}: \
+             cut a part out of it (editcap -c, or tcpdump -r … -c … -w …)"
+        )));
+    }
+    fs::read(file).with_context(|| format!("cannot read the capture {file}"))
 }
 
 /// What to send it through.
@@ -108,6 +139,10 @@ pub struct Device {
     /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
     #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
     pub gateways: Option<Vec<IpAddr>>,
+    /// The device's MAC addresses at --port0 and --port1, for a router; without them frames go to the
+    /// other port
+    #[arg(long, value_name = "MAC,MAC", value_delimiter = ',', num_args = 1, requires = "port0")]
+    pub gateway_macs: Option<Vec<MacAddress>>,
     /// Twice: use an interface even if it carries the default route or this login
     #[arg(long, action = clap::ArgAction::Count, requires = "ports")]
     pub force: u8,
@@ -173,6 +208,7 @@ impl Device {
             port0: None,
             port1: None,
             gateways: None,
+            gateway_macs: None,
             force: 0,
             line_rate: Some(line_rate),
             cores: None,

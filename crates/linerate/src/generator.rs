@@ -2,11 +2,14 @@
 //! of its datagrams enter; a record of what left and what arrived leaves.
 //!
 //! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
-//! counts packets at that port and at the other end of the cable. What a program says it sent stands
-//! beside that. [`program`] knows the generators, [`process`] runs one, [`engine`] makes it an engine.
+//! counts packets at that port and at the other end of the cable. In user space they send through memory
+//! that a sink of ours shares and counts, or onto a port that drops all, where they alone count. What a
+//! program says it sent stands beside that. [`program`] knows the generators, [`process`] runs one,
+//! [`ground`] counts, [`engine`] makes it an engine.
 
 mod datagram;
 mod engine;
+mod ground;
 mod iperf3;
 mod own;
 pub mod process;
@@ -14,13 +17,15 @@ pub mod program;
 mod tcpreplay;
 mod testpmd;
 mod trafgen;
+#[cfg_attr(not(feature = "dpdk"), path = "generator/user_space_absent.rs")]
+mod user_space;
 mod xdp_trafficgen;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use ::engine::{Engine, Load};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use lab::monitor::Bounds;
 use results::record;
 use trial::{Conditions, Observer, Outcome, Saturate, WarmUp};
@@ -32,7 +37,8 @@ use crate::testbed::Testbed;
 use crate::{Ending, stop};
 use datagram::{Datagram, Way};
 use engine::{Left, ProgramEngine};
-use program::{Chosen, Launch, Program, Task};
+use ground::{InLab, Started};
+use program::{Chosen, Launch, Program, Target, Task};
 
 /// How long the last packets are waited for.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -45,7 +51,8 @@ const TOLERANCE: f64 = 0.01;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen
+    /// Which: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen;
+    /// in user space linerate-memif, linerate-null, testpmd-memif or testpmd-null
     #[arg(long, value_name = "NAME", default_value = "linerate")]
     program: Chosen,
     /// Bytes of UDP payload in each datagram; above 1472 it leaves in fragments
@@ -78,17 +85,17 @@ pub fn main(args: &Args) -> Result<Ending> {
     generator.saturate.check().map_err(|refused| misuse(refused.to_string()))?;
     let given = args.output.labels()?;
 
-    let mut testbed = Testbed::open(&device, datagram::MTU)?;
-    let core = testbed.generating_cores().first().copied().unwrap_or(0);
-    if let Some(refusal) = program::refusal(program, args.datagram, core) {
+    if let Some(refusal) = refusal(args) {
         bail!(refusal);
     }
+    let mut testbed = Testbed::open(&device, datagram::MTU)?;
+    let core = testbed.generating_cores().first().copied().unwrap_or(0);
     testbed.prepare()?;
     generator.saturate.conditions.line_rate_bps = testbed.line_rate_bps();
     let began = Instant::now();
-    let lab = testbed.lab().context("generators are measured in the lab")?;
-    let launch = program.launch(&task(args, lab, core)?);
-    let mut engine = ProgramEngine::start(program, &launch, lab, generator.mean_frame_size(), &stop)?;
+    let Started { launch, ground, before } = start(args, &testbed, core)?;
+    let mut engine =
+        ProgramEngine::start(program.name(), (ground, before), core, generator.mean_frame_size(), &stop)?;
     stop::sleep(&stop, args.warm_up_duration);
 
     let test = format!("{} B", args.datagram);
@@ -118,6 +125,14 @@ fn device(args: &Args) -> Result<Device> {
         ));
     }
     let device = args.device.or_dut(program.far_end())?;
+    if program.target() != Target::Lab {
+        return match &device.dut {
+            Some(dut) if dut.name() != program.far_end() => {
+                Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
+            }
+            _ => Ok(user_space::testbed(device, program)),
+        };
+    }
     match &device.dut {
         Some(dut) if program.far_end() != "sink" && dut.name() != program.far_end() => Err(misuse(format!(
             "{} needs a far end that answers: give --dut {}, not {dut}",
@@ -156,15 +171,28 @@ fn saturate(args: &Args) -> Saturate {
     }
 }
 
-fn task<'a>(args: &Args, lab: &'a lab::Lab, core: usize) -> Result<Task<'a>> {
-    let [port, _] = lab.ports();
-    let [near, far] = lab.first_link().map(|address| match address {
-        IpAddr::V4(v4) => v4,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+/// Starts the program on `core`.
+fn start<'a>(args: &Args, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
+    let program = args.program.0;
+    let Some(lab) = testbed.lab() else {
+        let task = task(args, testbed, core, user_space::device(testbed));
+        return user_space::start(program, &task, testbed);
+    };
+    InLab::start(program.launch(&task(args, testbed, core, String::new())), lab, core)
+}
+
+fn task<'a>(args: &Args, testbed: &'a Testbed, core: usize, device: String) -> Task<'a> {
+    let [port, _] = testbed.ports();
+    // In user space nobody looks at addresses: those of the lab's plan, RFC 2544's.
+    let link = testbed.lab().map_or([Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)], |lab| {
+        lab.first_link().map(|address| match address {
+            IpAddr::V4(v4) => v4,
+            IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        })
     });
-    let way = Way { source: (port.mac, near), destination: (port.next_hop_mac, far) };
+    let way = Way { source: (port.mac, link[0]), destination: (port.next_hop_mac, link[1]) };
     let longest = planned(args).saturating_add(Duration::from_secs(60));
-    Ok(Task { datagram: args.datagram, port, way, core, seconds: longest.as_secs() })
+    Task { datagram: args.datagram, port, way, core, device, seconds: longest.as_secs() }
 }
 
 /// The measurement of one generator.

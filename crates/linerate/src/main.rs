@@ -33,6 +33,7 @@ mod queues;
 mod ramp;
 mod receive_cost;
 mod remote_device;
+mod replay;
 mod report_command;
 mod reset_command;
 mod rfc2544;
@@ -81,6 +82,8 @@ enum Command {
     Bench(bench::Args),
     /// Generate traffic until told to stop, as pkt-gen does
     Gen(generate::Args),
+    /// Replay a capture as it is, at its own pace or another, and keep what comes back
+    Replay(replay::Args),
     /// Measure how fast a generator sends, ours or another program
     Generator(generator::Args),
     /// Find out how fast this machine builds frames, without sending them, as ipgen's -X
@@ -140,6 +143,7 @@ fn main() -> ExitCode {
         Command::Rfc2544(args) => rfc2544::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Gen(args) => generate::main(&args),
+        Command::Replay(args) => replay::main(&args),
         Command::Generator(args) => generator::main(&args),
         Command::BuildRate(args) => build_rate::main(&args),
         Command::Count(args) => count::main(&args),

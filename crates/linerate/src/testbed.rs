@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use engine::Engine;
+use engine::replay::{Carrier, Sockets};
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::dut::Passed;
 use lab::holder::{Purpose, Server};
@@ -37,6 +38,7 @@ const LINK_UP: Duration = Duration::from_secs(15);
 pub struct Testbed {
     // Before the site: others stop looking into a lab before it goes.
     server: Option<Server>,
+    unmerged: Option<lab::Unmerged>,
     site: Site,
     placement: Placement,
     line_rate_bps: f64,
@@ -99,6 +101,7 @@ impl Testbed {
         };
         let mut testbed = Self {
             server: None,
+            unmerged: None,
             site,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
@@ -212,6 +215,12 @@ impl Testbed {
         self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
     }
 
+    /// The core for a device of ours.
+    #[cfg(feature = "dpdk")]
+    pub fn dut_core(&self) -> usize {
+        self.placement.dut
+    }
+
     /// Whether the ports are DPDK's.
     pub fn is_in_user_space(&self) -> bool {
         matches!(self.site, Site::UserSpace(_))
@@ -245,6 +254,26 @@ impl Testbed {
             lab.pin().context("cannot keep the device off the generator's core")?;
         }
         Ok(engine)
+    }
+
+    /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or DPDK's.
+    pub fn carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
+        if let Site::UserSpace(user_space) = &self.site {
+            return user_space.carrier(longest);
+        }
+        let ports = self.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
+        let open = || Sockets::open(ports);
+        let (sockets, unmerged) = match self.lab() {
+            Some(lab) => {
+                let unmerged = lab.receive_unmerged()?;
+                lab.pin().context("cannot keep the device off the generator's core")?;
+                (lab.tester_namespace().run(|| Ok(open()))?, Some(unmerged))
+            }
+            None => (open(), None),
+        };
+        self.unmerged = unmerged;
+        let sockets = sockets.context("cannot open raw sockets at the ports: run as root")?;
+        Ok(Box::new(sockets))
     }
 
     /// The ports as the kernel's engine knows them.

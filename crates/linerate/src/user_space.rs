@@ -1,6 +1,7 @@
 //! Ports of DPDK and what is between them: the device flags enter, two ports that an engine can open
 //! leave, with a device of ours between them where that is asked for.
 
+mod card;
 mod counters;
 mod dut;
 pub mod forward;
@@ -8,12 +9,15 @@ mod testpmd;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use engine::Engine;
+use engine::dpdk::replay::Ports;
 use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME, PortCounted, PortsWatch};
+use engine::replay::Carrier;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use results::record;
@@ -21,6 +25,8 @@ use traffic::FrameTable;
 use wire::MacAddress;
 
 use crate::args::{Device, misuse};
+use crate::bench::missing_tool;
+use card::is_card;
 use dut::{Dut, Paused};
 
 /// Two ports of DPDK, not yet open, and the device between them if it is ours.
@@ -59,6 +65,7 @@ impl UserSpace {
             ));
         }
         let named = device.port0.clone().zip(device.port1.clone());
+        let next_hops = next_hops(device)?;
         let core = placement.generate.first().copied().unwrap_or_default();
         // As many of each port as the engine opens.
         let queues = placement.generate.len().max(placement.receive_cores.len());
@@ -79,7 +86,7 @@ impl UserSpace {
                 ));
             }
         };
-        let ports = [port(0, &devices[0]), port(1, &devices[1])];
+        let ports = [0, 1].map(|number| port(number, &devices[usize::from(number)], next_hops));
         Ok(Self {
             ports,
             devices,
@@ -96,6 +103,16 @@ impl UserSpace {
     /// The ports, as far as they are known before they are open.
     pub fn ports(&self) -> &[Port; 2] {
         &self.ports
+    }
+
+    /// DPDK, started.
+    pub fn dpdk(&self) -> &Arc<Dpdk> {
+        &self.dpdk
+    }
+
+    /// The devices that are the ports.
+    pub fn devices(&self) -> &[String; 2] {
+        &self.devices
     }
 
     /// An idle engine that sends `table` between the ports, on `cores`.
@@ -175,6 +192,12 @@ impl UserSpace {
         }
     }
 
+    /// The ports for frames as they are, of up to `longest` bytes without FCS.
+    pub fn carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
+        let [zero, one] = &self.devices;
+        Ok(Box::new(Ports::open(&self.dpdk, [zero, one], longest)?))
+    }
+
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
         self.dut.as_ref().map_or("ports", Dut::name)
@@ -215,6 +238,9 @@ fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
     static STARTED: Mutex<Option<(Vec<String>, Arc<Dpdk>)>> = Mutex::new(None);
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let cards: Vec<String> = devices.iter().filter(|device| is_card(device)).cloned().collect();
+    if let Some(refusal) = cards.iter().find_map(|card| card::refusal(Path::new(card::SYSFS), card)) {
+        return Err(misuse(refusal));
+    }
     if let Some((known, dpdk)) = &*started {
         if cards.iter().all(|card| known.contains(card)) {
             return Ok(Arc::clone(dpdk));
@@ -226,9 +252,19 @@ fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
     Ok(dpdk)
 }
 
-/// What is known of the port that `device` names. Its addresses are ours to choose: a device in user
-/// space looks at none, or swaps them.
-fn port(number: u8, device: &str) -> Port {
+/// The device's own addresses at port 0 and port 1, where it is a router.
+fn next_hops(device: &Device) -> Result<Option<[MacAddress; 2]>> {
+    match device.gateway_macs.as_deref() {
+        None => Ok(None),
+        Some([zero, one]) => Ok(Some([*zero, *one])),
+        Some(_) => Err(misuse("--gateway-macs takes two addresses, the device's at port 0 and at port 1")),
+    }
+}
+
+/// What is known of the port that `device` names. Its own address is ours to choose, since ports receive
+/// what is addressed to anyone. Frames go to the device at `next_hops`, or to the other port: what is no
+/// router looks at no addresses, or swaps them.
+fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
     let mac = |number| MacAddress([2, 0, 0, 0, number, 1]);
     let name = device.split(',').next().unwrap_or_default();
     let driver = name.trim_end_matches(|last: char| last.is_ascii_digit());
@@ -239,14 +275,15 @@ fn port(number: u8, device: &str) -> Port {
         mtu: (MAX_FRAME - OVERHEAD) as u32,
         speed_bps: None,
         driver: (!is_card(name)).then(|| driver.to_owned()),
-        next_hop_mac: mac(1 - number),
+        next_hop_mac: next_hops.map_or(mac(1 - number), |hops| hops[usize::from(number)]),
     }
 }
 
-/// Whether `device` is a PCI address, as in 0000:01:00.0.
-fn is_card(device: &str) -> bool {
-    let address = device.split(',').next().unwrap_or_default();
-    address.contains(':') && address.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.')
+/// What keeps a load test by DPDK from being run, through testpmd or between ports of the user's.
+pub fn refusal(through_testpmd: bool) -> Option<String> {
+    let missing = through_testpmd && missing_tool(&[testpmd::EXECUTABLE.to_owned()]).is_some();
+    missing
+        .then(|| format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
 }
 
 #[cfg(test)]
@@ -254,14 +291,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_are_told_from_drivers() {
-        assert!(is_card("0000:01:00.0") && is_card("01:00.1,arg=1"));
-        assert!(!is_card("net_memif0,socket=/a:b") && !is_card("net_null0"));
-    }
-
-    #[test]
     fn a_port_is_named_after_its_device() {
-        let port = port(1, "net_memif12,role=client");
+        let hops = [MacAddress([6; 6]), MacAddress([7; 6])];
+        assert_eq!(port(1, "0000:01:00.0", Some(hops)).next_hop_mac, hops[1]);
+        let port = port(1, "net_memif12,role=client", None);
         assert_eq!((port.name.as_str(), port.driver.as_deref()), ("net_memif12", Some("net_memif")));
         assert_ne!(port.mac, port.next_hop_mac);
     }

@@ -1,5 +1,6 @@
 //! Why there is no such profile.
 
+use crate::capture::CaptureError;
 use crate::field::FieldError;
 use crate::stream::StreamError;
 
@@ -7,7 +8,7 @@ use crate::stream::StreamError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No built-in profile has this name.
-    #[error("there is no profile '{name}': known are {known}, and files that end in .toml")]
+    #[error("there is no profile '{name}': known are {known}, and files that end in .toml, .pcap or .pcapng")]
     UnknownProfile {
         /// The name asked for.
         name: String,
@@ -50,6 +51,14 @@ pub enum Error {
         stream: String,
         /// Why.
         error: StreamError,
+    },
+    /// A capture cannot be sent.
+    #[error("{origin}: {error}")]
+    Capture {
+        /// The file.
+        origin: String,
+        /// Why.
+        error: CaptureError,
     },
     /// A profile's text is wrong.
     #[error("{origin}:{line}: {reason}")]

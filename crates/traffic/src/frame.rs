@@ -64,7 +64,7 @@ pub(crate) fn emit(stream: &Stream, frame: u64, endpoint: &Endpoint, fill: u8, s
     let sum = if odd { sum.bytes_at_odd(&signature::MAGIC) } else { sum.bytes(&signature::MAGIC) };
     let checksum = emit_transport(stream, frame, &lengths, sum, &mut headers);
 
-    fill_slot(slot, &headers, usize::from(length));
+    fill_slot(slot, &headers.bytes[..headers.length], usize::from(length));
     Row {
         length,
         stream: 0,
@@ -204,8 +204,8 @@ fn emit_transport(
 }
 
 /// Puts headers, and what of the signature reaches into it, into `slot`.
-fn fill_slot(slot: &mut [u8], headers: &Headers, length: usize) {
-    for (to, from) in slot.iter_mut().zip(&headers.bytes[..headers.length]) {
+pub(crate) fn fill_slot(slot: &mut [u8], headers: &[u8], length: usize) {
+    for (to, from) in slot.iter_mut().zip(headers) {
         *to = *from;
     }
     for (at, to) in slot.iter_mut().skip(length.saturating_sub(signature::LENGTH)).enumerate() {

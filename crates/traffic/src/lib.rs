@@ -3,10 +3,12 @@
 //! ```text
 //! builtin (name, tunables) ─┐
 //!                           ├─► Profile: streams of fields ──► schedule, frame ──► FrameTable
-//! document (TOML text) ─────┘
+//! document (TOML text) ─────┤                                                          ▲
+//! capture (pcap, pcapng) ───┴─► Recording: headers as captured ────────────────────────┘
 //! ```
 
 pub mod builtin;
+pub mod capture;
 pub mod error;
 pub mod field;
 pub mod frame;
@@ -23,6 +25,7 @@ mod program;
 mod reader;
 mod schedule;
 
+pub use capture::Capture;
 pub use error::Error;
 pub use frame::Endpoint;
 pub use genome::Genome;

@@ -1,7 +1,9 @@
 //! A profile: a named set of streams for each direction. Streams enter, frame tables leave.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use crate::capture::{Capture, Recording};
 use crate::error::Error;
 use crate::frame::Endpoint;
 use crate::schedule;
@@ -33,7 +35,9 @@ pub struct Profile {
     name: String,
     description: String,
     tunables: BTreeMap<String, String>,
+    /// Empty where there is a recording.
     streams: BothWays,
+    recording: Option<Recording>,
     fill: u8,
     base_pps: Option<f64>,
     source: Option<String>,
@@ -63,10 +67,34 @@ impl Profile {
             description: String::new(),
             tunables: BTreeMap::new(),
             streams,
+            recording: None,
             fill: FILL,
             base_pps: None,
             source: None,
             notes: Vec::new(),
+        })
+    }
+
+    /// The frames of a capture, made fit to be counted, as in [`Recording`]. `origin` is the file's name,
+    /// `file` its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Capture`] when it is no capture, or has no frame that can be counted.
+    pub fn from_capture(origin: &str, file: &[u8]) -> Result<Self, Error> {
+        let refused = |error| Error::Capture { origin: origin.to_owned(), error };
+        let capture = Capture::read(file).map_err(refused)?;
+        let (recording, notes) = Recording::new(&capture).map_err(refused)?;
+        let name = Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
+        Ok(Self {
+            name: name.into_owned(),
+            description: format!("{} frames of a capture", capture.frames.len()),
+            tunables: BTreeMap::new(),
+            streams: [Vec::new(), Vec::new()],
+            recording: Some(recording),
+            fill: FILL,
+            base_pps: capture.mean_pps(),
+            source: Some(format!("a capture of {} bytes, FNV-1a {:016x}", file.len(), fnv1a(file))),
+            notes,
         })
     }
 
@@ -118,7 +146,7 @@ impl Profile {
         &self.tunables
     }
 
-    /// The streams of both directions: port 0 → port 1, and the reverse.
+    /// The streams of both directions: port 0 → port 1, and the reverse; none of a capture.
     #[must_use]
     pub fn streams(&self) -> &BothWays {
         &self.streams
@@ -144,7 +172,7 @@ impl Profile {
         forward.iter().fold(0, |sum, stream| sum.saturating_add(stream.weight))
     }
 
-    /// The text it was read from, if it is not built in.
+    /// The text it was read from, if it is not built in; of a capture what identifies it.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
@@ -159,6 +187,9 @@ impl Profile {
     /// Whether any stream is of this IP version.
     #[must_use]
     pub fn uses(&self, version: IpVersion) -> bool {
+        if let Some(recording) = &self.recording {
+            return recording.uses(version);
+        }
         self.streams.iter().flatten().any(|stream| match stream.network {
             Network::V4(_) => version == IpVersion::V4,
             Network::V6(_) => version == IpVersion::V6,
@@ -168,6 +199,9 @@ impl Profile {
     /// The largest frame size, FCS included: what an engine and an MTU must allow.
     #[must_use]
     pub fn largest_size(&self) -> u16 {
+        if let Some(recording) = &self.recording {
+            return recording.largest_size();
+        }
         let largest = self.streams.iter().flatten().map(|stream| stream.size.max()).max();
         largest.and_then(|size| u16::try_from(size).ok()).unwrap_or(u16::MAX)
     }
@@ -176,14 +210,24 @@ impl Profile {
     /// sample when there are too many.
     #[must_use]
     pub fn table(&self, endpoints: &Endpoints, directions: Directions) -> FrameTable {
-        schedule::table(self, endpoints, directions, FrameTable::MAX_ROWS)
+        self.table_up_to(endpoints, directions, FrameTable::MAX_ROWS)
     }
 
     /// The same, of at most `max_rows` rows (but of one for each direction at least).
     #[must_use]
     pub fn table_up_to(&self, endpoints: &Endpoints, directions: Directions, max_rows: usize) -> FrameTable {
-        schedule::table(self, endpoints, directions, max_rows.min(FrameTable::MAX_ROWS))
+        let max_rows = max_rows.min(FrameTable::MAX_ROWS);
+        match &self.recording {
+            Some(recording) => recording.table(endpoints, directions, self.fill, max_rows),
+            None => schedule::table(self, endpoints, directions, max_rows),
+        }
     }
+}
+
+/// The hash of Fowler, Noll and Vo, in 64 bits: the same for the same bytes everywhere.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
 /// Whether the frames of all `streams` are possible, each and together; else which is not, and why.
@@ -212,6 +256,11 @@ pub(crate) fn check<'a>(streams: &[&'a Stream]) -> Result<(), (&'a Stream, Strea
 mod tests {
     use super::*;
     use crate::stream::tests::udp;
+
+    #[test]
+    fn captures_are_told_apart() {
+        assert_eq!([fnv1a(b""), fnv1a(b"foobar")], [0xcbf2_9ce4_8422_2325, 0x8594_4171_f739_67e8]);
+    }
 
     #[test]
     fn impossible_profiles_are_refused() {

@@ -4,6 +4,7 @@
 mod device;
 mod document;
 mod remote;
+mod site;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -97,6 +98,8 @@ pub struct Dut {
     pub name: String,
     /// What it is.
     pub site: Site,
+    /// Whether DPDK sends and receives.
+    pub user_space: bool,
     /// Flags of the strategy for it alone, as typed.
     pub options: Vec<String>,
     /// Where it stands.
@@ -120,6 +123,8 @@ pub enum Site {
     Lab(String),
     /// Between two interfaces, as `--ports` and `--gateways` take them.
     Ports(String, Option<String>),
+    /// Between two ports of DPDK, as `--port0` and `--port1` take them.
+    Devices([String; 2]),
 }
 
 /// What is sent.

@@ -29,7 +29,9 @@ use super::view::{View, rounded};
 use crate::args::misuse;
 use crate::misuse::{in_one_line, said};
 use crate::progress::colour;
-use crate::{Cli, Command, Ending, generator, latency, ramp, report_command, saturate, search, soak, stop};
+use crate::{
+    Cli, Command, Ending, generator, latency, ramp, report_command, saturate, search, soak, stop, user_space,
+};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -117,6 +119,11 @@ fn check(plan: &Plan) -> Result<Checked> {
         let described = &plan.cells[cell];
         let missing = missing_tool(&described.dut.requires)
             .map(|tool| format!("{tool} is not installed; install it"))
+            .or_else(|| {
+                let dut = described.dut;
+                let through_testpmd = matches!(&dut.site, Site::Lab(dut) if dut.starts_with("testpmd"));
+                if dut.user_space { user_space::refusal(through_testpmd) } else { None }
+            })
             .or_else(|| {
                 if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }
             });

@@ -129,6 +129,13 @@ impl<'a> Plan<'a> {
                 flag("--ports", ports);
                 gateways.iter().for_each(|gateways| flag("--gateways", gateways));
             }
+            Site::Devices([zero, one]) => {
+                flag("--port0", zero);
+                flag("--port1", one);
+            }
+        }
+        if dut.user_space {
+            flag("--engine", "dpdk");
         }
         if let Some(Remote { host, driver, options, .. }) = &dut.remote {
             flag("--dut-host", host);
@@ -301,6 +308,7 @@ mod tests {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
+            user_space: false,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             remote: None,

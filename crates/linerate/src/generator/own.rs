@@ -1,8 +1,8 @@
-//! Our own generator, measured as all others are.
+//! Our own generators, measured as all others are: the kernel's, and the one in user space.
 
 use super::datagram::{Datagram, UNFRAGMENTED};
 use super::process::Said;
-use super::program::{Launch, Program, Task, refuse_fragments};
+use super::program::{Launch, Program, Target, Task, refuse_fragments, words};
 
 pub struct Own;
 
@@ -38,6 +38,52 @@ impl Program for Own {
 
     fn said(&self, said: &Said, _packets: u64) -> Option<u64> {
         serde_json::from_str::<serde_json::Value>(&said.stdout).ok()?["offered"].as_u64()
+    }
+}
+
+/// Ours in user space, in this process: frames with signatures, as its engine builds them.
+pub struct UserSpace {
+    name: &'static str,
+    target: Target,
+}
+
+pub const MEMIF: UserSpace = UserSpace { name: "linerate-memif", target: Target::Memif };
+pub const NULL: UserSpace = UserSpace { name: "linerate-null", target: Target::Null };
+
+impl Program for UserSpace {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn executable(&self) -> &'static str {
+        Own.executable()
+    }
+
+    fn package(&self) -> &'static str {
+        Own.package()
+    }
+
+    fn target(&self) -> Target {
+        self.target
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    fn refusal(&self, datagram: Datagram, _core: usize) -> Option<String> {
+        refuse_fragments(self.name(), datagram, UNFRAGMENTED)
+    }
+
+    /// The command that does it is the one that measures it.
+    fn launch(&self, task: &Task) -> Launch {
+        let line = format!("linerate generator --program {} --datagram {}", self.name, task.datagram);
+        Launch { words: words(&line), input: None, server: None }
+    }
+
+    fn said(&self, said: &Said, _packets: u64) -> Option<u64> {
+        said.stdout.trim().parse().ok()
     }
 }
 

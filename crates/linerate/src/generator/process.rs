@@ -221,7 +221,7 @@ mod tests {
         if !has_namespaces() {
             return;
         }
-        let mut process = start("cat $1; trap 'echo bye >&2; exit' INT; sleep 60 & wait", Some(b"input\n"));
+        let mut process = start("trap 'echo bye >&2; exit' INT; cat $1; sleep 60 & wait", Some(b"input\n"));
         while process.said().unwrap().stdout.is_empty() {
             thread::sleep(Duration::from_millis(5));
         }

@@ -13,7 +13,7 @@ use lab::Port;
 
 use super::datagram::{Datagram, Way};
 use super::process::Said;
-use super::{iperf3, own, tcpreplay, testpmd, trafgen, xdp_trafficgen};
+use super::{iperf3, own, tcpreplay, testpmd, trafgen, user_space, xdp_trafficgen};
 use crate::bench::missing_tool;
 
 /// A program that sends datagrams as fast as it can until it is interrupted.
@@ -26,6 +26,17 @@ pub trait Program: Sync {
 
     /// Debian's package that has it.
     fn package(&self) -> &'static str;
+
+    /// What it sends into.
+    fn target(&self) -> Target {
+        Target::Lab
+    }
+
+    /// Whether it is a part of this program.
+    #[cfg(feature = "dpdk")]
+    fn is_ours(&self) -> bool {
+        false
+    }
 
     /// The device of the lab that it sends to.
     fn far_end(&self) -> &'static str {
@@ -54,12 +65,25 @@ pub trait Program: Sync {
     fn said(&self, said: &Said, packets: u64) -> Option<u64>;
 }
 
+/// What a program sends into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The lab, over a cable of the kernel.
+    Lab,
+    /// Memory shared with a sink, by DPDK's net_memif.
+    Memif,
+    /// Nothing: DPDK's net_null drops all.
+    Null,
+}
+
 /// What to send, and from where.
 pub struct Task<'a> {
     pub datagram: Datagram,
     pub port: &'a Port,
     pub way: Way,
     pub core: usize,
+    /// The device of DPDK that it sends by, if that is not an interface.
+    pub device: String,
     /// How long it will send at most, in whole seconds.
     pub seconds: u64,
 }
@@ -92,13 +116,17 @@ pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-const ALL: [&dyn Program; 7] = [
+const ALL: [&dyn Program; 11] = [
     &own::Own,
+    &own::MEMIF,
+    &own::NULL,
     &iperf3::Iperf3,
     &trafgen::Trafgen,
     &tcpreplay::Tcpreplay,
     &testpmd::AF_PACKET,
     &testpmd::AF_XDP,
+    &testpmd::MEMIF,
+    &testpmd::NULL,
     &xdp_trafficgen::XdpTrafficgen,
 ];
 
@@ -124,6 +152,11 @@ impl FromStr for Chosen {
 
 /// Why `program` cannot send such datagrams from that core here, with the remedy.
 pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option<String> {
+    if program.target() != Target::Lab
+        && let Some(refusal) = user_space::refusal()
+    {
+        return Some(refusal);
+    }
     if missing_tool(&[program.executable().to_owned()]).is_some() {
         return Some(format!(
             "{} is not installed; install it (Debian's package {})",

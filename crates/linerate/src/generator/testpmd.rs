@@ -1,10 +1,12 @@
-//! DPDK's testpmd in its mode txonly, over the drivers for interfaces of the kernel: AF_PACKET
-//! and AF_XDP.
+//! DPDK's testpmd in its mode txonly, over the drivers for interfaces of the kernel, AF_PACKET and
+//! AF_XDP, through shared memory, and onto a port that drops all.
 
 use super::datagram::{Datagram, PORT, UNFRAGMENTED};
 use super::process::Said;
-use super::program::{Launch, Program, Task, free_huge_pages, number_after, refuse_fragments, words};
+use super::program::{Launch, Program, Target, Task, free_huge_pages, number_after, refuse_fragments, words};
 
+/// Where it says how many packets it has sent.
+pub const SENT: &str = "TX-packets:";
 /// Megabytes that it gets, and how many huge pages these are.
 const MEMORY_MB: u64 = 256;
 const PAGES: u64 = MEMORY_MB / 2;
@@ -12,13 +14,25 @@ const PAGES: u64 = MEMORY_MB / 2;
 /// testpmd over one driver.
 pub struct Testpmd {
     name: &'static str,
+    /// Of an interface of the kernel.
     driver: &'static str,
+    target: Target,
     needs_huge_pages: bool,
 }
 
-pub const AF_PACKET: Testpmd =
-    Testpmd { name: "testpmd-af_packet", driver: "net_af_packet0", needs_huge_pages: false };
-pub const AF_XDP: Testpmd = Testpmd { name: "testpmd-af_xdp", driver: "net_af_xdp0", needs_huge_pages: true };
+const fn testpmd(
+    name: &'static str,
+    driver: &'static str,
+    target: Target,
+    needs_huge_pages: bool,
+) -> Testpmd {
+    Testpmd { name, driver, target, needs_huge_pages }
+}
+
+pub const AF_PACKET: Testpmd = testpmd("testpmd-af_packet", "net_af_packet0", Target::Lab, false);
+pub const AF_XDP: Testpmd = testpmd("testpmd-af_xdp", "net_af_xdp0", Target::Lab, true);
+pub const MEMIF: Testpmd = testpmd("testpmd-memif", "", Target::Memif, false);
+pub const NULL: Testpmd = testpmd("testpmd-null", "", Target::Null, false);
 
 fn has_huge_pages() -> bool {
     free_huge_pages() >= PAGES
@@ -35,6 +49,10 @@ impl Program for Testpmd {
 
     fn package(&self) -> &'static str {
         "dpdk"
+    }
+
+    fn target(&self) -> Target {
+        self.target
     }
 
     fn refusal(&self, datagram: Datagram, _core: usize) -> Option<String> {
@@ -61,21 +79,34 @@ impl Program for Testpmd {
             + wire::udp::LENGTH
             + usize::from(task.datagram.payload());
         let (source, destination) = (task.way.source.1, task.way.destination);
+        let device = match self.target {
+            Target::Lab => format!("{},iface={}", self.driver, task.port.name),
+            Target::Memif | Target::Null => task.device.clone(),
+        };
+        // By lines, so that it is heard at once; where nobody else can count, it is asked.
+        let (heard, mode) = match self.target {
+            Target::Lab => ("", " --no-lsc-interrupt"),
+            Target::Memif => ("stdbuf -oL ", " --disable-link-check"),
+            Target::Null => ("stdbuf -oL ", " --interactive"),
+        };
         Launch::of(&format!(
-            "dpdk-testpmd --lcores 0@{core},1@{core} --no-pci {memory} -m {MEMORY_MB} \
-             --vdev {driver},iface={port} -- --total-num-mbufs=4096 --forward-mode=txonly --txpkts={size} \
-             --auto-start --eth-peer=0,{mac} --tx-ip={source},{ip} --tx-udp={PORT},{PORT} --no-lsc-interrupt",
+            "{heard}dpdk-testpmd --lcores 0@{core},1@{core} --no-pci --no-telemetry {memory} -m {MEMORY_MB} \
+             --vdev {device} -- --total-num-mbufs=4096 --forward-mode=txonly --txpkts={size} \
+             --auto-start --eth-peer=0,{mac} --tx-ip={source},{ip} --tx-udp={PORT},{PORT}{mode}",
             core = task.core,
-            driver = self.driver,
-            port = task.port.name,
             mac = destination.0,
             ip = destination.1,
         ))
     }
 
     fn said(&self, said: &Said, _packets: u64) -> Option<u64> {
-        let (_, all_ports) = said.stdout.rsplit_once("Accumulated forward statistics")?;
-        number_after(all_ports, "TX-packets:")
+        // In its sum at the end; or, where it was asked, in its last answer.
+        let last = match said.stdout.rsplit_once("Accumulated forward statistics") {
+            Some((_, all_ports)) => all_ports,
+            None if self.target == Target::Null => said.stdout.get(said.stdout.rfind(SENT)?..)?,
+            None => return None,
+        };
+        number_after(last, SENT)
     }
 }
 
@@ -91,5 +122,7 @@ mod tests {
         let said = Said { stdout: stdout.to_owned(), ..Said::default() };
         assert_eq!(AF_XDP.said(&said, 1), Some(3_578_528));
         assert_eq!(AF_XDP.said(&Said::default(), 1), None);
+        let answers = Said { stdout: "TX-packets: 7\n TX-packets: 9 \n".to_owned(), ..Said::default() };
+        assert_eq!((NULL.said(&answers, 1), AF_XDP.said(&answers, 1)), (Some(9), None));
     }
 }

@@ -5,12 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use engine::Engine;
+use engine::replay::Carrier;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use results::record;
 use traffic::FrameTable;
 
 use crate::args::{Device, misuse};
+
+/// What keeps this program from reaching any device in user space.
+const ABSENT: &str =
+    "--engine dpdk needs DPDK, which this linerate was built without: build it with --features dpdk";
 
 /// There is none.
 pub enum UserSpace {}
@@ -20,9 +25,7 @@ pub enum Cable {}
 
 impl UserSpace {
     pub fn open(_: &Device, _: &Placement, _: usize) -> Result<Self> {
-        Err(misuse(
-            "--engine dpdk needs DPDK, which this linerate was built without: build it with --features dpdk",
-        ))
+        Err(misuse(ABSENT))
     }
 
     pub fn ports(&self) -> &[Port; 2] {
@@ -34,6 +37,10 @@ impl UserSpace {
     }
 
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        match *self {}
+    }
+
+    pub fn carrier(&self, _: usize) -> Result<Box<dyn Carrier>> {
         match *self {}
     }
 
@@ -70,4 +77,9 @@ impl Cable {
     pub fn start_engine(&self, _: &FrameTable, _: &[usize], _: &Arc<AtomicBool>) -> Result<Box<dyn Engine>> {
         match *self {}
     }
+}
+
+/// What keeps any load test by DPDK from being run.
+pub fn refusal(_: bool) -> Option<String> {
+    Some(ABSENT.to_owned())
 }

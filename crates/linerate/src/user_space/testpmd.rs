@@ -16,6 +16,8 @@ use crate::generator::program::number_after;
 pub const NAME: &str = "testpmd";
 /// What to do where it does not start.
 pub const REMEDY: &str = "; is Debian's dpdk-dev installed (`make setup`)?";
+/// The program.
+pub const EXECUTABLE: &str = "dpdk-testpmd";
 /// What it says when it forwards and listens.
 const READY: &str = "testpmd> ";
 /// What asks it for its counters.
@@ -36,7 +38,7 @@ pub fn words(mode: &str, core: usize, queues: usize, room: usize, sockets: &[Str
         "nice",
         "-n",
         "-20",
-        "dpdk-testpmd",
+        EXECUTABLE,
         "--no-huge",
         "--no-shconf",
         "-m",

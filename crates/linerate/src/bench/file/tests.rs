@@ -185,3 +185,29 @@ fn another_computer_is_between_ports_and_its_options_are_taken_over_one_by_one()
     let orphan = SOUND.replace("undo = [\"undo first\"]", "driver-options = { ip = \"4\" }");
     refused(&orphan, 10, &["driver-options belong to a driver"]);
 }
+
+#[test]
+fn ports_of_dpdk_and_testpmd_go_with_their_engine() {
+    let site = "dut = \"linux-router\"";
+    let ports = SOUND.replace(site, "engine = \"dpdk\"\nport0 = \"net_null0\"\nport1 = \"net_null1\"");
+    let bench = read(&ports).unwrap();
+    assert_eq!(bench.duts[1].site, Site::Devices(["net_null0", "net_null1"].map(str::to_owned)));
+    assert!(bench.duts.iter().all(|dut| dut.user_space), "taken over");
+    let testpmd = SOUND.replace(site, "engine = \"dpdk\"\ndut = \"testpmd:mode=macswap\"");
+    assert_eq!(read(&testpmd).unwrap().duts[0].site, Site::Lab("testpmd:mode=macswap".to_owned()));
+
+    refused(&ports.replace("port1 = \"net_null1\"\n", ""), 9, &["port0 and port1"]);
+    refused(&ports.replace("engine = \"dpdk\"\n", ""), 7, &["engine = \"dpdk\""]);
+    refused(&ports.replace("\"dpdk\"", "\"netmap\""), 8, &["'netmap'", "xdp and dpdk"]);
+    refused(&ports.replace("engine", "engin"), 8, &["`engin`", "`engine`", "`port0`"]);
+    refused(&ports.replace("engine =", "dut = \"sink\"\nengine ="), 10, &["exclude"]);
+    refused(
+        &ports.replace("engine =", "gateways = \"10.0.0.1,10.0.1.1\"\nengine ="),
+        8,
+        &["belong to ports"],
+    );
+    refused(&testpmd.replace("testpmd:mode=macswap", "linux-router"), 8, &["but testpmd", "port0"]);
+    refused(&testpmd.replace("engine = \"dpdk\"\n", ""), 7, &["testpmd", "engine = \"dpdk\""]);
+    refused(&SOUND.replace(site, "engine = \"dpdk\"\nports = \"a,b\""), 8, &["in place of ports"]);
+    refused(&testpmd.replace("mode=macswap", "mode=txonly"), 9, &["io or macswap"]);
+}

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::document::ProfileEntry;
 use super::{Direction, Profile, Source, Subcommand};
-use crate::args::{Traffic, misuse};
+use crate::args::{Traffic, is_file, misuse};
 use crate::misuse::in_one_line;
 
 impl Source<'_> {
@@ -54,7 +54,7 @@ impl Source<'_> {
     /// Files are named relative to the bench file; runs get the whole path, so that the same bench
     /// has the same commands wherever it is started.
     pub(super) fn path(&self, name: &str) -> String {
-        if !name.ends_with(".toml") && !name.contains('/') {
+        if !is_file(name) {
             return name.to_owned();
         }
         let path = self.file.parent().unwrap_or(Path::new("")).join(name);
