@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use common::sites::Site;
 use common::{PROGRAM, REPOSITORY, has_namespaces, machine};
+use etherparse::PacketBuilder;
+use traffic::capture::Writer;
 
 /// A command line and where it stands.
 struct Line {
@@ -79,6 +81,19 @@ fn run(line: &Line, site: &Site, directory: &Path) -> Result<(), String> {
     Err(format!("{}:{}: {}\n{}: {said}", line.file, line.number, line.text, output.status))
 }
 
+/// A capture of ten datagrams, a millisecond apart, from beyond port 0 to beyond port 1.
+fn capture() -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    for number in 0..10_u8 {
+        let link = PacketBuilder::ethernet2([2, 0, 0, 0, 9, 1], [2, 0, 0, 0, 9, 2]);
+        let packet = link.ipv4([16, 0, 0, 1 + number], [48, 0, 0, 1], 64).udp(1025, 12);
+        let mut frame = Vec::new();
+        packet.write(&mut frame, &[number; 100]).unwrap();
+        writer.frame(u64::from(number) * 1_000_000, &frame).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
 #[test]
 fn every_documented_command_works_as_it_is_written() {
     if !has_namespaces() {
@@ -88,10 +103,11 @@ fn every_documented_command_works_as_it_is_written() {
     let lines: Vec<Line> = documents().iter().flat_map(|document| command_lines(document)).collect();
     assert!(lines.iter().any(|line| line.text.starts_with("linerate ramp")), "no commands found");
     let site = Site::router();
-    // Where a reader is: in a checkout, of which commands see the example profiles.
+    // Where a reader is: in a checkout, of which commands see the example profiles, with a capture at hand.
     let directory = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(Path::new(REPOSITORY).join("profiles"), directory.path().join("profiles"))
         .unwrap();
+    fs::write(directory.path().join("trace.pcap"), capture()).unwrap();
     let failures: Vec<String> =
         lines.iter().filter_map(|line| run(line, &site, directory.path()).err()).collect();
     assert!(
