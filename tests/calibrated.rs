@@ -87,7 +87,10 @@ fn a_device_that_stalls_is_reported_with_the_second_and_the_count() {
         let last = record.samples.iter().rfind(|sample| sample.directions[0].forwarded > 0).unwrap();
         assert!((last.at_s..=last.at_s + last.duration_s).contains(&stalled.at_s), "{stalled:?} {last:?}");
         assert_eq!(direction.limited_by, LimitedBy::Dut);
-        assert!(record.elapsed_s < 9.0, "it went on for {} s", record.elapsed_s);
+        // It may have waited before, for the machine to be what it was.
+        let first = record.samples.iter().find(|sample| sample.phase != Phase::WarmUp).unwrap();
+        let went_on = record.samples.last().map(|last| last.at_s + last.duration_s - first.at_s).unwrap();
+        assert!(went_on < 8.5, "it went on for {went_on} s");
         Ok(())
     });
 }
