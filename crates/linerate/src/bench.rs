@@ -11,6 +11,7 @@ mod file;
 mod matrix;
 mod plan;
 mod quick;
+mod requirement;
 mod run;
 mod view;
 
@@ -21,7 +22,7 @@ use anyhow::Result;
 use crate::Ending;
 use crate::args::misuse;
 
-pub use matrix::missing_tool;
+pub use requirement::is_installed;
 
 #[derive(clap::Args)]
 pub struct Args {

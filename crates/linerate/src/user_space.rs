@@ -25,7 +25,7 @@ use traffic::FrameTable;
 use wire::MacAddress;
 
 use crate::args::{Device, misuse};
-use crate::bench::missing_tool;
+use crate::bench::is_installed;
 use card::is_card;
 use dut::{Dut, Paused};
 
@@ -281,7 +281,7 @@ fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
 
 /// What keeps a load test by DPDK from being run, through testpmd or between ports of the user's.
 pub fn refusal(through_testpmd: bool) -> Option<String> {
-    let missing = through_testpmd && missing_tool(&[testpmd::EXECUTABLE.to_owned()]).is_some();
+    let missing = through_testpmd && !is_installed(testpmd::EXECUTABLE);
     missing
         .then(|| format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
 }

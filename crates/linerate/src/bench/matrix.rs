@@ -5,7 +5,6 @@
 //! to their end stay on disk; tables and pages leave them out once a repeat has come to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -24,6 +23,7 @@ use super::document::document;
 use super::figures::headline;
 use super::file::{self, Bench, Site};
 use super::plan::{Basis, Cell, Plan, Run, Times};
+use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
 use crate::args::misuse;
@@ -117,8 +117,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             _ => Duration::ZERO,
         });
         let described = &plan.cells[cell];
-        let missing = missing_tool(&described.dut.requires)
-            .map(|tool| format!("{tool} is not installed; install it"))
+        let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
                 let dut = described.dut;
                 let through_testpmd = matches!(&dut.site, Site::Lab(dut) if dut.starts_with("testpmd"));
@@ -145,15 +144,6 @@ fn load(directory: &Path) -> Result<Vec<Record>> {
         eprintln!("linerate: passed over: {}", in_one_line(&warning.into()));
     }
     Ok(loaded.records)
-}
-
-/// The first of `tools` that is not installed.
-pub fn missing_tool(tools: &[String]) -> Option<&String> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = env::split_paths(&path).collect();
-    // Where tools of administrators are, which not every PATH has.
-    places.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
-    tools.iter().find(|tool| !places.iter().any(|place| place.join(tool).is_file()))
 }
 
 impl<'a> Work<'a> {

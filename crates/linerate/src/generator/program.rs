@@ -14,7 +14,7 @@ use lab::Port;
 use super::datagram::{Datagram, Way};
 use super::process::Said;
 use super::{iperf3, own, tcpreplay, testpmd, trafgen, user_space, xdp_trafficgen};
-use crate::bench::missing_tool;
+use crate::bench::is_installed;
 
 /// A program that sends datagrams as fast as it can until it is interrupted.
 pub trait Program: Sync {
@@ -157,7 +157,7 @@ pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option
     {
         return Some(refusal);
     }
-    if missing_tool(&[program.executable().to_owned()]).is_some() {
+    if !is_installed(program.executable()) {
         return Some(format!(
             "{} is not installed; install it (Debian's package {})",
             program.executable(),
