@@ -30,7 +30,9 @@ const TOTALS_EVERY: Duration = Duration::from_millis(90);
 const ASK_EVERY: Duration = Duration::from_millis(90);
 /// The drain after an interruption or a failure, at most.
 const SHORT_DRAIN: Duration = Duration::from_millis(500);
-/// How often it looks whether noise that lasts is over.
+/// How long it waits at most for noise that lasts to be over: it may last for minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks whether that is so.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// One departure in a hundred later than this is worth a note.
 const LATE_NS: u64 = 1_000_000;
@@ -129,14 +131,16 @@ impl<'a> Session<'a> {
     }
 
     /// After a warm-up in noise that hides all, waits until that is over: one pass that begins in it
-    /// tells of nothing else. Waits for as long as the pass is `planned` to take at most, and says so.
+    /// tells of nothing else. Waits for as long as the pass is `planned` to take at most, but not for
+    /// minutes, and says so.
     pub(crate) fn wait_out_noise(&mut self, planned: Duration) -> Result<(), Stop> {
         let mut noise = std::mem::take(&mut self.noise);
         if !noise.hides_all() {
             return Ok(());
         }
         let cause = noise.disturbed.clone().unwrap_or_else(|| "noise of this machine".into());
-        let mut left = planned;
+        let patience = planned.min(LONGEST_WAIT);
+        let mut left = patience;
         while noise.hides_all() && !left.is_zero() {
             let look = LOOK_EVERY.min(left);
             self.observer.drain(look);
@@ -145,7 +149,7 @@ impl<'a> Session<'a> {
             noise = self.observer.noise();
         }
         let end = if noise.hides_all() { "in vain" } else { "until it had" };
-        self.note(format!("waited {:?} for this to pass, {end}: {cause}", planned - left));
+        self.note(format!("waited {:?} for this to pass, {end}: {cause}", patience - left));
         Ok(())
     }
 
