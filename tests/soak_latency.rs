@@ -30,7 +30,8 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
         let (before, during) = (stall.counters.before, stall.counters.during);
         assert_eq!(before.device.unwrap().forwarded + during.device.unwrap().forwarded, 5_000);
         assert_eq!(before.forwarded + during.forwarded, 5_000);
-        assert!(during.device.unwrap().received >= during.offered - during.forwarded, "{stall:?}");
+        // It is read while frames are on their way: those of a tenth of a second may be missing.
+        assert!(during.device.unwrap().received + 100 >= during.offered, "{stall:?}");
         // Losses are told of undisturbed intervals alone, and a machine may be disturbed for minutes.
         let kinds = found.losses.iter().filter(|loss| (loss.from_s..loss.until_s).contains(&stall.from_s));
         let disturbed = stall.disturbed || soak.hiccups.iter().any(|hiccup| hiccup.until_s > stall.from_s);
