@@ -1,7 +1,7 @@
 //! A port: a device's name enters, a port that can be started leaves, and what it says of itself.
 
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::environment::Dpdk;
 use crate::error::Error;
@@ -91,6 +91,10 @@ const FCS: usize = 4;
 /// Drivers that state a length, and carry whatever fits their buffers.
 const UNBOUNDED: [&str; 3] = ["net_memif", "net_null", "net_ring"];
 
+/// Held while devices come and go: drivers share tables that the first of theirs makes, and do not guard
+/// them.
+static COMING_AND_GOING: Mutex<()> = Mutex::new(());
+
 /// A port, which stops and is forgotten with the last of its queues.
 #[derive(Debug)]
 pub struct Port(Arc<Running>);
@@ -126,6 +130,7 @@ impl Port {
     /// [`Error::Device`] when there is no such device or driver, or it refuses its arguments.
     pub fn probe(dpdk: &Arc<Dpdk>, device: &str) -> Result<Self, Error> {
         let text = CString::new(device).map_err(|_| Error::Text(device.to_owned()))?;
+        let _alone = COMING_AND_GOING.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: DPDK is started and the text outlives the call.
         let number = dpdk
             .listen(|| unsafe { shim::linerate_probe(text.as_ptr()) })
@@ -292,6 +297,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let _alone = COMING_AND_GOING.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the port exists, and no queue of it is left.
         unsafe { shim::linerate_remove(self.number) };
     }
