@@ -58,7 +58,7 @@ pub fn through_memif(
     let pools = pools(dpdk, table, 2 * cores.len())?;
     let (senders, receivers) = pools.split_at(cores.len());
     let config = config(table, cores.len());
-    let room = room(table);
+    let room = room(longest(table));
     let socket = socket_name();
     let end = |role: &str, pool| {
         let socket = format!("socket={socket},socket-abstract=yes");
@@ -146,7 +146,7 @@ fn build(builder: &mut Builder, burst: &mut Burst, stamp: Stamp) {
 }
 
 fn pools(dpdk: &Arc<Dpdk>, table: &FrameTable, count: usize) -> Result<Vec<Pool>, Error> {
-    let room = room(table) as u16;
+    let room = room(longest(table)) as u16;
     let pool = |_| {
         let mut pool = Pool::new(dpdk, FRAMES, room, None)?;
         pool.fill(table.fill);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dpdk::{Burst, Dpdk, Pool, Port, PortConfig, RxQueue, TxQueue};
 
-use super::setup::{Opened, wait_for_links};
+use super::setup::{Opened, room, wait_for_links};
 use crate::Error;
 use crate::replay::{BURST, Carrier};
 
@@ -34,7 +34,7 @@ impl Ports {
     pub fn open(dpdk: &Arc<Dpdk>, devices: [&str; 2], longest: usize) -> Result<Self, Error> {
         let config =
             PortConfig { rx_queues: 1, tx_queues: 1, descriptors: DESCRIPTORS, max_frame: longest as u16 };
-        let room = longest.next_multiple_of(64).max(2048) as u16;
+        let room = room(longest) as u16;
         let [sending, arriving] =
             [Pool::new(dpdk, FRAMES, room, None)?, Pool::new(dpdk, FRAMES, room, None)?];
         let [zero, one] = devices.map(|device| Opened::new(dpdk, device, &config, &arriving));

@@ -100,9 +100,10 @@ pub fn wait_for_links<'a>(ports: impl IntoIterator<Item = &'a Opened>) -> Result
     Ok(())
 }
 
-/// Bytes of a buffer that holds every frame of `table`; no less than half a page.
-pub(super) fn room(table: &FrameTable) -> usize {
-    longest(table).next_multiple_of(64).max(2048)
+/// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
+#[must_use]
+pub fn room(longest: usize) -> usize {
+    longest.next_multiple_of(64).max(2048)
 }
 
 /// Bytes of the longest frame of `table`, without FCS.

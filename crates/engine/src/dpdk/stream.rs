@@ -37,7 +37,7 @@ impl Stream {
     /// # Errors
     /// When the device cannot be opened, or the core not used.
     pub fn source(dpdk: &Arc<Dpdk>, device: &str, table: &FrameTable, core: usize) -> Result<Self, Error> {
-        let mut pool = Pool::new(dpdk, FRAMES, room(table) as u16, None)?;
+        let mut pool = Pool::new(dpdk, FRAMES, room(longest(table)) as u16, None)?;
         pool.fill(table.fill);
         let opened = Opened::new(dpdk, device, &config(longest(table)), &pool)?;
         wait_for_links([&opened])?;
@@ -62,8 +62,7 @@ impl Stream {
     /// # Errors
     /// As [`Stream::source`].
     pub fn sink(dpdk: &Arc<Dpdk>, device: &str, longest: usize, core: usize) -> Result<Self, Error> {
-        let room = longest.next_multiple_of(64).max(2048) as u16;
-        let pool = Pool::new(dpdk, FRAMES, room, None)?;
+        let pool = Pool::new(dpdk, FRAMES, room(longest) as u16, None)?;
         let Opened { queues, port } = Opened::new(dpdk, device, &config(longest), &pool)?;
         let mut burst = Burst::new(dpdk);
         Self::start(dpdk, port, core, queues.receive.into_iter().next(), move |queue| {

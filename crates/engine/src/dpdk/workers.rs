@@ -262,7 +262,7 @@ fn open(config: &Config<'_>, queues: usize) -> Result<[Opened; 2], Error> {
 }
 
 fn pool(config: &Config<'_>, frames: u32) -> Result<Pool, Error> {
-    let mut pool = Pool::new(config.dpdk, frames, room(config.table) as u16, None)?;
+    let mut pool = Pool::new(config.dpdk, frames, room(longest(config.table)) as u16, None)?;
     pool.fill(config.table.fill);
     Ok(pool)
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use engine::dpdk::socket_name;
+use engine::dpdk::{room, socket_name};
 use lab::dut::Passed;
 use lab::{DutSpec, InterfaceCounters, NapiThread};
 use nix::sys::signal::{Signal, kill};
@@ -160,11 +160,6 @@ impl Drop for Paused {
 /// The device that listens at `socket`, for port `number`.
 pub fn server(number: usize, socket: &str) -> String {
     format!("net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")
-}
-
-/// Bytes of a buffer that holds every frame of up to `max_frame_size` bytes.
-pub fn room(max_frame_size: usize) -> usize {
-    max_frame_size.next_multiple_of(64).max(2048)
 }
 
 /// The command line of a device that is this program itself; its core, its queues and the longest frame.

@@ -7,14 +7,14 @@ use std::process;
 
 use anyhow::{Result, bail};
 use dpdk::{Burst, Config, Dpdk, Memory, Pool, PortConfig, RxQueue, TxQueue};
-use engine::dpdk::Opened;
+use engine::dpdk::{Opened, room};
 use engine::live::monotonic;
 use engine::xdp::precedence::{self, Rank};
 use lab::DutSpec;
 use lab::dut::Rules;
 
 use super::counters::Counters;
-use super::dut::{room, server};
+use super::dut::server;
 use crate::Ending;
 use crate::args::misuse;
 
