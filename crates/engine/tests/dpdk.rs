@@ -233,8 +233,21 @@ fn beside_peers(dpdk: &Arc<Dpdk>, sockets: &[String; 2]) -> (DpdkEngine, [(Port,
     })
 }
 
+/// Peers of ports that listen: of two ends in one process, the driver lets neither listen where the
+/// one that connects is probed first.
 fn peers(dpdk: &Arc<Dpdk>, sockets: &[String; 2]) -> [(Port, Queues); 2] {
+    for socket in sockets {
+        wait_for_listener(socket);
+    }
     [0, 1].map(|number| peer(dpdk, &memif(number, "client", &sockets[number])))
+}
+
+fn wait_for_listener(socket: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !std::fs::read_to_string("/proc/net/unix").unwrap().contains(socket) {
+        assert!(Instant::now() < deadline, "nobody listens on {socket}");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn wait_for_links(engine: &DpdkEngine, up: bool) {
