@@ -1,4 +1,21 @@
-//! fastpath will be a router that moves vectors of packets through a graph of nodes; today it is the
-//! table that such a router looks destinations up in, [`fib`].
+//! fastpath: a router that moves vectors of packets through a graph of nodes, so that each packet costs the
+//! less the more there are.
+//!
+//! ```text
+//! device ──► Worker: vector ──► Graph: node ─► node ─► … ──► device
+//!                                        ▲
+//! routes, interfaces, neighbours ──► fib, forwarding
+//! ```
 
+pub mod clock;
+pub mod counters;
+pub mod device;
 pub mod fib;
+pub mod flow;
+pub mod forwarding;
+pub mod graph;
+pub mod node;
+pub mod publish;
+pub mod router;
+pub mod vector;
+pub mod worker;

@@ -1,0 +1,219 @@
+//! What a worker counts: it alone writes, anyone reads.
+//!
+//! Every packet that arrives or is made ends in one of three ways: sent, dropped for a [`Reason`], or
+//! punted to the kernel. So `received + made = sent + dropped + punted` between passes.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::node::Node;
+
+/// The most interfaces of a router.
+pub const INTERFACES: usize = 256;
+
+/// A number that one thread counts up and others read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts `more`. For one thread alone.
+    #[inline(always)]
+    pub fn add(&self, more: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    /// How much was counted.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// How a packet's end is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// As it should be.
+    Information,
+    /// Something is wrong with the packet, or with whoever sent it.
+    Error,
+}
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident = $node:ident, $severity:ident, $text:literal;)+) => {
+        /// Why a packet was dropped or punted, or what was done instead of forwarding it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Reason {
+            /// All of them, in the order of the nodes.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The node that finds it.
+            #[must_use]
+            pub const fn node(self) -> Node {
+                match self { $(Self::$name => Node::$node,)+ }
+            }
+
+            /// In words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// How it is to be taken.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The frame is shorter than an Ethernet header.
+    Runt = EthernetInput, Error, "frame shorter than its Ethernet header";
+    /// The frame is for somebody else's address.
+    OtherStation = EthernetInput, Information, "destination MAC address of another station";
+    /// Nothing here understands this kind of packet.
+    UnknownType = EthernetInput, Information, "unknown EtherType";
+    /// No interface has this VLAN tag.
+    UnknownVlan = EthernetInput, Error, "unknown VLAN";
+    /// The interface that it arrived at is down.
+    InputDown = EthernetInput, Error, "interface is down";
+    /// The frame ends before the packet does.
+    Ip4Truncated = Ip4Input, Error, "IPv4 packet truncated";
+    /// The version is not 4.
+    Ip4Version = Ip4Input, Error, "IPv4 version is not 4";
+    /// The header is shorter than it may be, or longer than the packet.
+    Ip4HeaderLength = Ip4Input, Error, "IPv4 header length out of range";
+    /// The sum of the header is wrong.
+    Ip4Checksum = Ip4Input, Error, "IPv4 header checksum wrong";
+    /// No host may have this source address (RFC 1812, 5.3.7).
+    Ip4MartianSource = Ip4Input, Error, "IPv4 martian source address";
+    /// No packet may have this destination address.
+    Ip4MartianDestination = Ip4Lookup, Error, "IPv4 martian destination address";
+    /// No route leads there.
+    Ip4NoRoute = Ip4Lookup, Error, "no IPv4 route";
+    /// Nobody has told the link address of its next hop yet.
+    Ip4NoNeighbour = Ip4Lookup, Information, "IPv4 next hop not resolved";
+    /// A route discards it.
+    Ip4Blackhole = Ip4Lookup, Information, "IPv4 route discards";
+    /// It was here too often.
+    Ip4Expired = Ip4Rewrite, Error, "IPv4 time to live expired";
+    /// It is too long, and may not be cut.
+    Ip4TooBig = Ip4Rewrite, Error, "IPv4 packet longer than the MTU, and may not be fragmented";
+    /// There was no room for its new link header.
+    NoRoom = Ip4Rewrite, Error, "no room for the link header";
+    /// The interface that it should leave by is down or gone.
+    OutputDown = InterfaceOutput, Error, "output interface is down";
+    /// The device took no more.
+    Full = Tx, Error, "no room in the device's ring";
+}
+
+impl Reason {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+}
+
+/// What a node did.
+#[derive(Debug, Default)]
+pub struct NodeCounters {
+    /// How often it had packets.
+    pub calls: Counter,
+    /// How many it had.
+    pub vectors: Counter,
+    /// Clocks of the time stamp counter for them.
+    pub clocks: Counter,
+}
+
+/// What went through an interface at a worker.
+#[derive(Debug, Default)]
+pub struct InterfaceCounters {
+    /// Packets that arrived.
+    pub received: Counter,
+    /// Their bytes, without FCS.
+    pub received_bytes: Counter,
+    /// Packets that the device took.
+    pub sent: Counter,
+    /// Their bytes, without FCS.
+    pub sent_bytes: Counter,
+    /// Packets that had arrived there, and were dropped.
+    pub dropped: Counter,
+    /// Packets that had arrived there, and went to the kernel.
+    pub punted: Counter,
+}
+
+/// All that a worker counts.
+#[derive(Debug)]
+pub struct Counters {
+    /// By [`Node`].
+    pub nodes: [NodeCounters; Node::COUNT],
+    /// By [`Reason`].
+    pub reasons: [Counter; Reason::COUNT],
+    /// By interface.
+    pub interfaces: Box<[InterfaceCounters]>,
+    /// Packets that nodes made.
+    pub made: Counter,
+    /// How often it asked its devices for frames.
+    pub loops: Counter,
+    /// How often none had any.
+    pub idle_loops: Counter,
+    /// Clocks of the time stamp counter for those.
+    pub idle_clocks: Counter,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            nodes: [(); Node::COUNT].map(|()| NodeCounters::default()),
+            reasons: [(); Reason::COUNT].map(|()| Counter::default()),
+            interfaces: (0..INTERFACES).map(|_| InterfaceCounters::default()).collect(),
+            made: Counter::default(),
+            loops: Counter::default(),
+            idle_loops: Counter::default(),
+            idle_clocks: Counter::default(),
+        }
+    }
+}
+
+impl Counters {
+    /// Packets that arrived, that nodes made, that were sent, dropped and punted.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        let sum = |what: fn(&InterfaceCounters) -> &Counter| {
+            self.interfaces.iter().map(|interface| what(interface).get()).sum()
+        };
+        Balance {
+            received: sum(|interface| &interface.received),
+            made: self.made.get(),
+            sent: sum(|interface| &interface.sent),
+            dropped: sum(|interface| &interface.dropped),
+            punted: sum(|interface| &interface.punted),
+        }
+    }
+}
+
+/// What became of the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// They arrived.
+    pub received: u64,
+    /// Nodes made them.
+    pub made: u64,
+    /// A device took them.
+    pub sent: u64,
+    /// They were dropped.
+    pub dropped: u64,
+    /// They went to the kernel.
+    pub punted: u64,
+}
+
+impl Balance {
+    /// Whether nothing vanished, and nothing came from nowhere.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.received + self.made == self.sent + self.dropped + self.punted
+    }
+}

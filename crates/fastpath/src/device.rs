@@ -1,0 +1,30 @@
+//! Devices: where frames come from and go to. A device *lends* the frames that have arrived until the pass
+//! over them ends, so that they are rewritten where they lie; what is sent is copied, once.
+
+pub mod simulated;
+
+use crate::vector::Frame;
+
+/// A receive queue of a device.
+pub trait Input: Send {
+    /// Lends the frames that have arrived, as many as there are places in `frames`, and says how many.
+    /// Only after [`Self::release`] does it lend others.
+    fn receive(&mut self, frames: &mut [Frame]) -> usize;
+
+    /// Takes back all that it has lent.
+    fn release(&mut self);
+}
+
+/// A transmit queue of a device.
+pub trait Output: Send {
+    /// Sends `frames` in their order, and says how many of them it took; for the others it had no room.
+    fn transmit(&mut self, frames: &[Frame]) -> usize;
+}
+
+/// What a device brings: its queues, each of which one worker gets.
+pub struct Queues {
+    /// Receive queues.
+    pub inputs: Vec<Box<dyn Input>>,
+    /// Transmit queues, one for each worker at least.
+    pub outputs: Vec<Box<dyn Output>>,
+}

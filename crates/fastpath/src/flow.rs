@@ -1,0 +1,25 @@
+//! The hash of a packet's flow: addresses, protocol and ports enter, a number leaves by which one of several
+//! paths is chosen, the same for all packets of a flow.
+
+use wire::ipv4;
+
+/// The hash of an IPv4 packet's flow. Fragments have no ports: all of a packet's go one way.
+#[must_use]
+pub fn of_ip4(packet: &[u8]) -> u32 {
+    let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return 0 };
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let length = usize::from(header[0] & 0xf) * 4;
+    let has_ports = matches!(header[9], ipv4::TCP | ipv4::UDP) && word(4) & 0x3fff == 0;
+    let ports = packet.get(length..length + 4).filter(|_| has_ports);
+    let ports = ports.map_or(0, |ports| u32::from_be_bytes([ports[0], ports[1], ports[2], ports[3]]));
+    mix(u64::from(word(12)) << 32 | u64::from(word(16)), u64::from(ports) << 8 | u64::from(header[9]))
+}
+
+/// Mixes two words well enough for all bits of the result (the finish of `SplitMix64`, Steele and others,
+/// OOPSLA 2014).
+fn mix(one: u64, other: u64) -> u32 {
+    let mut mixed = one ^ other.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) as u32
+}

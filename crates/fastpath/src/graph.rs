@@ -1,0 +1,136 @@
+//! The graph at work: the packets of a pass enter at a node, and go from node to node in vectors until
+//! each has left, was dropped or went to the kernel.
+
+use std::sync::Arc;
+
+use crate::clock::clocks;
+use crate::counters::Counters;
+use crate::device::Output;
+use crate::fib::Reader;
+use crate::forwarding::Forwarding;
+use crate::node::Node;
+use crate::publish::Subscriber;
+use crate::vector::{Index, PACKETS, Packets};
+
+/// What the nodes of a worker work with.
+pub struct Context {
+    pub(crate) forwarding: Arc<Forwarding>,
+    pub(crate) updates: Subscriber<Forwarding>,
+    pub(crate) ip4: Reader<u32>,
+    pub(crate) counters: Arc<Counters>,
+    /// By device.
+    pub(crate) outputs: Vec<Box<dyn Output>>,
+    /// The device that the packets of this pass arrived at.
+    pub(crate) device: u16,
+    /// The packets of which the node at work says beside its vector where they go: those that it made,
+    /// and those of its own that do not end there as the others do.
+    pub(crate) beside: Vec<(Index, Node)>,
+}
+
+impl Context {
+    /// Takes up what the router has published.
+    #[inline(always)]
+    pub(crate) fn update(&mut self) {
+        if let Some(forwarding) = self.updates.news() {
+            self.forwarding = forwarding;
+        }
+    }
+}
+
+/// The packets that wait for a node.
+struct Waiting {
+    packets: [Index; PACKETS],
+    count: usize,
+}
+
+/// Which packets wait for which nodes.
+pub struct Graph {
+    waiting: Box<[Waiting; Node::COUNT]>,
+    /// A bit for every node that has packets.
+    nodes: u64,
+    /// The vector that is being worked on, and where its packets go.
+    vector: Box<[Index; PACKETS]>,
+    next: Box<[Node; PACKETS]>,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        let none = [(); Node::COUNT].map(|()| Waiting { packets: [0; PACKETS], count: 0 });
+        Self {
+            waiting: Box::new(none),
+            nodes: 0,
+            vector: Box::new([0; PACKETS]),
+            next: Box::new([Node::ErrorDrop; PACKETS]),
+        }
+    }
+}
+
+impl Graph {
+    /// Sends the first `count` packets of a pass through the graph from `node` on, until none is left.
+    /// `clock` is when that began; returns when it ended.
+    pub(crate) fn run(
+        &mut self,
+        context: &mut Context,
+        packets: &mut Packets,
+        node: Node,
+        count: usize,
+        mut clock: u64,
+    ) -> u64 {
+        for index in 0..count {
+            self.enqueue(index as Index, node);
+        }
+        while self.nodes != 0 {
+            let at = self.nodes.trailing_zeros() as usize;
+            self.nodes &= !(1 << at);
+            let node = Node::ALL[at];
+            let waiting = &mut self.waiting[at];
+            let count = std::mem::take(&mut waiting.count);
+            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
+            let next = &mut self.next[..count];
+            node.process(context, packets, &self.vector[..count], next);
+            if !node.ends() {
+                self.distribute(count);
+            }
+            for (packet, node) in context.beside.drain(..) {
+                self.enqueue(packet, node);
+            }
+            let now = clocks();
+            let counters = &context.counters.nodes[at];
+            counters.calls.add(1);
+            counters.vectors.add(count as u64);
+            counters.clocks.add(now.wrapping_sub(clock));
+            clock = now;
+        }
+        clock
+    }
+
+    /// Sends the packets of the vector on.
+    #[inline(always)]
+    fn distribute(&mut self, count: usize) {
+        let next = &self.next[..count];
+        let Some(&first) = next.first() else { return };
+        if next.iter().fold(0, |others, &node| others | (node as u8 ^ first as u8)) == 0 {
+            let waiting = &mut self.waiting[first as usize];
+            let to = waiting.count;
+            if let Some(places) = waiting.packets.get_mut(to..to + count) {
+                places.copy_from_slice(&self.vector[..count]);
+                waiting.count += count;
+                self.nodes |= 1 << first as u8;
+            }
+        } else {
+            for at in 0..count {
+                self.enqueue(self.vector[at], self.next[at]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, packet: Index, node: Node) {
+        let waiting = &mut self.waiting[node as usize];
+        if let Some(place) = waiting.packets.get_mut(waiting.count) {
+            *place = packet;
+            waiting.count += 1;
+            self.nodes |= 1 << node as u8;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The nodes of the graph. Each takes a vector of packets and says of each to which node it goes next.
+//!
+//! ```text
+//! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
+//!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
+//! ```
+//!
+//! A node's file has one public function, `process`. The nodes stand in the order in which packets go
+//! through them, so that a vector that reaches a node holds all that is on its way there; only packets
+//! that nodes make go back.
+
+mod device_input;
+mod error_drop;
+mod ethernet_input;
+mod interface_output;
+mod ip4_input;
+mod ip4_lookup;
+mod ip4_rewrite;
+mod tx;
+
+use wire::ethernet;
+
+use crate::counters::Reason;
+use crate::forwarding::Adjacency;
+use crate::graph::Context;
+use crate::vector::{Index, Packets};
+
+/// What a node does with the packets of a vector: it writes to `next`, which is as long, where each goes.
+/// Of a node that ends the way of its packets, `next` is not read.
+type Process = fn(&mut Context, &mut Packets, &[Index], &mut [Node]);
+
+macro_rules! nodes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal, $process:expr, [$($next:ident),*];)+) => {
+        /// A node.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Node {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Node {
+            /// All of them, in the order in which packets go through them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// As users of VPP know it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// The nodes that packets may go to from here.
+            #[must_use]
+            pub const fn next(self) -> &'static [Self] {
+                match self { $(Self::$name => &[$(Self::$next),*],)+ }
+            }
+
+            #[inline(always)]
+            pub(crate) fn process(
+                self, context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Self],
+            ) {
+                let process: Process = match self { $(Self::$name => $process,)+ };
+                process(context, packets, vector, next);
+            }
+        }
+    };
+}
+
+nodes! {
+    /// Takes frames from a device.
+    DeviceInput = "device-input", device_input::process, [EthernetInput];
+    /// Tells what a frame carries, and to whom.
+    EthernetInput = "ethernet-input", ethernet_input::process, [Ip4Input, ErrorDrop];
+    /// Checks the IPv4 header.
+    Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, ErrorDrop];
+    /// Finds the next hop.
+    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Rewrite, ErrorDrop];
+    /// Counts down the time to live, and writes the link header.
+    Ip4Rewrite = "ip4-rewrite", ip4_rewrite::process, [InterfaceOutput, ErrorDrop];
+    /// Looks whether the interface can send.
+    InterfaceOutput = "interface-output", interface_output::process, [Tx, ErrorDrop];
+    /// Hands frames to their devices.
+    Tx = "tx", tx::process, [ErrorDrop];
+    /// Counts why packets go no further.
+    ErrorDrop = "error-drop", error_drop::process, [];
+}
+
+impl Node {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Whether the way of its packets ends there, so that it writes nothing to `next`.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        matches!(self, Self::Tx | Self::ErrorDrop)
+    }
+}
+
+/// Puts the link header of an adjacency before a packet, and settles the interface that it leaves by.
+#[inline(always)]
+fn write_link_header(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
+    let length = usize::from(adjacency.header_length);
+    if !packets.make_room(index, length) {
+        return Err(Reason::NoRoom);
+    }
+    let frame = packets.bytes_mut(index);
+    if length == ethernet::LENGTH {
+        let (Some(place), Some(header)) =
+            (frame.first_chunk_mut::<{ ethernet::LENGTH }>(), adjacency.header.first_chunk())
+        else {
+            return Err(Reason::NoRoom);
+        };
+        *place = *header;
+    } else {
+        frame[..length].copy_from_slice(&adjacency.header[..length]);
+    }
+    packets.output[usize::from(index)] = adjacency.interface;
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! device-input: frames that a device has lent enter; they are on their way into the core's cache.
+
+use super::Node;
+use crate::graph::Context;
+use crate::vector::{Index, Packets};
+
+pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    for &index in vector {
+        packets.prefetch(index);
+    }
+    next.fill(Node::EthernetInput);
+}

@@ -1,0 +1,111 @@
+//! ethernet-input: frames enter; packets leave to the node that understands them, with the interface that
+//! they arrived at.
+
+use super::Node;
+use crate::counters::Reason;
+use crate::forwarding::{Device, Forwarding, Interface, Role};
+use crate::graph::Context;
+use crate::vector::{Index, Packets};
+use wire::{MacAddress, ethernet, vlan};
+
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    let forwarding = &context.forwarding;
+    let Some(device) = forwarding.devices.get(usize::from(context.device)) else {
+        return packets.drop_all(vector, Reason::InputDown, next);
+    };
+    let Some(interface) = forwarding.interfaces.get(usize::from(device.untagged)) else {
+        return packets.drop_all(vector, Reason::InputDown, next);
+    };
+    let plain = interface.up && interface.role == Role::Router;
+    let mac = number(&interface.mac.0);
+    let (mut count, mut bytes) = (0, 0);
+    for (&index, next) in vector.iter().zip(next) {
+        let frame = packets.bytes(index);
+        let header = frame.first_chunk::<{ ethernet::LENGTH }>();
+        *next = match header {
+            Some(header)
+                if plain && header[12..] == ethernet::IPV4.to_be_bytes() && number(header) == mac =>
+            {
+                count += 1;
+                bytes += frame.len() as u64;
+                packets.arrive(index, device.untagged, ethernet::LENGTH as u8);
+                Node::Ip4Input
+            }
+            _ => other(context, forwarding, device, packets, index),
+        };
+    }
+    let counters = &context.counters.interfaces[usize::from(device.untagged)];
+    counters.received.add(count);
+    counters.received_bytes.add(bytes);
+}
+
+/// The first six bytes as a number.
+#[inline(always)]
+fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..6].copy_from_slice(&bytes[..6]);
+    u64::from_le_bytes(word)
+}
+
+/// A frame that is not what most are.
+#[cold]
+#[inline(never)]
+fn other(
+    context: &Context,
+    forwarding: &Forwarding,
+    device: &Device,
+    packets: &mut Packets,
+    index: Index,
+) -> Node {
+    let found = read(packets.bytes(index), device);
+    let (number, network) = found.map_or((device.untagged, 0), |found| (found.interface, found.network));
+    packets.arrive(index, number, network);
+    let counters = &context.counters.interfaces[usize::from(number)];
+    counters.received.add(1);
+    counters.received_bytes.add(packets.bytes(index).len() as u64);
+    let decided = found.and_then(|found| {
+        let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
+        decide(interface, packets.bytes(index), found.carries)
+    });
+    decided.unwrap_or_else(|reason| packets.drop(index, reason))
+}
+
+/// What a frame's header says.
+#[derive(Clone, Copy)]
+struct Found {
+    interface: u16,
+    network: u8,
+    /// An EtherType.
+    carries: u16,
+}
+
+fn read(frame: &[u8], device: &Device) -> Result<Found, Reason> {
+    let header = ethernet::Header::parse(frame).ok_or(Reason::Runt)?;
+    let carries = header.ethertype;
+    if carries != vlan::CUSTOMER && carries != vlan::SERVICE {
+        return Ok(Found { interface: device.untagged, network: ethernet::LENGTH as u8, carries });
+    }
+    let tag = vlan::Tag::parse(&frame[ethernet::LENGTH..]).ok_or(Reason::Runt)?;
+    // A tag of number 0 has a priority alone (IEEE 802.1Q, 9.6).
+    let interface = if tag.id == 0 { Some(device.untagged) } else { device.tagged(tag.id) };
+    Ok(Found {
+        interface: interface.ok_or(Reason::UnknownVlan)?,
+        network: (ethernet::LENGTH + vlan::LENGTH) as u8,
+        carries: tag.ethertype,
+    })
+}
+
+fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Reason> {
+    if !interface.up {
+        return Err(Reason::InputDown);
+    }
+    let to = frame.first_chunk().map(|mac| MacAddress(*mac)).ok_or(Reason::Runt)?;
+    let group = to.0[0] & 1 == 1;
+    if to != interface.mac && !group {
+        return Err(Reason::OtherStation);
+    }
+    match carries {
+        ethernet::IPV4 => Ok(Node::Ip4Input),
+        _ => Err(Reason::UnknownType),
+    }
+}

@@ -1,0 +1,35 @@
+//! ip4-lookup: packets with an IPv4 header enter; they leave with the adjacency that the longest route to
+//! their destination leads to.
+
+use super::Node;
+use crate::fib::NextHop;
+use crate::flow;
+use crate::forwarding::Adjacency;
+use crate::graph::Context;
+use crate::vector::{Index, PACKETS, Packets};
+
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    let mut destinations = [0; PACKETS];
+    let mut hops = [NextHop::NONE; PACKETS];
+    let count = vector.len().min(PACKETS);
+    for (&index, destination) in vector.iter().zip(&mut destinations) {
+        let address = packets.packet(index).get(16..20).and_then(|bytes| bytes.first_chunk());
+        *destination = address.map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    }
+    let flow = |at: usize| flow::of_ip4(packets.packet(vector[at]));
+    context.ip4.pass().lookup_bulk(&destinations[..count], flow, &mut hops[..count]);
+    // A route that was just found may lead to an adjacency that was just made.
+    context.update();
+    let adjacencies = &context.forwarding.adjacencies;
+    for ((&index, next), hop) in vector.iter().zip(next).zip(&hops) {
+        let hop = hop.index();
+        *next = match adjacencies.get(hop as usize) {
+            Some(Adjacency { next: Node::ErrorDrop, reason, .. }) => packets.drop(index, *reason),
+            Some(adjacency) => {
+                packets.adjacency[usize::from(index)] = hop;
+                adjacency.next
+            }
+            None => packets.drop(index, crate::counters::Reason::Ip4NoRoute),
+        };
+    }
+}

@@ -1,0 +1,41 @@
+//! ip4-rewrite: IPv4 packets and their adjacencies enter; they leave with one hop less to live and the link
+//! header of their next hop.
+
+use super::Node;
+use crate::counters::Reason;
+use crate::forwarding::Adjacency;
+use crate::graph::Context;
+use crate::vector::{Index, Packets};
+use wire::ipv4;
+
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    let adjacencies = &context.forwarding.adjacencies;
+    for (&index, next) in vector.iter().zip(next) {
+        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
+        let rewritten =
+            found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
+        *next = match rewritten {
+            Ok(()) => Node::InterfaceOutput,
+            Err(reason) => packets.drop(index, reason),
+        };
+    }
+}
+
+#[inline(always)]
+fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
+    let packet = packets.packet_mut(index);
+    let Some(header) = packet.first_chunk_mut::<{ ipv4::LENGTH }>() else { return Err(Reason::Ip4Truncated) };
+    let length = u16::from_be_bytes([header[2], header[3]]);
+    if header[8] <= 1 {
+        return Err(Reason::Ip4Expired);
+    }
+    if length > adjacency.mtu {
+        return Err(Reason::Ip4TooBig);
+    }
+    header[8] -= 1;
+    // One less in the high byte of a word: one more in the sum's (RFC 1141), with the carry brought round.
+    let sum = u16::from_be_bytes([header[10], header[11]]);
+    let (sum, carry) = sum.overflowing_add(0x100);
+    [header[10], header[11]] = (sum + u16::from(carry)).to_be_bytes();
+    super::write_link_header(packets, index, adjacency)
+}

@@ -1,0 +1,237 @@
+//! The control of a router: interfaces, addresses, neighbours and routes enter; what workers forward by
+//! leaves. One thread owns it; it never waits for a worker.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use wire::{MacAddress, ethernet, vlan};
+
+use crate::counters::{INTERFACES, Reason};
+use crate::fib::{self, Capacity, Fib, NextHop, Prefix, Reader};
+use crate::forwarding::{Adjacency, Device, Forwarding, Interface, LINK_HEADER, Role};
+use crate::node::Node;
+use crate::publish::{Publisher, Subscriber};
+
+/// What cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A table of routes refuses.
+    #[error(transparent)]
+    Fib(#[from] fib::Error),
+    /// There are too many interfaces.
+    #[error("a router has at most {INTERFACES} interfaces: use fewer devices or VLANs")]
+    Interfaces,
+    /// There is no such interface.
+    #[error("there is no interface of number {0}")]
+    NoInterface(u16),
+    /// The tag is not one, or is taken.
+    #[error("VLAN {0} is taken on this device, or is not between 1 and {most}", most = vlan::MAX_ID)]
+    Vlan(u16),
+}
+
+/// Where packets go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hop {
+    /// To a neighbour at an interface.
+    Neighbour(u16, IpAddr),
+    /// Nowhere, for a reason.
+    Drop(Reason),
+}
+
+/// A router without its workers.
+pub struct Router {
+    ip4: Fib<u32>,
+    forwarding: Forwarding,
+    publisher: Publisher<Forwarding>,
+    /// The adjacency of each next hop.
+    hops: HashMap<Hop, NextHop>,
+    neighbours: HashMap<(u16, IpAddr), MacAddress>,
+}
+
+impl Router {
+    /// One without interfaces.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no memory for the tables.
+    pub fn new() -> Result<Self, Error> {
+        // The first adjacency is that of packets without a route.
+        let forwarding =
+            Forwarding { adjacencies: vec![Adjacency::drop(Reason::Ip4NoRoute)], ..Forwarding::default() };
+        let mut router = Self {
+            ip4: Fib::new(Capacity::of::<u32>())?,
+            publisher: Publisher::new(forwarding.clone()),
+            forwarding,
+            hops: HashMap::new(),
+            neighbours: HashMap::new(),
+        };
+        router.discard_what_nobody_may_send_to()?;
+        Ok(router)
+    }
+
+    /// For one more worker: what it forwards by.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscriber<Forwarding> {
+        self.publisher.subscribe()
+    }
+
+    /// For one more worker: the routes.
+    #[must_use]
+    pub fn ip4(&self) -> Reader<u32> {
+        self.ip4.reader()
+    }
+
+    /// What workers forward by, as it is now.
+    #[must_use]
+    pub fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
+    }
+
+    /// A device and its interface of untagged frames, up and routing. Devices are numbered as they come,
+    /// and so are interfaces.
+    ///
+    /// # Errors
+    /// [`Error::Interfaces`].
+    pub fn add_device(&mut self, name: &str, mac: MacAddress, mtu: u16) -> Result<u16, Error> {
+        let device = self.forwarding.devices.len() as u16;
+        let interface =
+            Interface { name: name.to_owned(), device, vlan: None, mac, mtu, up: true, role: Role::Router };
+        let number = self.add_interface(interface)?;
+        self.forwarding.devices.push(Device { untagged: number, tagged: Vec::new() });
+        self.publish();
+        Ok(number)
+    }
+
+    /// The interface of frames with a VLAN tag, by the device of `parent`.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`], [`Error::Vlan`], [`Error::Interfaces`].
+    pub fn add_vlan(&mut self, parent: u16, tag: u16) -> Result<u16, Error> {
+        let parent = self.interface(parent)?.clone();
+        let device = usize::from(parent.device);
+        if tag == 0 || tag > vlan::MAX_ID || self.forwarding.devices[device].tagged(tag).is_some() {
+            return Err(Error::Vlan(tag));
+        }
+        let name = format!("{}.{tag}", parent.name);
+        let number = self.add_interface(Interface { name, vlan: Some(tag), ..parent })?;
+        self.forwarding.devices[device].tagged.push((tag, number));
+        self.publish();
+        Ok(number)
+    }
+
+    /// An interface.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`].
+    pub fn interface(&self, number: u16) -> Result<&Interface, Error> {
+        self.forwarding.interfaces.get(usize::from(number)).ok_or(Error::NoInterface(number))
+    }
+
+    /// Changes an interface.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`].
+    pub fn set_interface(&mut self, number: u16, change: impl FnOnce(&mut Interface)) -> Result<(), Error> {
+        let interface =
+            self.forwarding.interfaces.get_mut(usize::from(number)).ok_or(Error::NoInterface(number))?;
+        change(interface);
+        self.remake_adjacencies();
+        Ok(())
+    }
+
+    /// Notes the address of a neighbour.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`].
+    pub fn set_neighbour(&mut self, interface: u16, address: IpAddr, mac: MacAddress) -> Result<(), Error> {
+        self.interface(interface)?;
+        self.neighbours.insert((interface, address), mac);
+        self.remake_adjacencies();
+        Ok(())
+    }
+
+    /// Has packets to an IPv4 prefix go to one of `hops` each, chosen by flow where there are several.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room, or no hop.
+    pub fn add_route(&mut self, prefix: Prefix<u32>, hops: &[Hop]) -> Result<(), Error> {
+        let hops: Vec<_> = hops.iter().map(|&hop| self.next_hop(hop)).collect::<Result<_, _>>()?;
+        match hops[..] {
+            [hop] => self.ip4.insert(prefix, hop)?,
+            _ => {
+                let group = self.ip4.add_group(&hops)?;
+                self.ip4.insert(prefix, group)?
+            }
+        };
+        Ok(())
+    }
+
+    fn add_interface(&mut self, interface: Interface) -> Result<u16, Error> {
+        let number = self.forwarding.interfaces.len();
+        if number == INTERFACES {
+            return Err(Error::Interfaces);
+        }
+        self.forwarding.interfaces.push(interface);
+        Ok(number as u16)
+    }
+
+    /// RFC 1812, 4.2.2.11 and 5.3.7: this network, loopback, and what is reserved.
+    fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
+        for (address, length) in [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([240, 0, 0, 0], 4)] {
+            let prefix = Prefix::new(u32::from(Ipv4Addr::from(address)), length)?;
+            self.add_route(prefix, &[Hop::Drop(Reason::Ip4MartianDestination)])?;
+        }
+        Ok(())
+    }
+
+    /// The index of the adjacency of `hop`, which is published before a route can lead to it.
+    fn next_hop(&mut self, hop: Hop) -> Result<NextHop, Error> {
+        if let Some(&found) = self.hops.get(&hop) {
+            return Ok(found);
+        }
+        let index = NextHop::new(self.forwarding.adjacencies.len() as u32)?;
+        self.forwarding.adjacencies.push(self.adjacency(hop));
+        self.hops.insert(hop, index);
+        self.publish();
+        Ok(index)
+    }
+
+    fn remake_adjacencies(&mut self) {
+        for (&hop, index) in &self.hops {
+            self.forwarding.adjacencies[index.index() as usize] = self.adjacency(hop);
+        }
+        self.publish();
+    }
+
+    fn adjacency(&self, hop: Hop) -> Adjacency {
+        match hop {
+            Hop::Drop(reason) => Adjacency::drop(reason),
+            Hop::Neighbour(number, address) => {
+                let mac = self.neighbours.get(&(number, address));
+                let interface = self.forwarding.interfaces.get(usize::from(number));
+                let Some((mac, interface)) = mac.zip(interface) else {
+                    return Adjacency::drop(Reason::Ip4NoNeighbour);
+                };
+                let (header, header_length) = link_header(interface, *mac, ethernet::IPV4);
+                let (next, reason) = (Node::Ip4Rewrite, Reason::OutputDown);
+                Adjacency { next, header_length, interface: number, mtu: interface.mtu, header, reason }
+            }
+        }
+    }
+
+    fn publish(&self) {
+        self.publisher.publish(self.forwarding.clone());
+    }
+}
+
+/// The header of frames from an interface to a neighbour, and its length.
+fn link_header(interface: &Interface, to: MacAddress, carries: u16) -> ([u8; LINK_HEADER], u8) {
+    let mut header = [0; LINK_HEADER];
+    let ethertype = if interface.vlan.is_some() { vlan::CUSTOMER } else { carries };
+    let ethernet = ethernet::Header { destination: to, source: interface.mac, ethertype };
+    header[..ethernet::LENGTH].copy_from_slice(&ethernet.emit());
+    let Some(id) = interface.vlan else { return (header, ethernet::LENGTH as u8) };
+    let tag = vlan::Tag { id, priority: 0, ethertype: carries };
+    let length = ethernet::LENGTH + vlan::LENGTH;
+    header[ethernet::LENGTH..length].copy_from_slice(&tag.emit());
+    (header, length as u8)
+}

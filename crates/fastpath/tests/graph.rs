@@ -1,0 +1,197 @@
+//! A router between devices in ordinary memory: frames go in, what comes out is looked at byte by byte, and
+//! nothing vanishes.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use fastpath::counters::{Counters, Reason};
+use fastpath::device::simulated::Wire;
+use fastpath::fib::Prefix;
+use fastpath::router::{Hop, Router};
+use fastpath::worker::{Receive, Worker};
+use proptest::prelude::*;
+use wire::{MacAddress, checksum::Sum, ethernet, ipv4};
+
+const OURS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x10]), MacAddress([2, 0, 0, 0, 0, 0x11])];
+const THEIRS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x20]), MacAddress([2, 0, 0, 0, 0, 0x21])];
+
+/// A router of two interfaces, with a neighbour at each.
+struct Two {
+    router: Router,
+    wires: Vec<Wire>,
+    worker: Worker,
+    counters: Arc<Counters>,
+}
+
+impl Two {
+    fn new(room: usize) -> Self {
+        let mut router = Router::new().unwrap();
+        let (mut wires, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..2u16 {
+            let (wire, queues) = Wire::device(room);
+            let at = usize::from(number);
+            assert_eq!(router.add_device(&format!("memif{number}"), OURS[at], 1500).unwrap(), number);
+            wires.push(wire);
+            inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
+            outputs.extend(queues.outputs);
+            let neighbour = IpAddr::from(Ipv4Addr::new(10, number as u8, 0, 2));
+            router.set_neighbour(number, neighbour, THEIRS[at]).unwrap();
+            let prefix = Prefix::new(u32::from(Ipv4Addr::new(16 + 32 * number as u8, 0, 0, 0)), 8).unwrap();
+            router.add_route(prefix, &[Hop::Neighbour(number, neighbour)]).unwrap();
+        }
+        let counters = Arc::new(Counters::default());
+        let worker = Worker::new(inputs, outputs, router.subscribe(), router.ip4(), Arc::clone(&counters));
+        Self { router, wires, worker, counters }
+    }
+
+    fn run(&mut self) {
+        while self.worker.turn() > 0 {}
+        assert!(self.counters.balance().holds(), "{:?}", self.counters.balance());
+    }
+
+    fn dropped(&self, reason: Reason) -> u64 {
+        self.counters.reasons[reason as usize].get()
+    }
+}
+
+fn frame(to: MacAddress, destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
+    let ethernet = ethernet::Header { destination: to, source: THEIRS[0], ethertype: ethernet::IPV4 };
+    let header = ipv4::Header {
+        source: Ipv4Addr::new(16, 0, 0, 1),
+        destination: destination.into(),
+        ttl,
+        protocol: ipv4::UDP,
+        total_length: length as u16,
+        tos: 0,
+        identification: 0,
+    };
+    let mut frame = ethernet.emit().to_vec();
+    frame.extend(header.emit());
+    frame.resize(ethernet::LENGTH + length, 0xab);
+    frame
+}
+
+#[test]
+fn a_packet_leaves_by_its_route_with_one_hop_less_to_live() {
+    let mut two = Two::new(1024);
+    two.wires[0].put(frame(OURS[0], [48, 0, 0, 1], 64, 46));
+    two.run();
+    let sent = two.wires[1].take().unwrap();
+    let mut expected = frame(THEIRS[1], [48, 0, 0, 1], 63, 46);
+    expected[6..12].copy_from_slice(&OURS[1].0);
+    assert_eq!(sent, expected);
+    assert_eq!((two.wires[0].take(), two.wires[1].take()), (None, None));
+}
+
+#[test]
+fn every_packet_that_cannot_be_forwarded_is_counted_under_its_reason() {
+    let mut two = Two::new(2);
+    let good = frame(OURS[0], [48, 0, 0, 1], 64, 46);
+    let broken = |change: fn(&mut Vec<u8>)| {
+        let mut frame = good.clone();
+        change(&mut frame);
+        frame
+    };
+    let cases = [
+        (Reason::Runt, broken(|frame| frame.truncate(13))),
+        (Reason::OtherStation, frame(THEIRS[0], [48, 0, 0, 1], 64, 46)),
+        (Reason::UnknownType, broken(|frame| frame[12] = 0x99)),
+        (Reason::UnknownVlan, broken(|frame| frame[12..16].copy_from_slice(&[0x81, 0, 0, 7]))),
+        (Reason::Ip4Truncated, broken(|frame| frame.truncate(14 + 19))),
+        (Reason::Ip4Truncated, broken(|frame| frame.truncate(14 + 45))),
+        (Reason::Ip4Version, broken(|frame| frame[14] = 0x65)),
+        (Reason::Ip4HeaderLength, broken(|frame| frame[14] = 0x44)),
+        (Reason::Ip4Checksum, broken(|frame| frame[24] ^= 1)),
+        (Reason::Ip4MartianDestination, frame(OURS[0], [127, 0, 0, 1], 64, 46)),
+        (Reason::Ip4NoRoute, frame(OURS[0], [99, 0, 0, 1], 64, 46)),
+        (Reason::Ip4Expired, frame(OURS[0], [48, 0, 0, 1], 1, 46)),
+        (Reason::Ip4TooBig, frame(OURS[0], [48, 0, 0, 1], 64, 1501)),
+    ];
+    for (reason, frame) in cases {
+        let before = two.dropped(reason);
+        two.wires[0].put(frame);
+        two.run();
+        assert_eq!(two.dropped(reason), before + 1, "{reason:?}");
+    }
+    for _ in 0..3 {
+        two.wires[0].put(good.clone());
+    }
+    two.run();
+    assert_eq!(two.dropped(Reason::Full), 1);
+    two.router.set_interface(1, |interface| interface.up = false).unwrap();
+    two.wires[0].put(good.clone());
+    two.run();
+    assert_eq!(two.dropped(Reason::OutputDown), 1);
+}
+
+#[test]
+fn tags_are_added_and_taken_away() {
+    let mut two = Two::new(1024);
+    let tagged = two.router.add_vlan(1, 7).unwrap();
+    let neighbour = IpAddr::from([10, 7, 0, 2]);
+    two.router.set_neighbour(tagged, neighbour, THEIRS[1]).unwrap();
+    let prefix = Prefix::new(u32::from(Ipv4Addr::new(49, 0, 0, 0)), 8).unwrap();
+    two.router.add_route(prefix, &[Hop::Neighbour(tagged, neighbour)]).unwrap();
+    two.wires[0].put(frame(OURS[0], [49, 0, 0, 1], 64, 46));
+    two.run();
+    let sent = two.wires[1].take().unwrap();
+    let untagged = frame(OURS[1], [49, 0, 0, 1], 63, 46);
+    assert_eq!((&sent[12..18], &sent[18..]), (&[0x81, 0, 0, 7, 8, 0][..], &untagged[14..]));
+
+    let mut back = sent;
+    back[..6].copy_from_slice(&OURS[1].0);
+    back[18 + 16] = 16;
+    let sum = Sum::default().bytes(&back[18..28]).bytes(&back[30..38]).checksum();
+    back[28..30].copy_from_slice(&sum.to_be_bytes());
+    two.wires[1].put(back);
+    two.run();
+    assert_eq!(two.wires[0].take().unwrap()[14..], frame(OURS[1], [16, 0, 0, 1], 62, 46)[14..]);
+    assert_eq!(two.counters.interfaces[usize::from(tagged)].received.get(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Frames of any bytes, and good ones with any bytes changed, in vectors of any length.
+    #[test]
+    fn nothing_vanishes(
+        vectors in prop::collection::vec(
+            prop::collection::vec(
+                (0usize..2, any::<[u8; 4]>(), 20usize..200, any::<u8>(),
+                 prop::collection::vec((0usize..60, any::<u8>()), 0..3), 0usize..250),
+                0..300),
+            1..4),
+        room in 0usize..600,
+    ) {
+        let mut two = Two::new(room);
+        let mut put = 0;
+        for vector in vectors {
+            for (port, mut destination, length, ttl, changes, cut) in vector {
+                destination[0] = if destination[0] % 2 == 0 { 16 } else { 48 };
+                let mut frame = frame(OURS[port], destination, ttl, length);
+                for (at, byte) in changes {
+                    if let Some(place) = frame.get_mut(at) {
+                        *place = byte;
+                    }
+                }
+                frame.truncate(cut);
+                two.wires[port].put(frame);
+                put += 1;
+            }
+            two.run();
+        }
+        let balance = two.counters.balance();
+        prop_assert_eq!(balance.received, put);
+        let dropped: u64 = two.counters.reasons.iter().map(|counter| counter.get()).sum();
+        prop_assert_eq!(dropped, balance.dropped);
+        let mut taken = 0;
+        for wire in &two.wires {
+            while wire.take().is_some() {
+                taken += 1;
+            }
+        }
+        prop_assert_eq!(taken, balance.sent);
+    }
+}
