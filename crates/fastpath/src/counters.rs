@@ -82,6 +82,14 @@ reasons! {
     UnknownVlan = EthernetInput, Error, "unknown VLAN";
     /// The interface that it arrived at is down.
     InputDown = EthernetInput, Error, "interface is down";
+    /// The interface belongs to no bridge.
+    L2NoBridge = L2Input, Error, "interface without a bridge";
+    /// The frame would leave by the interface that it arrived at.
+    L2SameInterface = L2Output, Information, "would leave by the interface that it arrived at";
+    /// It is longer than the interface that it should leave by takes.
+    L2TooBig = L2Output, Error, "frame longer than the MTU of the output interface";
+    /// There was no room for its VLAN tag.
+    L2NoRoom = L2Output, Error, "no room for the VLAN tag";
     /// The frame ends before the packet does.
     Ip4Truncated = Ip4Input, Error, "IPv4 packet truncated";
     /// The version is not 4.

@@ -98,3 +98,11 @@ pub struct Forwarding {
     /// By the index of the next hop of routes; the first is that of packets without a route.
     pub adjacencies: Vec<Adjacency>,
 }
+
+impl Forwarding {
+    /// Whether an interface passes frames on without looking beyond layer 2.
+    #[must_use]
+    pub fn is_layer_2(&self, interface: u16) -> bool {
+        self.interfaces.get(usize::from(interface)).is_some_and(|interface| interface.role != Role::Router)
+    }
+}

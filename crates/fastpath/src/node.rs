@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
+//!                        ├─► l2-input ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
 //! ```
 //!
@@ -16,6 +17,8 @@ mod interface_output;
 mod ip4_input;
 mod ip4_lookup;
 mod ip4_rewrite;
+mod l2_input;
+mod l2_output;
 mod tx;
 
 use wire::ethernet;
@@ -69,7 +72,11 @@ nodes! {
     /// Takes frames from a device.
     DeviceInput = "device-input", device_input::process, [EthernetInput];
     /// Tells what a frame carries, and to whom.
-    EthernetInput = "ethernet-input", ethernet_input::process, [Ip4Input, ErrorDrop];
+    EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, Ip4Input, ErrorDrop];
+    /// Tells by which interface a frame of a cross connect leaves.
+    L2Input = "l2-input", l2_input::process, [L2Output, ErrorDrop];
+    /// Gives a frame the tag of the interface that it leaves by.
+    L2Output = "l2-output", l2_output::process, [Tx, ErrorDrop];
     /// Checks the IPv4 header.
     Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, ErrorDrop];
     /// Finds the next hop.

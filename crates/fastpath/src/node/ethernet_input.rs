@@ -16,6 +16,9 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     let Some(interface) = forwarding.interfaces.get(usize::from(device.untagged)) else {
         return packets.drop_all(vector, Reason::InputDown, next);
     };
+    if interface.up && interface.role != Role::Router && device.tagged.is_empty() {
+        return all_to_layer_2(context, device.untagged, packets, vector, next);
+    }
     let plain = interface.up && interface.role == Role::Router;
     let mac = number(&interface.mac.0);
     let (mut count, mut bytes) = (0, 0);
@@ -39,6 +42,34 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     counters.received_bytes.add(bytes);
 }
 
+/// All frames of a device go to layer 2: nothing is read of them but their lengths.
+fn all_to_layer_2(
+    context: &Context,
+    interface: u16,
+    packets: &mut Packets,
+    vector: &[Index],
+    next: &mut [Node],
+) {
+    let (mut bytes, mut shortest) = (0, usize::MAX);
+    for &index in vector {
+        let length = packets.frame(index).len();
+        bytes += length as u64;
+        shortest = shortest.min(length);
+        packets.arrive(index, interface, ethernet::LENGTH as u8);
+    }
+    next.fill(Node::L2Input);
+    if shortest < ethernet::LENGTH {
+        for (&index, next) in vector.iter().zip(next) {
+            if packets.frame(index).len() < ethernet::LENGTH {
+                *next = packets.drop(index, Reason::Runt);
+            }
+        }
+    }
+    let counters = &context.counters.interfaces[usize::from(interface)];
+    counters.received.add(vector.len() as u64);
+    counters.received_bytes.add(bytes);
+}
+
 /// The first six bytes as a number.
 #[inline(always)]
 fn number(bytes: &[u8]) -> u64 {
@@ -57,7 +88,14 @@ fn other(
     packets: &mut Packets,
     index: Index,
 ) -> Node {
-    let found = read(packets.bytes(index), device);
+    let found = match read(packets.bytes(index), device) {
+        // Frames that no VLAN of the device claims are the main interface's, tags and all, where it does
+        // not look beyond layer 2.
+        Err(Reason::UnknownVlan) if forwarding.is_layer_2(device.untagged) => {
+            Ok(Found { interface: device.untagged, network: ethernet::LENGTH as u8, carries: 0 })
+        }
+        found => found,
+    };
     let (number, network) = found.map_or((device.untagged, 0), |found| (found.interface, found.network));
     packets.arrive(index, number, network);
     let counters = &context.counters.interfaces[usize::from(number)];
@@ -98,6 +136,9 @@ fn read(frame: &[u8], device: &Device) -> Result<Found, Reason> {
 fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Reason> {
     if !interface.up {
         return Err(Reason::InputDown);
+    }
+    if interface.role != Role::Router {
+        return Ok(Node::L2Input);
     }
     let to = frame.first_chunk().map(|mac| MacAddress(*mac)).ok_or(Reason::Runt)?;
     let group = to.0[0] & 1 == 1;
