@@ -112,6 +112,30 @@ reasons! {
     Ip4Expired = Ip4Rewrite, Error, "IPv4 time to live expired";
     /// It is too long, and may not be cut.
     Ip4TooBig = Ip4Rewrite, Error, "IPv4 packet longer than the MTU, and may not be fragmented";
+    /// The frame ends before the packet does.
+    Ip6Truncated = Ip6Input, Error, "IPv6 packet truncated";
+    /// The version is not 6.
+    Ip6Version = Ip6Input, Error, "IPv6 version is not 6";
+    /// No host may have this source address.
+    Ip6MartianSource = Ip6Input, Error, "IPv6 martian source address";
+    /// No packet may have this destination address.
+    Ip6MartianDestination = Ip6Lookup, Error, "IPv6 martian destination address";
+    /// It is for a group that the router has no part in.
+    Ip6Multicast = Ip6Lookup, Information, "IPv6 multicast to a group of others";
+    /// It is for an address of the link that it came from, which is not the router's.
+    Ip6LinkLocal = Ip6Lookup, Error, "IPv6 link-local destination address of another station";
+    /// No route leads there.
+    Ip6NoRoute = Ip6Lookup, Error, "no IPv6 route";
+    /// Nobody has told the link address of its next hop yet.
+    Ip6NoNeighbour = Ip6Lookup, Information, "IPv6 next hop not resolved";
+    /// A route discards it.
+    Ip6Blackhole = Ip6Lookup, Information, "IPv6 route discards";
+    /// Its source address is known on the link that it came from alone.
+    Ip6BeyondScope = Ip6Rewrite, Error, "beyond scope of the IPv6 source address";
+    /// It has no hops left.
+    Ip6Expired = Ip6Rewrite, Error, "IPv6 hop limit expired";
+    /// It is too long; routers do not fragment IPv6.
+    Ip6TooBig = Ip6Rewrite, Error, "IPv6 packet longer than the MTU";
     /// There was no room for its new link header.
     NoRoom = Ip4Rewrite, Error, "no room for the link header";
     /// The interface that it should leave by is down or gone.

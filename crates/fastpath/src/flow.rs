@@ -1,7 +1,7 @@
 //! The hash of a packet's flow: addresses, protocol and ports enter, a number leaves by which one of several
 //! paths is chosen, the same for all packets of a flow.
 
-use wire::ipv4;
+use wire::{ipv4, ipv6};
 
 /// The hash of an IPv4 packet's flow. Fragments have no ports: all of a packet's go one way.
 #[must_use]
@@ -13,6 +13,21 @@ pub fn of_ip4(packet: &[u8]) -> u32 {
     let ports = packet.get(length..length + 4).filter(|_| has_ports);
     let ports = ports.map_or(0, |ports| u32::from_be_bytes([ports[0], ports[1], ports[2], ports[3]]));
     mix(u64::from(word(12)) << 32 | u64::from(word(16)), u64::from(ports) << 8 | u64::from(header[9]))
+}
+
+/// The hash of an IPv6 packet's flow: by its label, where its source labels flows (RFC 6438, section 3), and
+/// by its ports otherwise, where they follow the header.
+#[must_use]
+pub fn of_ip6(packet: &[u8]) -> u32 {
+    let Some(header) = packet.first_chunk::<{ ipv6::LENGTH }>() else { return 0 };
+    let (words, _) = header.as_chunks::<8>();
+    let [first, source, source_low, destination, destination_low] =
+        [0, 1, 2, 3, 4].map(|at| u64::from_be_bytes(words[at]));
+    let label = (first >> 32) as u32 & ipv6::MAX_FLOW_LABEL;
+    let ports = packet[ipv6::LENGTH..].first_chunk().filter(|_| matches!(header[6], ipv4::TCP | ipv4::UDP));
+    let which = if label == 0 { ports.map_or(0, |ports| u32::from_be_bytes(*ports)) } else { label };
+    let ends = mix(source ^ u64::from(mix(source_low, 0)), destination ^ u64::from(mix(destination_low, 0)));
+    mix(u64::from(ends), u64::from(which) << 8 | u64::from(header[6]))
 }
 
 /// Mixes two words well enough for all bits of the result (the finish of `SplitMix64`, Steele and others,

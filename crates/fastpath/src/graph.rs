@@ -17,6 +17,7 @@ pub struct Context {
     pub(crate) forwarding: Arc<Forwarding>,
     pub(crate) updates: Subscriber<Forwarding>,
     pub(crate) ip4: Reader<u32>,
+    pub(crate) ip6: Reader<u128>,
     pub(crate) counters: Arc<Counters>,
     /// By device.
     pub(crate) outputs: Vec<Box<dyn Output>>,

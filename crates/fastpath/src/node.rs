@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
+//!                        ├─► ip6-input ─► ip6-lookup ─► ip6-rewrite ─► interface-output
 //!                        ├─► l2-input ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
 //! ```
@@ -17,6 +18,9 @@ mod interface_output;
 mod ip4_input;
 mod ip4_lookup;
 mod ip4_rewrite;
+mod ip6_input;
+mod ip6_lookup;
+mod ip6_rewrite;
 mod l2_input;
 mod l2_output;
 mod tx;
@@ -72,7 +76,7 @@ nodes! {
     /// Takes frames from a device.
     DeviceInput = "device-input", device_input::process, [EthernetInput];
     /// Tells what a frame carries, and to whom.
-    EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, Ip4Input, ErrorDrop];
+    EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, Ip4Input, Ip6Input, ErrorDrop];
     /// Tells by which interface a frame of a cross connect leaves.
     L2Input = "l2-input", l2_input::process, [L2Output, ErrorDrop];
     /// Gives a frame the tag of the interface that it leaves by.
@@ -83,6 +87,12 @@ nodes! {
     Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Rewrite, ErrorDrop];
     /// Counts down the time to live, and writes the link header.
     Ip4Rewrite = "ip4-rewrite", ip4_rewrite::process, [InterfaceOutput, ErrorDrop];
+    /// Checks the IPv6 header.
+    Ip6Input = "ip6-input", ip6_input::process, [Ip6Lookup, ErrorDrop];
+    /// Finds the next hop.
+    Ip6Lookup = "ip6-lookup", ip6_lookup::process, [Ip6Rewrite, ErrorDrop];
+    /// Counts down the hop limit, and writes the link header.
+    Ip6Rewrite = "ip6-rewrite", ip6_rewrite::process, [InterfaceOutput, ErrorDrop];
     /// Looks whether the interface can send.
     InterfaceOutput = "interface-output", interface_output::process, [Tx, ErrorDrop];
     /// Hands frames to their devices.

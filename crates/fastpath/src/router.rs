@@ -2,12 +2,12 @@
 //! leaves. One thread owns it; it never waits for a worker.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{MacAddress, ethernet, vlan};
 
 use crate::counters::{INTERFACES, Reason};
-use crate::fib::{self, Capacity, Fib, NextHop, Prefix, Reader};
+use crate::fib::{self, Address, Capacity, Fib, NextHop, Prefix, Reader};
 use crate::forwarding::{Adjacency, Device, Forwarding, Interface, LINK_HEADER, Role};
 use crate::node::Node;
 use crate::publish::{Publisher, Subscriber};
@@ -27,6 +27,38 @@ pub enum Error {
     /// The tag is not one, or is taken.
     #[error("VLAN {0} is taken on this device, or is not between 1 and {most}", most = vlan::MAX_ID)]
     Vlan(u16),
+    /// Packets of one kind cannot go to neighbours of the other.
+    #[error("{0} is not of the same kind as the prefix: name a next hop of the prefix's kind")]
+    Family(IpAddr),
+}
+
+/// A kind of address that the router has routes to: `u32` is IPv4, `u128` is IPv6.
+pub trait Family: Address {
+    /// The table of its routes.
+    fn fib(router: &mut Router) -> &mut Fib<Self>;
+
+    /// Whether `address` is such a one.
+    fn has(address: IpAddr) -> bool;
+}
+
+impl Family for u32 {
+    fn fib(router: &mut Router) -> &mut Fib<Self> {
+        &mut router.ip4
+    }
+
+    fn has(address: IpAddr) -> bool {
+        address.is_ipv4()
+    }
+}
+
+impl Family for u128 {
+    fn fib(router: &mut Router) -> &mut Fib<Self> {
+        &mut router.ip6
+    }
+
+    fn has(address: IpAddr) -> bool {
+        address.is_ipv6()
+    }
 }
 
 /// Where packets go next.
@@ -41,6 +73,7 @@ pub enum Hop {
 /// A router without its workers.
 pub struct Router {
     ip4: Fib<u32>,
+    ip6: Fib<u128>,
     forwarding: Forwarding,
     publisher: Publisher<Forwarding>,
     /// The adjacency of each next hop.
@@ -59,6 +92,7 @@ impl Router {
             Forwarding { adjacencies: vec![Adjacency::drop(Reason::Ip4NoRoute)], ..Forwarding::default() };
         let mut router = Self {
             ip4: Fib::new(Capacity::of::<u32>())?,
+            ip6: Fib::new(Capacity::of::<u128>())?,
             publisher: Publisher::new(forwarding.clone()),
             forwarding,
             hops: HashMap::new(),
@@ -74,10 +108,16 @@ impl Router {
         self.publisher.subscribe()
     }
 
-    /// For one more worker: the routes.
+    /// For one more worker: the IPv4 routes.
     #[must_use]
     pub fn ip4(&self) -> Reader<u32> {
         self.ip4.reader()
+    }
+
+    /// For one more worker: the IPv6 routes.
+    #[must_use]
+    pub fn ip6(&self) -> Reader<u128> {
+        self.ip6.reader()
     }
 
     /// What workers forward by, as it is now.
@@ -149,17 +189,25 @@ impl Router {
         Ok(())
     }
 
-    /// Has packets to an IPv4 prefix go to one of `hops` each, chosen by flow where there are several.
+    /// Has packets to a prefix go to one of `hops` each, chosen by flow where there are several.
     ///
     /// # Errors
-    /// [`Error::Fib`] when there is no room, or no hop.
-    pub fn add_route(&mut self, prefix: Prefix<u32>, hops: &[Hop]) -> Result<(), Error> {
+    /// [`Error::Fib`] when there is no room, or no hop; [`Error::Family`].
+    pub fn add_route<A: Family>(&mut self, prefix: Prefix<A>, hops: &[Hop]) -> Result<(), Error> {
+        let other = hops.iter().find_map(|hop| match *hop {
+            Hop::Neighbour(_, address) if !A::has(address) => Some(address),
+            _ => None,
+        });
+        if let Some(address) = other {
+            return Err(Error::Family(address));
+        }
         let hops: Vec<_> = hops.iter().map(|&hop| self.next_hop(hop)).collect::<Result<_, _>>()?;
+        let fib = A::fib(self);
         match hops[..] {
-            [hop] => self.ip4.insert(prefix, hop)?,
+            [hop] => fib.insert(prefix, hop)?,
             _ => {
-                let group = self.ip4.add_group(&hops)?;
-                self.ip4.insert(prefix, group)?
+                let group = fib.add_group(&hops)?;
+                fib.insert(prefix, group)?
             }
         };
         Ok(())
@@ -174,8 +222,21 @@ impl Router {
         Ok(number as u16)
     }
 
-    /// RFC 1812, 4.2.2.11 and 5.3.7: this network, loopback, and what is reserved.
+    /// Of IPv4 this network, loopback, and what is reserved (RFC 1812, 4.2.2.11 and 5.3.7); of IPv6 the
+    /// unspecified address, loopback, addresses of IPv4 within a host, groups, and what never leaves its
+    /// link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
     fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
+        let martian = Reason::Ip6MartianDestination;
+        for (first, length, reason) in [
+            ([0, 0, 0, 0, 0, 0, 0, 0], 128, martian),
+            ([0, 0, 0, 0, 0, 0, 0, 1], 128, martian),
+            ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, martian),
+            ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Reason::Ip6LinkLocal),
+            ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Reason::Ip6Multicast),
+        ] {
+            let prefix = Prefix::new(u128::from(Ipv6Addr::from(first)), length)?;
+            self.add_route(prefix, &[Hop::Drop(reason)])?;
+        }
         for (address, length) in [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([240, 0, 0, 0], 4)] {
             let prefix = Prefix::new(u32::from(Ipv4Addr::from(address)), length)?;
             self.add_route(prefix, &[Hop::Drop(Reason::Ip4MartianDestination)])?;
@@ -206,13 +267,17 @@ impl Router {
         match hop {
             Hop::Drop(reason) => Adjacency::drop(reason),
             Hop::Neighbour(number, address) => {
+                let (next, carries, unresolved) = match address {
+                    IpAddr::V4(_) => (Node::Ip4Rewrite, ethernet::IPV4, Reason::Ip4NoNeighbour),
+                    IpAddr::V6(_) => (Node::Ip6Rewrite, ethernet::IPV6, Reason::Ip6NoNeighbour),
+                };
                 let mac = self.neighbours.get(&(number, address));
                 let interface = self.forwarding.interfaces.get(usize::from(number));
                 let Some((mac, interface)) = mac.zip(interface) else {
-                    return Adjacency::drop(Reason::Ip4NoNeighbour);
+                    return Adjacency::drop(unresolved);
                 };
-                let (header, header_length) = link_header(interface, *mac, ethernet::IPV4);
-                let (next, reason) = (Node::Ip4Rewrite, Reason::OutputDown);
+                let (header, header_length) = link_header(interface, *mac, carries);
+                let reason = Reason::OutputDown;
                 Adjacency { next, header_length, interface: number, mtu: interface.mtu, header, reason }
             }
         }

@@ -38,10 +38,12 @@ impl Worker {
         outputs: Vec<Box<dyn Output>>,
         mut updates: Subscriber<Forwarding>,
         ip4: Reader<u32>,
+        ip6: Reader<u128>,
         counters: Arc<Counters>,
     ) -> Self {
         let forwarding = updates.news().unwrap_or_default();
-        let context = Context { forwarding, updates, ip4, counters, outputs, device: 0, beside: Vec::new() };
+        let context =
+            Context { forwarding, updates, ip4, ip6, counters, outputs, device: 0, beside: Vec::new() };
         Self { context, graph: Graph::default(), packets: Packets::new(), inputs, clock: clocks() }
     }
 

@@ -42,7 +42,14 @@ impl Two {
             router.add_route(prefix, &[Hop::Neighbour(number, neighbour)]).unwrap();
         }
         let counters = Arc::new(Counters::default());
-        let worker = Worker::new(inputs, outputs, router.subscribe(), router.ip4(), Arc::clone(&counters));
+        let worker = Worker::new(
+            inputs,
+            outputs,
+            router.subscribe(),
+            router.ip4(),
+            router.ip6(),
+            Arc::clone(&counters),
+        );
         Self { router, wires, worker, counters }
     }
 

@@ -33,7 +33,14 @@ impl Net {
             outputs.extend(queues.outputs);
         }
         let counters = Arc::new(Counters::default());
-        let worker = Worker::new(inputs, outputs, router.subscribe(), router.ip4(), Arc::clone(&counters));
+        let worker = Worker::new(
+            inputs,
+            outputs,
+            router.subscribe(),
+            router.ip4(),
+            router.ip6(),
+            Arc::clone(&counters),
+        );
         Self { router, wires, worker, counters }
     }
 

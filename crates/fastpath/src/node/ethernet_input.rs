@@ -25,16 +25,14 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     for (&index, next) in vector.iter().zip(next) {
         let frame = packets.bytes(index);
         let header = frame.first_chunk::<{ ethernet::LENGTH }>();
-        *next = match header {
-            Some(header)
-                if plain && header[12..] == ethernet::IPV4.to_be_bytes() && number(header) == mac =>
-            {
-                count += 1;
-                bytes += frame.len() as u64;
-                packets.arrive(index, device.untagged, ethernet::LENGTH as u8);
-                Node::Ip4Input
-            }
-            _ => other(context, forwarding, device, packets, index),
+        let node = header.filter(|header| plain && number(*header) == mac).and_then(carried);
+        *next = if let Some(node) = node {
+            count += 1;
+            bytes += frame.len() as u64;
+            packets.arrive(index, device.untagged, ethernet::LENGTH as u8);
+            node
+        } else {
+            other(context, forwarding, device, packets, index)
         };
     }
     let counters = &context.counters.interfaces[usize::from(device.untagged)];
@@ -68,6 +66,16 @@ fn all_to_layer_2(
     let counters = &context.counters.interfaces[usize::from(interface)];
     counters.received.add(vector.len() as u64);
     counters.received_bytes.add(bytes);
+}
+
+/// The node of the packets that most frames carry.
+#[inline(always)]
+fn carried(header: &[u8; ethernet::LENGTH]) -> Option<Node> {
+    match u16::from_be_bytes([header[12], header[13]]) {
+        ethernet::IPV4 => Some(Node::Ip4Input),
+        ethernet::IPV6 => Some(Node::Ip6Input),
+        _ => None,
+    }
 }
 
 /// The first six bytes as a number.
@@ -147,6 +155,7 @@ fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Rea
     }
     match carries {
         ethernet::IPV4 => Ok(Node::Ip4Input),
+        ethernet::IPV6 => Ok(Node::Ip6Input),
         _ => Err(Reason::UnknownType),
     }
 }

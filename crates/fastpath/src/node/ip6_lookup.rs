@@ -1,0 +1,47 @@
+//! ip6-lookup: packets with an IPv6 header enter; they leave with the adjacency that the longest route to
+//! their destination leads to.
+
+use super::Node;
+use crate::counters::Reason;
+use crate::fib::NextHop;
+use crate::flow;
+use crate::forwarding::Adjacency;
+use crate::graph::Context;
+use crate::vector::{Index, Packets, VECTOR};
+
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    for (vector, next) in vector.chunks(VECTOR).zip(next.chunks_mut(VECTOR)) {
+        look_up(context, packets, vector, next);
+    }
+}
+
+fn look_up(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    let mut destinations = [0; VECTOR];
+    let mut hops = [NextHop::NONE; VECTOR];
+    let count = vector.len().min(VECTOR);
+    for (&index, destination) in vector.iter().zip(&mut destinations) {
+        let address = packets.packet(index).get(24..40).and_then(|bytes| bytes.first_chunk());
+        *destination = address.map_or(0, |bytes| u128::from_be_bytes(*bytes));
+    }
+    let flow = |at: usize| flow::of_ip6(packets.packet(vector[at]));
+    context.ip6.pass().lookup_bulk(&destinations[..count], flow, &mut hops[..count]);
+    // A route that was just found may lead to an adjacency that was just made.
+    context.update();
+    let adjacencies = &context.forwarding.adjacencies;
+    for ((&index, next), &hop) in vector.iter().zip(next).zip(&hops) {
+        *next = match adjacencies.get(hop.index() as usize) {
+            Some(adjacency) if hop != NextHop::NONE && adjacency.next != Node::ErrorDrop => {
+                packets.adjacency[usize::from(index)] = hop.index();
+                adjacency.next
+            }
+            adjacency => go_nowhere(packets, index, hop, adjacency),
+        };
+    }
+}
+
+/// Drops a packet that no route leads on: [`NextHop::NONE`] has the adjacency of IPv4.
+#[cold]
+fn go_nowhere(packets: &mut Packets, index: Index, hop: NextHop, adjacency: Option<&Adjacency>) -> Node {
+    let found = adjacency.filter(|_| hop != NextHop::NONE);
+    packets.drop(index, found.map_or(Reason::Ip6NoRoute, |adjacency| adjacency.reason))
+}

@@ -1,0 +1,46 @@
+//! ip6-rewrite: IPv6 packets and their adjacencies enter; they leave with one hop less to go (RFC 8200,
+//! section 3) and the link header of their next hop.
+
+use super::Node;
+use crate::counters::Reason;
+use crate::forwarding::Adjacency;
+use crate::graph::Context;
+use crate::vector::{Index, Packets};
+use wire::ipv6;
+
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    let adjacencies = &context.forwarding.adjacencies;
+    for (&index, next) in vector.iter().zip(next) {
+        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
+        let rewritten =
+            found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
+        *next = match rewritten {
+            Ok(()) => Node::InterfaceOutput,
+            Err(reason) => packets.drop(index, reason),
+        };
+    }
+}
+
+#[inline(always)]
+fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
+    let packet = packets.packet_mut(index);
+    let Some(header) = packet.first_chunk_mut::<{ ipv6::LENGTH }>() else { return Err(Reason::Ip6Truncated) };
+    if is_of_its_link(header[8], header[9]) {
+        return Err(Reason::Ip6BeyondScope);
+    }
+    if header[7] <= 1 {
+        return Err(Reason::Ip6Expired);
+    }
+    let length = ipv6::LENGTH + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if length > usize::from(adjacency.mtu) {
+        return Err(Reason::Ip6TooBig);
+    }
+    header[7] -= 1;
+    super::write_link_header(packets, index, adjacency)
+}
+
+/// Whether an address that begins so is known on its link alone (RFC 4291, 2.5.6).
+#[inline(always)]
+fn is_of_its_link(first: u8, second: u8) -> bool {
+    (first == 0xfe) & (second & 0xc0 == 0x80)
+}
