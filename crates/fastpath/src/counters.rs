@@ -188,6 +188,8 @@ pub struct Counters {
     pub interfaces: Box<[InterfaceCounters]>,
     /// Packets that nodes made.
     pub made: Counter,
+    /// Events that the router had no room for.
+    pub events_lost: Counter,
     /// How often it asked its devices for frames.
     pub loops: Counter,
     /// How often none had any.
@@ -203,6 +205,7 @@ impl Default for Counters {
             reasons: [(); Reason::COUNT].map(|()| Counter::default()),
             interfaces: (0..INTERFACES).map(|_| InterfaceCounters::default()).collect(),
             made: Counter::default(),
+            events_lost: Counter::default(),
             loops: Counter::default(),
             idle_loops: Counter::default(),
             idle_clocks: Counter::default(),

@@ -2,10 +2,12 @@
 //! each has left, was dropped or went to the kernel.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use crate::clock::clocks;
 use crate::counters::Counters;
 use crate::device::Output;
+use crate::events::Event;
 use crate::fib::Reader;
 use crate::forwarding::Forwarding;
 use crate::node::Node;
@@ -18,6 +20,7 @@ pub struct Context {
     pub(crate) updates: Subscriber<Forwarding>,
     pub(crate) ip4: Reader<u32>,
     pub(crate) ip6: Reader<u128>,
+    pub(crate) events: SyncSender<Event>,
     pub(crate) counters: Arc<Counters>,
     /// By device.
     pub(crate) outputs: Vec<Box<dyn Output>>,
@@ -35,6 +38,31 @@ impl Context {
         if let Some(forwarding) = self.updates.news() {
             self.forwarding = forwarding;
         }
+    }
+
+    /// Tells the router, if it has room for one more event.
+    #[cold]
+    #[allow(dead_code)] // by nodes to come
+    pub(crate) fn tell(&self, event: Event) {
+        if self.events.try_send(event).is_err() {
+            self.counters.events_lost.add(1);
+        }
+    }
+
+    /// A further packet of `length` bytes of zeros, as if it had arrived at `interface`, which goes to
+    /// `node` when the node at work is done; `None` when there is no room.
+    #[allow(dead_code)] // by nodes to come
+    pub(crate) fn make(
+        &mut self,
+        packets: &mut Packets,
+        length: usize,
+        interface: u16,
+        node: Node,
+    ) -> Option<Index> {
+        let index = packets.make(length, interface)?;
+        self.counters.made.add(1);
+        self.beside.push((index, node));
+        Some(index)
     }
 }
 

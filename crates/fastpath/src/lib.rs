@@ -3,13 +3,16 @@
 //!
 //! ```text
 //! device ──► Worker: vector ──► Graph: node ─► node ─► … ──► device
-//!                                        ▲
-//! routes, interfaces, neighbours ──► fib, forwarding
+//!                                        ▲                │
+//!                              fib, forwarding, frames   events
+//!                                        │                ▼
+//! routes, interfaces, neighbours ──────► Router ◄─────────┘
 //! ```
 
 pub mod clock;
 pub mod counters;
 pub mod device;
+pub mod events;
 pub mod fib;
 pub mod flow;
 pub mod forwarding;

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use wire::{MacAddress, ethernet, vlan};
 
 use crate::counters::{INTERFACES, Reason};
+use crate::events::{self, EVENTS, Event, Injections, Injector};
 use crate::fib::{self, Address, Capacity, Fib, NextHop, Prefix, Reader};
 use crate::forwarding::{Adjacency, Device, Forwarding, Interface, LINK_HEADER, Role};
 use crate::node::Node;
@@ -79,6 +81,21 @@ pub struct Router {
     /// The adjacency of each next hop.
     hops: HashMap<Hop, NextHop>,
     neighbours: HashMap<(u16, IpAddr), MacAddress>,
+    /// What workers tell.
+    events: Receiver<Event>,
+    /// For workers to come.
+    sender: SyncSender<Event>,
+    /// By worker.
+    injectors: Vec<Injector>,
+}
+
+/// What ties a worker to its router.
+pub struct Attachment {
+    pub(crate) updates: Subscriber<Forwarding>,
+    pub(crate) ip4: Reader<u32>,
+    pub(crate) ip6: Reader<u128>,
+    pub(crate) events: SyncSender<Event>,
+    pub(crate) injections: Injections,
 }
 
 impl Router {
@@ -90,6 +107,7 @@ impl Router {
         // The first adjacency is that of packets without a route.
         let forwarding =
             Forwarding { adjacencies: vec![Adjacency::drop(Reason::Ip4NoRoute)], ..Forwarding::default() };
+        let (sender, events) = sync_channel(EVENTS);
         let mut router = Self {
             ip4: Fib::new(Capacity::of::<u32>())?,
             ip6: Fib::new(Capacity::of::<u128>())?,
@@ -97,24 +115,69 @@ impl Router {
             forwarding,
             hops: HashMap::new(),
             neighbours: HashMap::new(),
+            events,
+            sender,
+            injectors: Vec::new(),
         };
         router.discard_what_nobody_may_send_to()?;
         Ok(router)
     }
 
-    /// For one more worker: what it forwards by.
+    /// For one more worker.
     #[must_use]
-    pub fn subscribe(&self) -> Subscriber<Forwarding> {
-        self.publisher.subscribe()
+    pub fn attach(&mut self) -> Attachment {
+        let (injector, injections) = events::injections();
+        self.injectors.push(injector);
+        Attachment {
+            updates: self.publisher.subscribe(),
+            ip4: self.ip4.reader(),
+            ip6: self.ip6.reader(),
+            events: self.sender.clone(),
+            injections,
+        }
     }
 
-    /// For one more worker: the IPv4 routes.
+    /// By which workers can be given frames to send, in the order in which they were attached.
+    #[must_use]
+    pub fn injectors(&self) -> &[Injector] {
+        &self.injectors
+    }
+
+    /// Handles the events that workers have told, as many as there are room for at most; says how many.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room for a neighbour's route.
+    pub fn poll(&mut self) -> Result<usize, Error> {
+        let events: Vec<_> = self.events.try_iter().take(EVENTS).collect();
+        for &event in &events {
+            self.handle(event)?;
+        }
+        Ok(events.len())
+    }
+
+    /// Takes notice of what a worker tells.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room for a neighbour's route.
+    pub fn handle(&mut self, event: Event) -> Result<(), Error> {
+        match event {
+            Event::Neighbour { interface, address, mac } => self.set_neighbour(interface, address, mac),
+            Event::Announcement { interface, address, mac } => {
+                match self.neighbours.contains_key(&(interface, address)) {
+                    true => self.set_neighbour(interface, address, mac),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// For one more reader: the IPv4 routes.
     #[must_use]
     pub fn ip4(&self) -> Reader<u32> {
         self.ip4.reader()
     }
 
-    /// For one more worker: the IPv6 routes.
+    /// For one more reader: the IPv6 routes.
     #[must_use]
     pub fn ip6(&self) -> Reader<u128> {
         self.ip6.reader()
@@ -187,6 +250,11 @@ impl Router {
         self.neighbours.insert((interface, address), mac);
         self.remake_adjacencies();
         Ok(())
+    }
+
+    /// All neighbours: their interfaces, addresses and link addresses, in no order.
+    pub fn neighbours(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddress)> + '_ {
+        self.neighbours.iter().map(|(&(interface, address), &mac)| (interface, address, mac))
     }
 
     /// Has packets to a prefix go to one of `hops` each, chosen by flow where there are several.

@@ -13,7 +13,7 @@ pub const VECTOR: usize = 256;
 pub const PACKETS: usize = 2 * VECTOR;
 
 /// The longest frame that a node can make, in bytes without FCS.
-const MADE: usize = 2048;
+pub const MADE: usize = 2048;
 
 /// The index of a packet in its pass.
 pub type Index = u16;

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use wire::vlan;
+
 use crate::clock::clocks;
 use crate::counters::Counters;
 use crate::device::{Input, Output};
-use crate::fib::Reader;
-use crate::forwarding::Forwarding;
+use crate::events::{Injected, Injections};
 use crate::graph::{Context, Graph};
 use crate::node::Node;
-use crate::publish::Subscriber;
-use crate::vector::Packets;
+use crate::router::Attachment;
+use crate::vector::{Packets, VECTOR};
+
+/// Bytes of a frame before its tag: both link addresses.
+const ADDRESSES: usize = 12;
 
 /// A receive queue that a worker serves.
 pub struct Receive {
@@ -26,32 +30,35 @@ pub struct Worker {
     graph: Graph,
     packets: Box<Packets>,
     inputs: Vec<Receive>,
+    injections: Injections,
     /// When the last turn ended.
     clock: u64,
 }
 
 impl Worker {
-    /// One that serves `inputs`, and sends by `outputs`, of which there is one for each device.
+    /// One of the router of `attachment` that serves `inputs`, and sends by `outputs`, of which there is
+    /// one for each device.
     #[must_use]
     pub fn new(
         inputs: Vec<Receive>,
         outputs: Vec<Box<dyn Output>>,
-        mut updates: Subscriber<Forwarding>,
-        ip4: Reader<u32>,
-        ip6: Reader<u128>,
+        attachment: Attachment,
         counters: Arc<Counters>,
     ) -> Self {
+        let Attachment { mut updates, ip4, ip6, events, injections } = attachment;
         let forwarding = updates.news().unwrap_or_default();
-        let context =
-            Context { forwarding, updates, ip4, ip6, counters, outputs, device: 0, beside: Vec::new() };
-        Self { context, graph: Graph::default(), packets: Packets::new(), inputs, clock: clocks() }
+        let beside = Vec::new();
+        let context = Context { forwarding, updates, ip4, ip6, events, counters, outputs, device: 0, beside };
+        let (graph, packets) = (Graph::default(), Packets::new());
+        Self { context, graph, packets, inputs, injections, clock: clocks() }
     }
 
-    /// Asks each receive queue once, and forwards what it has. Returns how many frames there were.
+    /// Asks each receive queue once, and forwards what it has, after the frames that were injected.
+    /// Returns how many frames there were.
     pub fn turn(&mut self) -> usize {
         self.context.update();
         let begin = self.clock;
-        let mut received = 0;
+        let mut received = if self.injections.waiting() { self.send_injected() } else { 0 };
         for receive in &mut self.inputs {
             let count = receive.input.receive(self.packets.lent());
             if count == 0 {
@@ -73,5 +80,28 @@ impl Worker {
             counters.idle_clocks.add(self.clock.wrapping_sub(begin));
         }
         received
+    }
+
+    /// Sends frames that were injected, each by its interface and with its VLAN tag.
+    #[cold]
+    fn send_injected(&mut self) -> usize {
+        self.packets.begin(0);
+        for Injected { interface, frame } in self.injections.take(VECTOR) {
+            let found = self.context.forwarding.interfaces.get(usize::from(interface));
+            let tag = found.and_then(|interface| interface.vlan).map(|id| [vlan::CUSTOMER, id]);
+            let (addresses, rest) = frame.split_at_checked(ADDRESSES).unwrap_or((&frame, &[]));
+            let tag = tag.into_iter().flatten().flat_map(u16::to_be_bytes);
+            let frame: Vec<u8> = addresses.iter().copied().chain(tag).chain(rest.iter().copied()).collect();
+            if let Some(index) = self.packets.make(frame.len(), interface) {
+                self.packets.bytes_mut(index).copy_from_slice(&frame);
+                self.packets.output[usize::from(index)] = interface;
+            }
+        }
+        let count = self.packets.len();
+        self.context.counters.made.add(count as u64);
+        self.clock =
+            self.graph.run(&mut self.context, &mut self.packets, Node::InterfaceOutput, count, self.clock);
+        self.packets.end();
+        count
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fastpath::counters::{Counters, Reason};
 use fastpath::device::simulated::Wire;
+use fastpath::events::Event;
 use fastpath::fib::Prefix;
 use fastpath::router::{Hop, Router};
 use fastpath::worker::{Receive, Worker};
@@ -42,14 +43,7 @@ impl Two {
             router.add_route(prefix, &[Hop::Neighbour(number, neighbour)]).unwrap();
         }
         let counters = Arc::new(Counters::default());
-        let worker = Worker::new(
-            inputs,
-            outputs,
-            router.subscribe(),
-            router.ip4(),
-            router.ip6(),
-            Arc::clone(&counters),
-        );
+        let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
         Self { router, wires, worker, counters }
     }
 
@@ -156,6 +150,35 @@ fn tags_are_added_and_taken_away() {
     two.run();
     assert_eq!(two.wires[0].take().unwrap()[14..], frame(OURS[1], [16, 0, 0, 1], 62, 46)[14..]);
     assert_eq!(two.counters.interfaces[usize::from(tagged)].received.get(), 1);
+}
+
+#[test]
+fn injected_frames_leave_by_their_interface_with_its_tag() {
+    let mut two = Two::new(1024);
+    let tagged = two.router.add_vlan(1, 7).unwrap();
+    let sent = frame(THEIRS[1], [48, 0, 0, 1], 64, 46);
+    let injector = two.router.injectors()[0].clone();
+    assert!(injector.inject(1, &sent) && injector.inject(tagged, &sent) && injector.inject(9, &sent));
+    two.run();
+    assert_eq!(two.wires[1].take().unwrap(), sent);
+    let mut expected = sent;
+    expected.splice(12..12, [0x81, 0, 0, 7]);
+    assert_eq!(two.wires[1].take().unwrap(), expected);
+    assert_eq!((two.counters.made.get(), two.dropped(Reason::OutputDown)), (3, 1));
+}
+
+#[test]
+fn the_router_notes_what_workers_tell() {
+    let mut two = Two::new(1024);
+    let address = IpAddr::from([10, 1, 0, 2]);
+    two.router.handle(Event::Announcement { interface: 1, address, mac: OURS[0] }).unwrap();
+    let stranger = IpAddr::from([10, 1, 0, 3]);
+    two.router.handle(Event::Announcement { interface: 1, address: stranger, mac: OURS[0] }).unwrap();
+    let neighbours: Vec<_> = two.router.neighbours().collect();
+    assert!(neighbours.contains(&(1, address, OURS[0])) && neighbours.len() == 2, "{neighbours:?}");
+    two.wires[0].put(frame(OURS[0], [48, 0, 0, 1], 64, 46));
+    two.run();
+    assert_eq!(two.wires[1].take().unwrap()[..6], OURS[0].0);
 }
 
 proptest! {

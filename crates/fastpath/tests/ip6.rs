@@ -43,14 +43,7 @@ impl Two {
             router.add_route(prefix(behind, 48), &[Hop::Neighbour(number, neighbour(number))]).unwrap();
         }
         let counters = Arc::new(Counters::default());
-        let worker = Worker::new(
-            inputs,
-            outputs,
-            router.subscribe(),
-            router.ip4(),
-            router.ip6(),
-            Arc::clone(&counters),
-        );
+        let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
         Self { router, wires, worker, counters }
     }
 

@@ -33,14 +33,7 @@ impl Net {
             outputs.extend(queues.outputs);
         }
         let counters = Arc::new(Counters::default());
-        let worker = Worker::new(
-            inputs,
-            outputs,
-            router.subscribe(),
-            router.ip4(),
-            router.ip6(),
-            Arc::clone(&counters),
-        );
+        let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
         Self { router, wires, worker, counters }
     }
 
