@@ -1,0 +1,61 @@
+//! memif: packet interfaces in shared memory, protocol 2.0, both ends, as VPP, libmemif and DPDK's
+//! `net_memif` have them.
+//!
+//! ```text
+//! Memif::poll ◄── control channel (handshake, regions, rings) ──► the peer
+//!      │ connections
+//!      ▼
+//! Receiver ◄── ring ── the peer        one of each for every queue,
+//! Sender   ──► ring ──► the peer       each owned by one thread
+//! ```
+//!
+//! [`Memif::open`] makes an interface: its control end [`Memif`], which a thread of the owner drives by
+//! [`Memif::poll`], and its data ends, which worker threads own for as long as they like. Connections come
+//! and go without the workers' doing: a data end notices by one load for each call, and without a
+//! connection it has no frames and no room. Nothing waits for anything.
+//!
+//! - A [`Receiver`] lends frames where they lie: they may be rewritten in place, and lengthened up to their
+//!   capacity, until they are given back.
+//! - A [`Sender`] copies bursts of frames into its ring, or lends the ring's buffers to who builds frames.
+//!   Each burst is published by one store. A frame that is longer than a buffer is refused and counted;
+//!   it is never spread over several buffers. Received frames that are, are skipped and counted.
+//! - Receivers poll. Peers that want interrupts get them.
+//!
+//! # Memory that another process can write
+//! The client brings the memory; both processes map it for reading and writing. For the language, a byte
+//! that changes without a store of this program is no memory at all; these are the grounds on which we use
+//! it:
+//! - *Rings* (indices, flags, descriptors) are only ever touched as atomics. Each is read once and checked
+//!   before it is used, so that whatever a peer writes, whenever, no byte outside its regions is touched.
+//! - *Frames* belong to one side at a time, by the protocol. They are handed out as addresses
+//!   ([`Frame`]), not as references, and copied through addresses. A peer that writes to a frame which it
+//!   has handed over can change that frame under its reader. So who parses one must not use a field that
+//!   was checked before without reading it once only; no unsafe code may rest on a frame's contents.
+//! - *Mappings* live as long as a data end uses them, whatever the peer does. A region whose file is
+//!   smaller than announced is refused. What we create is sealed, so that it cannot shrink; what a peer
+//!   brings is sealed by us where its kind of file allows it (`memfd`). Of other files, such as DPDK's
+//!   huge pages with `zero-copy=yes`, a peer can take the memory away, and touching it then ends this
+//!   process by `SIGBUS`; [`Peer::sealed`] tells.
+
+mod config;
+mod control;
+mod counters;
+mod error;
+mod frame;
+mod handshake;
+mod layout;
+mod links;
+mod queue;
+mod receiver;
+mod region;
+mod ring;
+mod sender;
+mod socket;
+
+pub use crate::config::{Config, Role, Socket};
+pub use crate::control::{Event, Memif, Opened, Peer};
+pub use crate::counters::QueueStatistics;
+pub use crate::error::{Error, Reason};
+pub use crate::frame::Frame;
+pub use crate::receiver::Receiver;
+pub use crate::sender::Sender;

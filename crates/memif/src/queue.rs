@@ -1,0 +1,134 @@
+//! What a queue's data end and the control end share: connections enter at one side, and leave at the
+//! other when the worker has time for them.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::eventfd::EventFd;
+
+use crate::config::Role;
+use crate::counters::Counters;
+use crate::ring::{Buffers, Index, Ring};
+
+/// What wakes a receiver that does not poll.
+pub enum Interrupt {
+    /// A file that we made.
+    Own(EventFd),
+    /// An event file of the peer's.
+    Peers(File),
+    /// Nowhere: the peer gave no event file.
+    Nobody,
+}
+
+impl Interrupt {
+    /// Rings. What cannot be rung is not: the peer gave it.
+    pub fn ring(&self) {
+        let _ = match self {
+            Self::Own(event) => event.write(1).map(drop).map_err(Into::into),
+            Self::Peers(file) => (&*file).write(&1_u64.to_ne_bytes()).map(drop),
+            Self::Nobody => Ok(()),
+        };
+    }
+}
+
+/// A queue of one connection.
+pub struct Link {
+    /// Its ring.
+    pub ring: Ring,
+    /// Its buffers.
+    pub buffers: Buffers,
+    /// What wakes the receiver.
+    pub interrupt: Interrupt,
+    /// Our role in the connection.
+    pub role: Role,
+}
+
+impl Link {
+    /// The index that we write.
+    #[inline]
+    pub fn ours(&self) -> Index {
+        match self.role {
+            Role::Client => Index::Head,
+            Role::Server => Index::Tail,
+        }
+    }
+
+    /// The index that the peer writes.
+    #[inline]
+    pub fn theirs(&self) -> Index {
+        match self.role {
+            Role::Client => Index::Tail,
+            Role::Server => Index::Head,
+        }
+    }
+}
+
+/// What a queue's data end and the control end share.
+#[derive(Default)]
+pub struct Shared {
+    /// Grows with every change of `link`.
+    generation: AtomicU64,
+    link: Mutex<Option<Arc<Link>>>,
+    broken: AtomicBool,
+    /// What is counted.
+    pub counters: Counters,
+}
+
+impl Shared {
+    /// Hands a connection's queue to the data end, or takes it away.
+    pub fn set(&self, link: Option<Arc<Link>>) {
+        let mut place = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = link;
+        self.broken.store(false, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether the data end has given the connection up since the last [`Self::set`].
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+}
+
+/// A data end's view of its queue.
+pub struct Attached {
+    pub shared: Arc<Shared>,
+    generation: u64,
+    link: Option<Arc<Link>>,
+}
+
+impl Attached {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, generation: 0, link: None }
+    }
+
+    /// Whether there is another connection than the one this end has, or none.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.shared.generation.load(Ordering::Acquire) != self.generation
+    }
+
+    /// Lets the old connection go and takes the present one.
+    #[cold]
+    pub fn renew(&mut self) {
+        let place = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+        self.generation = self.shared.generation.load(Ordering::Acquire);
+        self.link.clone_from(&place);
+    }
+
+    /// The connection.
+    #[inline]
+    pub fn link(&self) -> Option<&Link> {
+        self.link.as_deref()
+    }
+
+    /// Gives the connection up: its peer has written what cannot be.
+    #[cold]
+    pub fn give_up(&mut self) {
+        if !self.is_stale() {
+            self.shared.broken.store(true, Ordering::Relaxed);
+        }
+        self.link = None;
+    }
+}
