@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use crate::MacAddress;
+
 /// Bytes of the header.
 pub const LENGTH: usize = 40;
 
@@ -67,11 +69,47 @@ impl Header {
     }
 }
 
+/// All nodes of a link (RFC 4291, section 2.7.1).
+pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// The address that an interface has on its link by its MAC address (RFC 4291, 2.5.6 and appendix A).
+#[must_use]
+pub fn link_local(mac: MacAddress) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.0;
+    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
+/// The group of a link in which whoever has `address` is (RFC 4291, section 2.7.1).
+#[must_use]
+pub fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
+}
+
+/// The MAC address of a group (RFC 2464, section 7).
+#[must_use]
+pub fn group_mac(group: Ipv6Addr) -> MacAddress {
+    let [.., a, b, c, d] = group.octets();
+    MacAddress([0x33, 0x33, a, b, c, d])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use etherparse::Ipv6Header;
     use proptest::prelude::*;
+
+    #[test]
+    fn addresses_follow_from_others_as_the_examples_of_the_standards_do() {
+        // RFC 4291, appendix A: 34-56-78-9A-BC-DE becomes 36-56-78-FF-FE-9A-BC-DE.
+        let mac = MacAddress([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde]);
+        assert_eq!(link_local(mac).to_string(), "fe80::3656:78ff:fe9a:bcde");
+        // RFC 4291, section 2.7.1.
+        let group = solicited_node("4037::1:800:200e:8c6c".parse().unwrap());
+        assert_eq!(group.to_string(), "ff02::1:ff0e:8c6c");
+        assert_eq!(group_mac(group).to_string(), "33:33:ff:0e:8c:6c");
+        assert_eq!(group_mac(ALL_NODES).to_string(), "33:33:00:00:00:01");
+    }
 
     proptest! {
         #[test]

@@ -10,6 +10,7 @@ pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod mac;
+pub mod neighbour;
 pub mod rate;
 pub mod signature;
 pub mod size;
