@@ -8,6 +8,7 @@ mod common;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use common::sites::Site;
 use common::{PROGRAM, REPOSITORY, has_namespaces, machine};
@@ -108,8 +109,15 @@ fn every_documented_command_works_as_it_is_written() {
     std::os::unix::fs::symlink(Path::new(REPOSITORY).join("profiles"), directory.path().join("profiles"))
         .unwrap();
     fs::write(directory.path().join("trace.pcap"), capture()).unwrap();
-    let failures: Vec<String> =
-        lines.iter().filter_map(|line| run(line, &site, directory.path()).err()).collect();
+    let failures: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let started = Instant::now();
+            let failure = run(line, &site, directory.path()).err();
+            println!("{:5.1} s  {}:{}: {}", started.elapsed().as_secs_f64(), line.file, line.number, line.text);
+            failure
+        })
+        .collect();
     assert!(
         failures.is_empty(),
         "{} of {} commands fail:\n{}",

@@ -68,7 +68,8 @@ fn a_run_keeps_which_queues_its_frames_took() {
     let received = record.queues[0].queues.iter().filter(|queue| queue.place.starts_with("rx"));
     let received: Vec<f64> = received.map(|queue| queue.pps).collect();
     assert_eq!(received.len(), 2, "{:?}", record.queues);
-    assert!(received.iter().sum::<f64>() > 1_000.0, "{received:?}");
+    // A second at 10 kpps, spread over as long as the run waited for a quiet machine.
+    assert!(received.iter().sum::<f64>() > 100.0, "{received:?}");
     // One core generates, so one queue takes all.
     assert!(record.queues[0].receive_imbalance.unwrap() > 0.9, "{:?}", record.queues[0]);
     assert!(finished.stderr.contains("queues of dut0: rx"), "{}", finished.stderr);

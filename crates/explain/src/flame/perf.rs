@@ -185,7 +185,7 @@ fn has_no_address(line: &str) -> bool {
 }
 
 /// Ends `perf` if it takes longer than this to print what was sampled, in seconds.
-const PRINTING: &str = "20";
+const PRINTING: &str = "120";
 
 /// Runs `perf` to its end.
 fn run(perf: &mut Command) -> Result<Output, String> {

@@ -1,0 +1,231 @@
+//! What each node of fastpath costs, without devices:
+//! `cargo bench -p fastpath --bench graph`, on an otherwise idle machine.
+//!
+//! Frames of 64 bytes with FCS lie in 2,048 buffers, which a device in memory lends 256, 32, 4 or 1 at a
+//! time, with their headers written anew; what is sent is thrown away. Clocks are those of the time stamp
+//! counter. All rows take turns; figures are medians of the turns.
+
+#![allow(clippy::unwrap_used)] // a benchmark may end at its first error
+
+#[path = "fib/tables.rs"]
+#[allow(dead_code)] // only the IPv4 table is used
+mod tables;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastpath::counters::Counters;
+use fastpath::device::{Input, Output};
+use fastpath::fib::Prefix;
+use fastpath::node::Node;
+use fastpath::router::{Hop, Router};
+use fastpath::vector::{Frame, VECTOR};
+use fastpath::worker::{Receive, Worker};
+use stats::random::Random;
+use wire::{MacAddress, ethernet, ipv4};
+
+const TURNS: usize = 7;
+const TURN: Duration = Duration::from_millis(250);
+const BUFFERS: usize = 2048;
+/// Bytes of a buffer, of which the frame has the first 60.
+const BUFFER: usize = 2048;
+const FRAME: usize = 60;
+const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+
+/// A case: its name, the routes, how many destinations, and how many frames at a time.
+struct Case {
+    name: &'static str,
+    routes: usize,
+    destinations: usize,
+    vector: usize,
+}
+
+const CASES: [Case; 8] = [
+    Case { name: "1 route, 1 destination", routes: 1, destinations: 1, vector: VECTOR },
+    Case { name: "8 routes, 512 k destinations", routes: 8, destinations: 1 << 19, vector: VECTOR },
+    Case { name: "1 M routes, 1 k destinations", routes: 1_000_000, destinations: 1000, vector: VECTOR },
+    Case { name: "1 M routes, 100 k destinations", routes: 1_000_000, destinations: 100_000, vector: VECTOR },
+    Case { name: "1 M routes, 1 M destinations", routes: 1_000_000, destinations: 1_000_000, vector: VECTOR },
+    Case { name: "1 destination, vectors of 32", routes: 1, destinations: 1, vector: 32 },
+    Case { name: "1 destination, vectors of 4", routes: 1, destinations: 1, vector: 4 },
+    Case { name: "1 destination, vectors of 1", routes: 1, destinations: 1, vector: 1 },
+];
+
+/// The nodes in the way of a packet, in their order.
+const NODES: [Node; 7] = [
+    Node::DeviceInput,
+    Node::EthernetInput,
+    Node::Ip4Input,
+    Node::Ip4Lookup,
+    Node::Ip4Rewrite,
+    Node::InterfaceOutput,
+    Node::Tx,
+];
+/// Those that VPP's figure for forwarding has: ethernet-input to interface-output.
+const FORWARDING: std::ops::Range<usize> = 1..6;
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let table = tables::ip4(false);
+    let mut rows: Vec<_> = CASES
+        .iter()
+        .filter(|case| case.name.contains(&wanted))
+        .map(|case| (case, set_up(case, &table), Vec::new()))
+        .collect();
+    for _ in 0..TURNS {
+        for (_, (worker, counters, _router), turns) in &mut rows {
+            turns.push(turn(worker, counters));
+        }
+    }
+    let names: Vec<&str> = NODES.iter().map(|node| node.name()).collect();
+    println!("| case | {} | forwarding | Mpps |\n|---|{}", names.join(" | "), "---|".repeat(NODES.len() + 2));
+    for (case, _, turns) in &rows {
+        let median = |of: &dyn Fn(&Turn) -> f64| {
+            let mut values: Vec<f64> = turns.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let cells: Vec<String> =
+            (0..NODES.len()).map(|node| format!("{:.1}", median(&|turn| turn.clocks[node]))).collect();
+        let forwarding = median(&|turn| turn.clocks[FORWARDING].iter().sum());
+        println!(
+            "| {} | {} | {forwarding:.1} | {:.1} |",
+            case.name,
+            cells.join(" | "),
+            median(&|turn| turn.mpps)
+        );
+    }
+}
+
+/// What a turn measured: clocks a packet by node, and millions of packets a second.
+struct Turn {
+    clocks: [f64; NODES.len()],
+    mpps: f64,
+}
+
+fn turn(worker: &mut Worker, counters: &Counters) -> Turn {
+    let read = || {
+        NODES.map(|node| {
+            let node = &counters.nodes[node as usize];
+            (node.vectors.get(), node.clocks.get())
+        })
+    };
+    for _ in 0..100 {
+        worker.turn();
+    }
+    let (before, sent, started) = (read(), counters.balance().sent, Instant::now());
+    while started.elapsed() < TURN {
+        for _ in 0..100 {
+            worker.turn();
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let balance = counters.balance();
+    assert!(balance.holds() && balance.dropped == 0, "{balance:?}");
+    let after = read();
+    let clocks = std::array::from_fn(|node| {
+        let (vectors, clocks) = (after[node].0 - before[node].0, after[node].1 - before[node].1);
+        clocks as f64 / vectors as f64
+    });
+    Turn { clocks, mpps: (balance.sent - sent) as f64 / seconds * 1e-6 }
+}
+
+fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Router) {
+    let mut router = Router::new().unwrap();
+    router.add_device("memory0", OURS, 1500).unwrap();
+    let neighbours: Vec<_> = (0..16).map(|last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last))).collect();
+    for (at, address) in neighbours.iter().enumerate() {
+        router.set_neighbour(0, *address, MacAddress([2, 0, 0, 0, 1, at as u8])).unwrap();
+    }
+    let mut random = Random::new(7);
+    let destinations: Vec<u32> = if case.routes > 1000 {
+        for &(address, length, hop) in &table.routes[..case.routes] {
+            let hop = Hop::Neighbour(0, neighbours[hop as usize % 16]);
+            router.add_route(Prefix::new(address, length).unwrap(), &[hop]).unwrap();
+        }
+        table.destinations[..case.destinations].to_vec()
+    } else {
+        for at in 0..case.routes as u32 {
+            let hop = Hop::Neighbour(0, neighbours[at as usize % 16]);
+            router.add_route(Prefix::new((16 + at) << 24, 8).unwrap(), &[hop]).unwrap();
+        }
+        (0..case.destinations)
+            .map(|_| ((16 + random.below(case.routes) as u32) << 24) + random.below(1 << 24) as u32)
+            .collect()
+    };
+    let counters = Arc::new(Counters::default());
+    let input = Memory::new(destinations, case.vector);
+    let inputs = vec![Receive { device: 0, input: Box::new(input) }];
+    let worker =
+        Worker::new(inputs, vec![Box::new(Nowhere)], router.subscribe(), router.ip4(), Arc::clone(&counters));
+    (worker, counters, router)
+}
+
+/// A device that lends frames to ever other destinations.
+struct Memory {
+    buffers: Box<[u8]>,
+    at: usize,
+    /// The headers of a frame, and the sum of all but its destination.
+    header: [u8; 34],
+    sum: u32,
+    destinations: Vec<u32>,
+    next: usize,
+    vector: usize,
+}
+
+impl Memory {
+    fn new(destinations: Vec<u32>, vector: usize) -> Self {
+        let ethernet = ethernet::Header {
+            destination: OURS,
+            source: MacAddress([2, 0, 0, 0, 0, 2]),
+            ethertype: ethernet::IPV4,
+        };
+        let ip4 = ipv4::Header {
+            tos: 0,
+            total_length: 46,
+            identification: 0,
+            ttl: 64,
+            protocol: ipv4::UDP,
+            source: Ipv4Addr::new(16, 0, 0, 1),
+            destination: Ipv4Addr::UNSPECIFIED,
+        };
+        let mut header = [0; 34];
+        header[..14].copy_from_slice(&ethernet.emit());
+        header[14..].copy_from_slice(&ip4.emit());
+        let sum = u32::from(!u16::from_be_bytes([header[24], header[25]]));
+        Self { buffers: vec![0; BUFFERS * BUFFER].into(), at: 0, header, sum, destinations, next: 0, vector }
+    }
+}
+
+impl Input for Memory {
+    fn receive(&mut self, frames: &mut [Frame]) -> usize {
+        let count = self.vector.min(frames.len());
+        for frame in &mut frames[..count] {
+            let buffer = &mut self.buffers[self.at * BUFFER..][..BUFFER];
+            self.at = (self.at + 1) % BUFFERS;
+            let destination = self.destinations[self.next];
+            self.next = if self.next + 1 == self.destinations.len() { 0 } else { self.next + 1 };
+            buffer[..34].copy_from_slice(&self.header);
+            buffer[30..34].copy_from_slice(&destination.to_be_bytes());
+            let sum = self.sum + (destination >> 16) + (destination & 0xffff);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            buffer[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            // SAFETY: the buffer has so many bytes, and is touched again only 2,048 frames later.
+            *frame = unsafe { Frame::new(buffer.as_mut_ptr(), FRAME as u32, BUFFER as u32) };
+        }
+        count
+    }
+
+    fn release(&mut self) {}
+}
+
+/// A device that throws away what it sends.
+struct Nowhere;
+
+impl Output for Nowhere {
+    fn transmit(&mut self, frames: &[Frame]) -> usize {
+        frames.len()
+    }
+}
