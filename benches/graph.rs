@@ -157,8 +157,7 @@ fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Ro
     let counters = Arc::new(Counters::default());
     let input = Memory::new(destinations, case.vector);
     let inputs = vec![Receive { device: 0, input: Box::new(input) }];
-    let worker =
-        Worker::new(inputs, vec![Box::new(Nowhere)], router.subscribe(), router.ip4(), Arc::clone(&counters));
+    let worker = Worker::new(inputs, vec![Box::new(Nowhere)], router.attach(), Arc::clone(&counters));
     (worker, counters, router)
 }
 

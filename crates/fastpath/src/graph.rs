@@ -8,11 +8,11 @@ use crate::clock::clocks;
 use crate::counters::Counters;
 use crate::device::Output;
 use crate::events::Event;
-use crate::fib::Reader;
+use crate::fib::{NextHop, Reader};
 use crate::forwarding::Forwarding;
 use crate::node::Node;
 use crate::publish::Subscriber;
-use crate::vector::{Index, PACKETS, Packets};
+use crate::vector::{Frame, Index, PACKETS, Packets};
 
 /// What the nodes of a worker work with.
 pub struct Context {
@@ -29,6 +29,28 @@ pub struct Context {
     /// The packets of which the node at work says beside its vector where they go: those that it made,
     /// and those of its own that do not end there as the others do.
     pub(crate) beside: Vec<(Index, Node)>,
+    /// Where nodes put what they need for a moment: made once, as clearing it would cost a short vector
+    /// more than its work.
+    pub(crate) scratch: Box<Scratch>,
+}
+
+/// Room for a number of each kind by packet.
+pub(crate) struct Scratch {
+    pub ip4: [u32; PACKETS],
+    pub ip6: [u128; PACKETS],
+    pub hops: [NextHop; PACKETS],
+    pub frames: [Frame; PACKETS],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            ip4: [0; PACKETS],
+            ip6: [0; PACKETS],
+            hops: [NextHop::NONE; PACKETS],
+            frames: [Frame::NONE; PACKETS],
+        }
+    }
 }
 
 impl Context {

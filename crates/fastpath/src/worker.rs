@@ -48,7 +48,18 @@ impl Worker {
         let Attachment { mut updates, ip4, ip6, events, injections } = attachment;
         let forwarding = updates.news().unwrap_or_default();
         let beside = Vec::new();
-        let context = Context { forwarding, updates, ip4, ip6, events, counters, outputs, device: 0, beside };
+        let context = Context {
+            forwarding,
+            updates,
+            ip4,
+            ip6,
+            events,
+            counters,
+            outputs,
+            device: 0,
+            beside,
+            scratch: Box::default(),
+        };
         let (graph, packets) = (Graph::default(), Packets::new());
         Self { context, graph, packets, inputs, injections, clock: clocks() }
     }

@@ -2,17 +2,15 @@
 //! their destination leads to.
 
 use super::Node;
-use crate::fib::NextHop;
 use crate::flow;
 use crate::forwarding::Adjacency;
-use crate::graph::Context;
+use crate::graph::{Context, Scratch};
 use crate::vector::{Index, PACKETS, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    let mut destinations = [0; PACKETS];
-    let mut hops = [NextHop::NONE; PACKETS];
+    let Scratch { ip4: destinations, hops, .. } = &mut *context.scratch;
     let count = vector.len().min(PACKETS);
-    for (&index, destination) in vector.iter().zip(&mut destinations) {
+    for (&index, destination) in vector.iter().zip(&mut *destinations) {
         let address = packets.packet(index).get(16..20).and_then(|bytes| bytes.first_chunk());
         *destination = address.map_or(0, |bytes| u32::from_be_bytes(*bytes));
     }
@@ -21,7 +19,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     // A route that was just found may lead to an adjacency that was just made.
     context.update();
     let adjacencies = &context.forwarding.adjacencies;
-    for ((&index, next), hop) in vector.iter().zip(next).zip(&hops) {
+    for ((&index, next), hop) in vector.iter().zip(next).zip(&context.scratch.hops) {
         let hop = hop.index();
         *next = match adjacencies.get(hop as usize) {
             Some(Adjacency { next: Node::ErrorDrop, reason, .. }) => packets.drop(index, *reason),

@@ -6,20 +6,13 @@ use crate::counters::Reason;
 use crate::fib::NextHop;
 use crate::flow;
 use crate::forwarding::Adjacency;
-use crate::graph::Context;
-use crate::vector::{Index, Packets, VECTOR};
+use crate::graph::{Context, Scratch};
+use crate::vector::{Index, PACKETS, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    for (vector, next) in vector.chunks(VECTOR).zip(next.chunks_mut(VECTOR)) {
-        look_up(context, packets, vector, next);
-    }
-}
-
-fn look_up(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    let mut destinations = [0; VECTOR];
-    let mut hops = [NextHop::NONE; VECTOR];
-    let count = vector.len().min(VECTOR);
-    for (&index, destination) in vector.iter().zip(&mut destinations) {
+    let Scratch { ip6: destinations, hops, .. } = &mut *context.scratch;
+    let count = vector.len().min(PACKETS);
+    for (&index, destination) in vector.iter().zip(&mut *destinations) {
         let address = packets.packet(index).get(24..40).and_then(|bytes| bytes.first_chunk());
         *destination = address.map_or(0, |bytes| u128::from_be_bytes(*bytes));
     }
@@ -28,7 +21,7 @@ fn look_up(context: &mut Context, packets: &mut Packets, vector: &[Index], next:
     // A route that was just found may lead to an adjacency that was just made.
     context.update();
     let adjacencies = &context.forwarding.adjacencies;
-    for ((&index, next), &hop) in vector.iter().zip(next).zip(&hops) {
+    for ((&index, next), &hop) in vector.iter().zip(next).zip(&context.scratch.hops) {
         *next = match adjacencies.get(hop.index() as usize) {
             Some(adjacency) if hop != NextHop::NONE && adjacency.next != Node::ErrorDrop => {
                 packets.adjacency[usize::from(index)] = hop.index();

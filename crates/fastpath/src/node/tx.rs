@@ -3,7 +3,7 @@
 use super::Node;
 use crate::counters::Reason;
 use crate::graph::Context;
-use crate::vector::{Frame, Index, PACKETS, Packets};
+use crate::vector::{Index, PACKETS, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], _: &mut [Node]) {
     let Some(&first) = vector.first() else { return };
@@ -42,10 +42,10 @@ fn send_apart(context: &mut Context, packets: &mut Packets, vector: &[Index]) {
 fn send(context: &mut Context, packets: &mut Packets, interface: u16, vector: &[Index]) {
     let device = context.forwarding.interfaces.get(usize::from(interface)).map(|found| found.device);
     let output = device.and_then(|device| context.outputs.get_mut(usize::from(device)));
-    let mut frames = [Frame::NONE; PACKETS];
+    let frames = &mut context.scratch.frames;
     let mut sent = 0;
     if let Some(output) = output {
-        for (&index, frame) in vector.iter().zip(&mut frames) {
+        for (&index, frame) in vector.iter().zip(&mut *frames) {
             *frame = packets.frame(index);
         }
         let count = vector.len().min(PACKETS);
