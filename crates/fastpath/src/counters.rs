@@ -84,6 +84,16 @@ reasons! {
     InputDown = EthernetInput, Error, "interface is down";
     /// The interface belongs to no bridge.
     L2NoBridge = L2Input, Error, "interface without a bridge";
+    /// There is no room for a station in the bridge's table; its frame goes on.
+    L2TableFull = L2Learn, Error, "station not learned: the bridge's table is full";
+    /// A station is at another interface than it was; its frame goes on.
+    L2StationMoved = L2Learn, Information, "station moved to another interface";
+    /// Frames to this group stay on their link (IEEE 802.1Q, 8.6.3).
+    L2Reserved = L2Fwd, Information, "destination reserved for bridges";
+    /// The bridge has no other port that is up.
+    L2NoPort = L2Flood, Information, "no other port of the bridge is up";
+    /// A copy for a further port was not made: there was no room for it.
+    L2NoCopy = L2Flood, Error, "no room for a copy for a further port";
     /// The frame would leave by the interface that it arrived at.
     L2SameInterface = L2Output, Information, "would leave by the interface that it arrived at";
     /// It is longer than the interface that it should leave by takes.
@@ -147,6 +157,12 @@ reasons! {
 impl Reason {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// Whether a packet goes no further for it; others are only noted.
+    #[must_use]
+    pub const fn ends(self) -> bool {
+        !matches!(self, Self::L2TableFull | Self::L2StationMoved)
+    }
 }
 
 /// What a node did.

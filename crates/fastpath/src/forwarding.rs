@@ -3,6 +3,7 @@
 
 use wire::MacAddress;
 
+use crate::bridge::Bridge;
 use crate::node::Node;
 
 /// The most bytes of a link header: Ethernet with two tags.
@@ -97,6 +98,8 @@ pub struct Forwarding {
     pub devices: Vec<Device>,
     /// By the index of the next hop of routes; the first is that of packets without a route.
     pub adjacencies: Vec<Adjacency>,
+    /// By domain.
+    pub bridges: Vec<Bridge>,
 }
 
 impl Forwarding {
@@ -104,5 +107,21 @@ impl Forwarding {
     #[must_use]
     pub fn is_layer_2(&self, interface: u16) -> bool {
         self.interfaces.get(usize::from(interface)).is_some_and(|interface| interface.role != Role::Router)
+    }
+
+    /// The bridge that an interface is a port of.
+    #[must_use]
+    #[inline]
+    pub fn bridge(&self, interface: u16) -> Option<&Bridge> {
+        match self.interfaces.get(usize::from(interface))?.role {
+            Role::Bridge(domain) => self.bridges.iter().find(|bridge| bridge.domain == domain),
+            Role::Router | Role::CrossConnect(_) => None,
+        }
+    }
+
+    /// The VLAN tag of an interface's frames.
+    #[must_use]
+    pub fn vlan(&self, interface: u16) -> Option<u16> {
+        self.interfaces.get(usize::from(interface))?.vlan
     }
 }

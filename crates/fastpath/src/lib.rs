@@ -9,6 +9,7 @@
 //! routes, interfaces, neighbours ──────► Router ◄─────────┘
 //! ```
 
+pub mod bridge;
 pub mod clock;
 pub mod counters;
 pub mod device;

@@ -3,7 +3,7 @@
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
 //!                        ├─► ip6-input ─► ip6-lookup ─► ip6-rewrite ─► interface-output
-//!                        ├─► l2-input ─► l2-output ─► tx
+//!                        ├─► l2-input ─► l2-learn ─► l2-fwd ─► l2-flood ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
 //! ```
 //!
@@ -21,7 +21,10 @@ mod ip4_rewrite;
 mod ip6_input;
 mod ip6_lookup;
 mod ip6_rewrite;
+mod l2_flood;
+mod l2_fwd;
 mod l2_input;
+mod l2_learn;
 mod l2_output;
 mod tx;
 
@@ -77,8 +80,14 @@ nodes! {
     DeviceInput = "device-input", device_input::process, [EthernetInput];
     /// Tells what a frame carries, and to whom.
     EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, Ip4Input, Ip6Input, ErrorDrop];
-    /// Tells by which interface a frame of a cross connect leaves.
-    L2Input = "l2-input", l2_input::process, [L2Output, ErrorDrop];
+    /// Tells frames of cross connects from those of bridges.
+    L2Input = "l2-input", l2_input::process, [L2Learn, L2Output, ErrorDrop];
+    /// Notes where the senders of a bridge's frames are.
+    L2Learn = "l2-learn", l2_learn::process, [L2Fwd];
+    /// Finds the port of a frame's destination.
+    L2Fwd = "l2-fwd", l2_fwd::process, [L2Flood, L2Output, ErrorDrop];
+    /// Sends a frame to all ports.
+    L2Flood = "l2-flood", l2_flood::process, [L2Output, ErrorDrop];
     /// Gives a frame the tag of the interface that it leaves by.
     L2Output = "l2-output", l2_output::process, [Tx, ErrorDrop];
     /// Checks the IPv4 header.

@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use wire::{MacAddress, ethernet, vlan};
 
+use crate::bridge;
 use crate::counters::{INTERFACES, Reason};
 use crate::events::{self, EVENTS, Event, Injections, Injector};
 use crate::fib::{self, Address, Capacity, Fib, NextHop, Prefix, Reader};
@@ -87,6 +89,10 @@ pub struct Router {
     sender: SyncSender<Event>,
     /// By worker.
     injectors: Vec<Injector>,
+    /// How bridges are set, where it is not as usual, by domain.
+    bridges: HashMap<u16, bridge::Settings>,
+    /// When the last tick was.
+    now: Duration,
 }
 
 /// What ties a worker to its router.
@@ -118,6 +124,8 @@ impl Router {
             events,
             sender,
             injectors: Vec::new(),
+            bridges: HashMap::new(),
+            now: Duration::ZERO,
         };
         router.discard_what_nobody_may_send_to()?;
         Ok(router)
@@ -215,7 +223,7 @@ impl Router {
             return Err(Error::Vlan(tag));
         }
         let name = format!("{}.{tag}", parent.name);
-        let number = self.add_interface(Interface { name, vlan: Some(tag), ..parent })?;
+        let number = self.add_interface(Interface { name, vlan: Some(tag), role: Role::Router, ..parent })?;
         self.forwarding.devices[device].tagged.push((tag, number));
         self.publish();
         Ok(number)
@@ -237,8 +245,24 @@ impl Router {
         let interface =
             self.forwarding.interfaces.get_mut(usize::from(number)).ok_or(Error::NoInterface(number))?;
         change(interface);
+        self.remake_bridges();
         self.remake_adjacencies();
         Ok(())
+    }
+
+    /// Sets a bridge, which forgets its stations if that changes it.
+    pub fn set_bridge(&mut self, domain: u16, settings: bridge::Settings) {
+        self.bridges.insert(domain, settings);
+        self.remake_bridges();
+        self.publish();
+    }
+
+    /// It is `now` since any fixed moment: what has had its time is forgotten. Wanted about every second.
+    pub fn tick(&mut self, now: Duration) {
+        self.now = now;
+        for bridge in &self.forwarding.bridges {
+            bridge.stations.tick(now);
+        }
     }
 
     /// Notes the address of a neighbour.
@@ -322,6 +346,11 @@ impl Router {
         self.hops.insert(hop, index);
         self.publish();
         Ok(index)
+    }
+
+    fn remake_bridges(&mut self) {
+        let Forwarding { interfaces, bridges, .. } = &mut self.forwarding;
+        *bridges = bridge::of(interfaces, bridges, &self.bridges, self.now);
     }
 
     fn remake_adjacencies(&mut self) {

@@ -177,6 +177,15 @@ impl Packets {
         Some(to as Index)
     }
 
+    /// As [`Self::share`], with bytes of its own.
+    pub fn copy(&mut self, index: Index) -> Option<Index> {
+        let copy = self.make(self.frame(index).len(), self.arrived[usize::from(index)])?;
+        let from = self.frame(index);
+        self.bytes_mut(copy).copy_from_slice(from.bytes());
+        self.network[usize::from(copy)] = self.network[usize::from(index)];
+        Some(copy)
+    }
+
     /// The frame of a packet.
     #[must_use]
     #[inline(always)]

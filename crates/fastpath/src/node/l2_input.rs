@@ -1,5 +1,5 @@
-//! l2-input: frames of interfaces that do not route enter; those of a cross connect leave with the
-//! interface that they leave by.
+//! l2-input: frames of interfaces that do not route enter; those of a cross connect leave with the interface
+//! that they leave by, those of a bridge to have their sender learned.
 
 use super::Node;
 use crate::counters::Reason;
@@ -11,27 +11,35 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     let Some(&first) = vector.first() else { return };
     // Most vectors are of one interface: it is looked at once, and again where another follows.
     let mut arrived = packets.arrived[usize::from(first)];
-    let mut output = output_of(&context.forwarding, arrived);
+    let mut way = way_of(&context.forwarding, arrived);
     for (&index, next) in vector.iter().zip(next) {
         let at = packets.arrived[usize::from(index)];
         if at != arrived {
             arrived = at;
-            output = output_of(&context.forwarding, at);
+            way = way_of(&context.forwarding, at);
         }
-        *next = match output {
-            Ok(output) => {
+        *next = match way {
+            Way::To(output) => {
                 packets.output[usize::from(index)] = output;
                 Node::L2Output
             }
-            Err(reason) => packets.drop(index, reason),
+            Way::Bridge => Node::L2Learn,
+            Way::None => packets.drop(index, Reason::L2NoBridge),
         };
     }
 }
 
 /// Where the frames of an interface go.
-fn output_of(forwarding: &Forwarding, arrived: u16) -> Result<u16, Reason> {
+enum Way {
+    To(u16),
+    Bridge,
+    None,
+}
+
+fn way_of(forwarding: &Forwarding, arrived: u16) -> Way {
     match forwarding.interfaces.get(usize::from(arrived)).map(|interface| interface.role) {
-        Some(Role::CrossConnect(output)) => Ok(output),
-        _ => Err(Reason::L2NoBridge),
+        Some(Role::CrossConnect(output)) => Way::To(output),
+        Some(Role::Bridge(_)) => Way::Bridge,
+        Some(Role::Router) | None => Way::None,
     }
 }
