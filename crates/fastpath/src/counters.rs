@@ -101,6 +101,22 @@ reasons! {
     /// There was no room for its VLAN tag.
     L2NoRoom = L2Output, Error, "no room for the VLAN tag";
     /// The frame ends before the packet does.
+    ArpTruncated = ArpInput, Error, "ARP packet truncated";
+    /// It is not for IPv4 over Ethernet, or neither request nor reply.
+    ArpFormat = ArpInput, Error, "ARP packet of unknown kind";
+    /// No station may have the sender's address or link address.
+    ArpSender = ArpInput, Error, "ARP sender that no station may be";
+    /// Another station has our address.
+    ArpDuplicate = ArpInput, Error, "another station has our IPv4 address";
+    /// The sender's address is on none of the interface's subnets.
+    ArpSubnet = ArpInput, Error, "ARP sender of no subnet of the interface";
+    /// It was an answer for us.
+    ArpReply = ArpInput, Information, "ARP reply";
+    /// A station told everybody its link address.
+    ArpAnnouncement = ArpInput, Information, "ARP announcement";
+    /// It was about others.
+    ArpOthers = ArpInput, Information, "ARP about other stations";
+    /// The frame ends before the packet does.
     Ip4Truncated = Ip4Input, Error, "IPv4 packet truncated";
     /// The version is not 4.
     Ip4Version = Ip4Input, Error, "IPv4 version is not 4";
@@ -114,10 +130,14 @@ reasons! {
     Ip4MartianDestination = Ip4Lookup, Error, "IPv4 martian destination address";
     /// No route leads there.
     Ip4NoRoute = Ip4Lookup, Error, "no IPv4 route";
-    /// Nobody has told the link address of its next hop yet.
-    Ip4NoNeighbour = Ip4Lookup, Information, "IPv4 next hop not resolved";
     /// A route discards it.
     Ip4Blackhole = Ip4Lookup, Information, "IPv4 route discards";
+    /// It is for the router itself, and nothing takes it there.
+    Ip4Unserved = Ip4Local, Information, "IPv4 packet for the router that nothing takes";
+    /// Nobody has told the link address of its next hop yet, which has been asked for.
+    Ip4NoNeighbour = Ip4Arp, Information, "IPv4 next hop not resolved";
+    /// Nobody can be asked for a link address by an interface without an address.
+    ArpNoAddress = Ip4Arp, Error, "output interface without an IPv4 address cannot ask for its neighbours";
     /// It was here too often.
     Ip4Expired = Ip4Rewrite, Error, "IPv4 time to live expired";
     /// It is too long, and may not be cut.

@@ -1,10 +1,14 @@
 //! What workers need to know besides routes: interfaces and adjacencies. The router makes it anew when
 //! either changes; workers take it up before their next pass.
 
-use wire::MacAddress;
+use std::net::IpAddr;
+
+use wire::{MacAddress, ethernet, vlan};
 
 use crate::bridge::Bridge;
+use crate::counters::Reason;
 use crate::node::Node;
+use crate::subnet::Subnet;
 
 /// The most bytes of a link header: Ethernet with two tags.
 pub const LINK_HEADER: usize = 22;
@@ -37,6 +41,57 @@ pub struct Interface {
     pub up: bool,
     /// What it does.
     pub role: Role,
+    /// Its addresses of IPv4 and IPv6.
+    pub addresses: Vec<Subnet>,
+}
+
+impl Interface {
+    /// Whether an address is its own.
+    #[must_use]
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|subnet| subnet.address == address)
+    }
+
+    /// The smallest of its subnets that an address is on.
+    #[must_use]
+    pub fn subnet_of(&self, address: IpAddr) -> Option<&Subnet> {
+        self.addresses.iter().filter(|subnet| subnet.contains(address)).max_by_key(|subnet| subnet.length)
+    }
+
+    /// Its own address to speak from to `address`: the one on that subnet, or its first of that kind.
+    #[must_use]
+    pub fn sender(&self, address: IpAddr) -> Option<IpAddr> {
+        let of_kind = |subnet: &&Subnet| subnet.address.is_ipv4() == address.is_ipv4();
+        let subnet = self.subnet_of(address).or_else(|| self.addresses.iter().find(of_kind));
+        subnet.map(|subnet| subnet.address)
+    }
+
+    /// The link header of its frames to a neighbour, of packets of an EtherType, and its length.
+    #[must_use]
+    pub fn link_header(&self, to: MacAddress, carries: u16) -> ([u8; LINK_HEADER], u8) {
+        let mut header = [0; LINK_HEADER];
+        let ethertype = if self.vlan.is_some() { vlan::CUSTOMER } else { carries };
+        let ethernet = ethernet::Header { destination: to, source: self.mac, ethertype };
+        header[..ethernet::LENGTH].copy_from_slice(&ethernet.emit());
+        let Some(id) = self.vlan else { return (header, ethernet::LENGTH as u8) };
+        let tag = vlan::Tag { id, priority: 0, ethertype: carries };
+        let length = ethernet::LENGTH + vlan::LENGTH;
+        header[ethernet::LENGTH..length].copy_from_slice(&tag.emit());
+        (header, length as u8)
+    }
+}
+
+/// Where packets go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hop {
+    /// To a neighbour at an interface.
+    Neighbour(u16, IpAddr),
+    /// To whoever on an interface's subnet has their destination; the address is the interface's there.
+    Glean(u16, IpAddr),
+    /// To the router itself, at this address of an interface.
+    Local(u16, IpAddr),
+    /// Nowhere, for a reason.
+    Drop(Reason),
 }
 
 /// What becomes of packets to a next hop.
@@ -54,21 +109,26 @@ pub struct Adjacency {
     /// The link header that they get.
     pub header: [u8; LINK_HEADER],
     /// Why they are dropped or punted, where they are.
-    pub reason: crate::counters::Reason,
+    pub reason: Reason,
+    /// The next hop that it is of.
+    pub hop: Hop,
 }
+
+/// One cache line for each packet.
+const _: () = assert!(size_of::<Adjacency>() == 64);
 
 impl Adjacency {
     /// Drops for `reason`.
     #[must_use]
-    pub fn drop(reason: crate::counters::Reason) -> Self {
-        Self {
-            next: Node::ErrorDrop,
-            header_length: 0,
-            interface: 0,
-            mtu: 0,
-            header: [0; LINK_HEADER],
-            reason,
-        }
+    pub fn drop(reason: Reason) -> Self {
+        Self { reason, ..Self::to(Node::ErrorDrop, 0, Hop::Drop(reason)) }
+    }
+
+    /// Goes to a node that needs no link header.
+    #[must_use]
+    pub fn to(next: Node, interface: u16, hop: Hop) -> Self {
+        let reason = Reason::OutputDown;
+        Self { next, header_length: 0, interface, mtu: 0, header: [0; LINK_HEADER], reason, hop }
     }
 }
 

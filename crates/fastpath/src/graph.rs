@@ -12,6 +12,7 @@ use crate::fib::{NextHop, Reader};
 use crate::forwarding::Forwarding;
 use crate::node::Node;
 use crate::publish::Subscriber;
+use crate::throttle::Throttle;
 use crate::vector::{Frame, Index, PACKETS, Packets};
 
 /// What the nodes of a worker work with.
@@ -26,6 +27,8 @@ pub struct Context {
     pub(crate) outputs: Vec<Box<dyn Output>>,
     /// The device that the packets of this pass arrived at.
     pub(crate) device: u16,
+    /// How often neighbours are asked for their link addresses.
+    pub(crate) throttle: Throttle,
     /// The packets of which the node at work says beside its vector where they go: those that it made,
     /// and those of its own that do not end there as the others do.
     pub(crate) beside: Vec<(Index, Node)>,
@@ -64,7 +67,6 @@ impl Context {
 
     /// Tells the router, if it has room for one more event.
     #[cold]
-    #[allow(dead_code)] // by nodes to come
     pub(crate) fn tell(&self, event: Event) {
         if self.events.try_send(event).is_err() {
             self.counters.events_lost.add(1);
@@ -73,7 +75,6 @@ impl Context {
 
     /// A further packet of `length` bytes of zeros, as if it had arrived at `interface`, which goes to
     /// `node` when the node at work is done; `None` when there is no room.
-    #[allow(dead_code)] // by nodes to come
     pub(crate) fn make(
         &mut self,
         packets: &mut Packets,

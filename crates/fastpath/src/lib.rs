@@ -21,5 +21,7 @@ pub mod graph;
 pub mod node;
 pub mod publish;
 pub mod router;
+pub mod subnet;
+mod throttle;
 pub mod vector;
 pub mod worker;

@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
+//!                        │                            ├─► ip4-arp ─► interface-output
+//!                        │                            └─► ip4-local
+//!                        ├─► arp-input ─► interface-output
 //!                        ├─► ip6-input ─► ip6-lookup ─► ip6-rewrite ─► interface-output
 //!                        ├─► l2-input ─► l2-learn ─► l2-fwd ─► l2-flood ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
@@ -11,11 +14,14 @@
 //! through them, so that a vector that reaches a node holds all that is on its way there; only packets
 //! that nodes make go back.
 
+mod arp_input;
 mod device_input;
 mod error_drop;
 mod ethernet_input;
 mod interface_output;
+mod ip4_arp;
 mod ip4_input;
+mod ip4_local;
 mod ip4_lookup;
 mod ip4_rewrite;
 mod ip6_input;
@@ -31,7 +37,7 @@ mod tx;
 use wire::ethernet;
 
 use crate::counters::Reason;
-use crate::forwarding::Adjacency;
+use crate::forwarding::{Adjacency, LINK_HEADER};
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
 
@@ -79,7 +85,7 @@ nodes! {
     /// Takes frames from a device.
     DeviceInput = "device-input", device_input::process, [EthernetInput];
     /// Tells what a frame carries, and to whom.
-    EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, Ip4Input, Ip6Input, ErrorDrop];
+    EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, ArpInput, Ip4Input, Ip6Input, ErrorDrop];
     /// Tells frames of cross connects from those of bridges.
     L2Input = "l2-input", l2_input::process, [L2Learn, L2Output, ErrorDrop];
     /// Notes where the senders of a bridge's frames are.
@@ -90,10 +96,16 @@ nodes! {
     L2Flood = "l2-flood", l2_flood::process, [L2Output, ErrorDrop];
     /// Gives a frame the tag of the interface that it leaves by.
     L2Output = "l2-output", l2_output::process, [Tx, ErrorDrop];
+    /// Answers those who ask for our link address, and learns theirs.
+    ArpInput = "arp-input", arp_input::process, [InterfaceOutput, ErrorDrop];
     /// Checks the IPv4 header.
     Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, ErrorDrop];
     /// Finds the next hop.
-    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Rewrite, ErrorDrop];
+    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, ErrorDrop];
+    /// Takes packets for the router itself.
+    Ip4Local = "ip4-local", ip4_local::process, [ErrorDrop];
+    /// Asks for the link address of a next hop.
+    Ip4Arp = "ip4-arp", ip4_arp::process, [InterfaceOutput, ErrorDrop];
     /// Counts down the time to live, and writes the link header.
     Ip4Rewrite = "ip4-rewrite", ip4_rewrite::process, [InterfaceOutput, ErrorDrop];
     /// Checks the IPv6 header.
@@ -119,6 +131,22 @@ impl Node {
     pub const fn ends(self) -> bool {
         matches!(self, Self::Tx | Self::ErrorDrop)
     }
+}
+
+/// Puts a link header before a packet, and settles the interface that it leaves by.
+fn write_header(
+    packets: &mut Packets,
+    index: Index,
+    header: &[u8; LINK_HEADER],
+    length: usize,
+    interface: u16,
+) -> Result<(), Reason> {
+    if !packets.make_room(index, length) {
+        return Err(Reason::NoRoom);
+    }
+    packets.bytes_mut(index)[..length].copy_from_slice(&header[..length]);
+    packets.output[usize::from(index)] = interface;
+    Ok(())
 }
 
 /// Puts the link header of an adjacency before a packet, and settles the interface that it leaves by.

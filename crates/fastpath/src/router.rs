@@ -1,6 +1,9 @@
 //! The control of a router: interfaces, addresses, neighbours and routes enter; what workers forward by
 //! leaves. One thread owns it; it never waits for a worker.
 
+mod addresses;
+mod neighbours;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -8,11 +11,13 @@ use std::time::Duration;
 
 use wire::{MacAddress, ethernet, vlan};
 
+use self::neighbours::Neighbour;
 use crate::bridge;
 use crate::counters::{INTERFACES, Reason};
 use crate::events::{self, EVENTS, Event, Injections, Injector};
 use crate::fib::{self, Address, Capacity, Fib, NextHop, Prefix, Reader};
-use crate::forwarding::{Adjacency, Device, Forwarding, Interface, LINK_HEADER, Role};
+pub use crate::forwarding::Hop;
+use crate::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::node::Node;
 use crate::publish::{Publisher, Subscriber};
 
@@ -34,6 +39,18 @@ pub enum Error {
     /// Packets of one kind cannot go to neighbours of the other.
     #[error("{0} is not of the same kind as the prefix: name a next hop of the prefix's kind")]
     Family(IpAddr),
+    /// No interface can have the address.
+    #[error("{0}/{1} cannot be an interface's address: give one that a host of that subnet may have")]
+    Address(IpAddr, u8),
+    /// The address belongs to an interface already.
+    #[error("{0} is an interface's address already: remove it there first")]
+    AddressTaken(IpAddr),
+    /// The interface does not have the address.
+    #[error("the interface does not have the address {0}")]
+    NoAddress(IpAddr),
+    /// Nobody knows where the gateway is.
+    #[error("gateway {0} is on no interface's subnet: name its interface, or give that an address there")]
+    Gateway(IpAddr),
 }
 
 /// A kind of address that the router has routes to: `u32` is IPv4, `u128` is IPv6.
@@ -65,15 +82,6 @@ impl Family for u128 {
     }
 }
 
-/// Where packets go next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hop {
-    /// To a neighbour at an interface.
-    Neighbour(u16, IpAddr),
-    /// Nowhere, for a reason.
-    Drop(Reason),
-}
-
 /// A router without its workers.
 pub struct Router {
     ip4: Fib<u32>,
@@ -82,7 +90,7 @@ pub struct Router {
     publisher: Publisher<Forwarding>,
     /// The adjacency of each next hop.
     hops: HashMap<Hop, NextHop>,
-    neighbours: HashMap<(u16, IpAddr), MacAddress>,
+    neighbours: HashMap<(u16, IpAddr), Neighbour>,
     /// What workers tell.
     events: Receiver<Event>,
     /// For workers to come.
@@ -151,34 +159,6 @@ impl Router {
         &self.injectors
     }
 
-    /// Handles the events that workers have told, as many as there are room for at most; says how many.
-    ///
-    /// # Errors
-    /// [`Error::Fib`] when there is no room for a neighbour's route.
-    pub fn poll(&mut self) -> Result<usize, Error> {
-        let events: Vec<_> = self.events.try_iter().take(EVENTS).collect();
-        for &event in &events {
-            self.handle(event)?;
-        }
-        Ok(events.len())
-    }
-
-    /// Takes notice of what a worker tells.
-    ///
-    /// # Errors
-    /// [`Error::Fib`] when there is no room for a neighbour's route.
-    pub fn handle(&mut self, event: Event) -> Result<(), Error> {
-        match event {
-            Event::Neighbour { interface, address, mac } => self.set_neighbour(interface, address, mac),
-            Event::Announcement { interface, address, mac } => {
-                match self.neighbours.contains_key(&(interface, address)) {
-                    true => self.set_neighbour(interface, address, mac),
-                    false => Ok(()),
-                }
-            }
-        }
-    }
-
     /// For one more reader: the IPv4 routes.
     #[must_use]
     pub fn ip4(&self) -> Reader<u32> {
@@ -204,8 +184,8 @@ impl Router {
     /// [`Error::Interfaces`].
     pub fn add_device(&mut self, name: &str, mac: MacAddress, mtu: u16) -> Result<u16, Error> {
         let device = self.forwarding.devices.len() as u16;
-        let interface =
-            Interface { name: name.to_owned(), device, vlan: None, mac, mtu, up: true, role: Role::Router };
+        let (name, role, addresses) = (name.to_owned(), Role::Router, Vec::new());
+        let interface = Interface { name, device, vlan: None, mac, mtu, up: true, role, addresses };
         let number = self.add_interface(interface)?;
         self.forwarding.devices.push(Device { untagged: number, tagged: Vec::new() });
         self.publish();
@@ -223,7 +203,8 @@ impl Router {
             return Err(Error::Vlan(tag));
         }
         let name = format!("{}.{tag}", parent.name);
-        let number = self.add_interface(Interface { name, vlan: Some(tag), role: Role::Router, ..parent })?;
+        let (role, addresses) = (Role::Router, Vec::new());
+        let number = self.add_interface(Interface { name, vlan: Some(tag), role, addresses, ..parent })?;
         self.forwarding.devices[device].tagged.push((tag, number));
         self.publish();
         Ok(number)
@@ -265,22 +246,6 @@ impl Router {
         }
     }
 
-    /// Notes the address of a neighbour.
-    ///
-    /// # Errors
-    /// [`Error::NoInterface`].
-    pub fn set_neighbour(&mut self, interface: u16, address: IpAddr, mac: MacAddress) -> Result<(), Error> {
-        self.interface(interface)?;
-        self.neighbours.insert((interface, address), mac);
-        self.remake_adjacencies();
-        Ok(())
-    }
-
-    /// All neighbours: their interfaces, addresses and link addresses, in no order.
-    pub fn neighbours(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddress)> + '_ {
-        self.neighbours.iter().map(|(&(interface, address), &mac)| (interface, address, mac))
-    }
-
     /// Has packets to a prefix go to one of `hops` each, chosen by flow where there are several.
     ///
     /// # Errors
@@ -303,6 +268,36 @@ impl Router {
             }
         };
         Ok(())
+    }
+
+    /// Takes the route of a prefix away. Says whether there was one.
+    pub fn withdraw_route<A: Family>(&mut self, prefix: Prefix<A>) -> bool {
+        A::fib(self).withdraw(prefix).is_some()
+    }
+
+    /// As [`Self::add_route`], of one hop and either kind.
+    fn set_route(&mut self, address: IpAddr, length: u8, hop: Hop) -> Result<(), Error> {
+        match address {
+            IpAddr::V4(address) => self.add_route(Prefix::new(address.to_bits(), length)?, &[hop]),
+            IpAddr::V6(address) => self.add_route(Prefix::new(address.to_bits(), length)?, &[hop]),
+        }
+    }
+
+    /// As [`Self::withdraw_route`], of either kind.
+    fn unset_route(&mut self, address: IpAddr, length: u8) -> Result<bool, Error> {
+        Ok(match address {
+            IpAddr::V4(address) => self.withdraw_route(Prefix::new(address.to_bits(), length)?),
+            IpAddr::V6(address) => self.withdraw_route(Prefix::new(address.to_bits(), length)?),
+        })
+    }
+
+    /// Whether an address has a route of its own, to `hop` alone.
+    fn leads_to(&self, address: IpAddr, hop: Hop) -> Result<bool, Error> {
+        let via = match address {
+            IpAddr::V4(address) => self.ip4.get(Prefix::new(address.to_bits(), 32)?),
+            IpAddr::V6(address) => self.ip6.get(Prefix::new(address.to_bits(), 128)?),
+        };
+        Ok(via.is_some() && via.and_then(fib::Via::next_hop) == self.hops.get(&hop).copied())
     }
 
     fn add_interface(&mut self, interface: Interface) -> Result<u16, Error> {
@@ -353,6 +348,14 @@ impl Router {
         *bridges = bridge::of(interfaces, bridges, &self.bridges, self.now);
     }
 
+    /// Makes the adjacency of a hop anew, if it has one.
+    fn remake_adjacency(&mut self, hop: Hop) {
+        if let Some(index) = self.hops.get(&hop) {
+            self.forwarding.adjacencies[index.index() as usize] = self.adjacency(hop);
+            self.publish();
+        }
+    }
+
     fn remake_adjacencies(&mut self) {
         for (&hop, index) in &self.hops {
             self.forwarding.adjacencies[index.index() as usize] = self.adjacency(hop);
@@ -363,37 +366,34 @@ impl Router {
     fn adjacency(&self, hop: Hop) -> Adjacency {
         match hop {
             Hop::Drop(reason) => Adjacency::drop(reason),
+            Hop::Local(number, IpAddr::V4(_)) => Adjacency::to(Node::Ip4Local, number, hop),
+            Hop::Local(_, IpAddr::V6(_)) => Adjacency::drop(Reason::Ip6NoNeighbour),
+            Hop::Glean(number, address) => Self::unresolved(hop, number, address),
             Hop::Neighbour(number, address) => {
-                let (next, carries, unresolved) = match address {
-                    IpAddr::V4(_) => (Node::Ip4Rewrite, ethernet::IPV4, Reason::Ip4NoNeighbour),
-                    IpAddr::V6(_) => (Node::Ip6Rewrite, ethernet::IPV6, Reason::Ip6NoNeighbour),
+                let (next, carries) = match address {
+                    IpAddr::V4(_) => (Node::Ip4Rewrite, ethernet::IPV4),
+                    IpAddr::V6(_) => (Node::Ip6Rewrite, ethernet::IPV6),
                 };
-                let mac = self.neighbours.get(&(number, address));
+                let neighbour = self.neighbours.get(&(number, address));
                 let interface = self.forwarding.interfaces.get(usize::from(number));
-                let Some((mac, interface)) = mac.zip(interface) else {
-                    return Adjacency::drop(unresolved);
+                let Some((neighbour, interface)) = neighbour.zip(interface) else {
+                    return Self::unresolved(hop, number, address);
                 };
-                let (header, header_length) = link_header(interface, *mac, carries);
-                let reason = Reason::OutputDown;
-                Adjacency { next, header_length, interface: number, mtu: interface.mtu, header, reason }
+                let (header, header_length) = interface.link_header(neighbour.mac, carries);
+                Adjacency { header_length, mtu: interface.mtu, header, ..Adjacency::to(next, number, hop) }
             }
+        }
+    }
+
+    /// That of packets whose next hop has to be asked for its link address.
+    fn unresolved(hop: Hop, interface: u16, address: IpAddr) -> Adjacency {
+        match address {
+            IpAddr::V4(_) => Adjacency::to(Node::Ip4Arp, interface, hop),
+            IpAddr::V6(_) => Adjacency::drop(Reason::Ip6NoNeighbour),
         }
     }
 
     fn publish(&self) {
         self.publisher.publish(self.forwarding.clone());
     }
-}
-
-/// The header of frames from an interface to a neighbour, and its length.
-fn link_header(interface: &Interface, to: MacAddress, carries: u16) -> ([u8; LINK_HEADER], u8) {
-    let mut header = [0; LINK_HEADER];
-    let ethertype = if interface.vlan.is_some() { vlan::CUSTOMER } else { carries };
-    let ethernet = ethernet::Header { destination: to, source: interface.mac, ethertype };
-    header[..ethernet::LENGTH].copy_from_slice(&ethernet.emit());
-    let Some(id) = interface.vlan else { return (header, ethernet::LENGTH as u8) };
-    let tag = vlan::Tag { id, priority: 0, ethertype: carries };
-    let length = ethernet::LENGTH + vlan::LENGTH;
-    header[ethernet::LENGTH..length].copy_from_slice(&tag.emit());
-    (header, length as u8)
 }

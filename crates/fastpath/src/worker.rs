@@ -11,6 +11,7 @@ use crate::events::{Injected, Injections};
 use crate::graph::{Context, Graph};
 use crate::node::Node;
 use crate::router::Attachment;
+use crate::throttle::Throttle;
 use crate::vector::{Packets, VECTOR};
 
 /// Bytes of a frame before its tag: both link addresses.
@@ -54,6 +55,7 @@ impl Worker {
             ip4,
             ip6,
             events,
+            throttle: Throttle::new(clocks()),
             counters,
             outputs,
             device: 0,

@@ -3,76 +3,17 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod common;
+
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
-use fastpath::counters::{Counters, Reason};
-use fastpath::device::simulated::Wire;
-use fastpath::events::Event;
+use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
-use fastpath::router::{Hop, Router};
-use fastpath::worker::{Receive, Worker};
+use fastpath::router::Hop;
 use proptest::prelude::*;
-use wire::{MacAddress, checksum::Sum, ethernet, ipv4};
+use wire::checksum::Sum;
 
-const OURS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x10]), MacAddress([2, 0, 0, 0, 0, 0x11])];
-const THEIRS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x20]), MacAddress([2, 0, 0, 0, 0, 0x21])];
-
-/// A router of two interfaces, with a neighbour at each.
-struct Two {
-    router: Router,
-    wires: Vec<Wire>,
-    worker: Worker,
-    counters: Arc<Counters>,
-}
-
-impl Two {
-    fn new(room: usize) -> Self {
-        let mut router = Router::new().unwrap();
-        let (mut wires, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 0..2u16 {
-            let (wire, queues) = Wire::device(room);
-            let at = usize::from(number);
-            assert_eq!(router.add_device(&format!("memif{number}"), OURS[at], 1500).unwrap(), number);
-            wires.push(wire);
-            inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
-            outputs.extend(queues.outputs);
-            let neighbour = IpAddr::from(Ipv4Addr::new(10, number as u8, 0, 2));
-            router.set_neighbour(number, neighbour, THEIRS[at]).unwrap();
-            let prefix = Prefix::new(u32::from(Ipv4Addr::new(16 + 32 * number as u8, 0, 0, 0)), 8).unwrap();
-            router.add_route(prefix, &[Hop::Neighbour(number, neighbour)]).unwrap();
-        }
-        let counters = Arc::new(Counters::default());
-        let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
-        Self { router, wires, worker, counters }
-    }
-
-    fn run(&mut self) {
-        while self.worker.turn() > 0 {}
-        assert!(self.counters.balance().holds(), "{:?}", self.counters.balance());
-    }
-
-    fn dropped(&self, reason: Reason) -> u64 {
-        self.counters.reasons[reason as usize].get()
-    }
-}
-
-fn frame(to: MacAddress, destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
-    let ethernet = ethernet::Header { destination: to, source: THEIRS[0], ethertype: ethernet::IPV4 };
-    let header = ipv4::Header {
-        source: Ipv4Addr::new(16, 0, 0, 1),
-        destination: destination.into(),
-        ttl,
-        protocol: ipv4::UDP,
-        total_length: length as u16,
-        tos: 0,
-        identification: 0,
-    };
-    let mut frame = ethernet.emit().to_vec();
-    frame.extend(header.emit());
-    frame.resize(ethernet::LENGTH + length, 0xab);
-    frame
-}
+use crate::common::{OURS, THEIRS, Two, frame};
 
 #[test]
 fn a_packet_leaves_by_its_route_with_one_hop_less_to_live() {
@@ -165,20 +106,6 @@ fn injected_frames_leave_by_their_interface_with_its_tag() {
     expected.splice(12..12, [0x81, 0, 0, 7]);
     assert_eq!(two.wires[1].take().unwrap(), expected);
     assert_eq!((two.counters.made.get(), two.dropped(Reason::OutputDown)), (3, 1));
-}
-
-#[test]
-fn the_router_notes_what_workers_tell() {
-    let mut two = Two::new(1024);
-    let address = IpAddr::from([10, 1, 0, 2]);
-    two.router.handle(Event::Announcement { interface: 1, address, mac: OURS[0] }).unwrap();
-    let stranger = IpAddr::from([10, 1, 0, 3]);
-    two.router.handle(Event::Announcement { interface: 1, address: stranger, mac: OURS[0] }).unwrap();
-    let neighbours: Vec<_> = two.router.neighbours().collect();
-    assert!(neighbours.contains(&(1, address, OURS[0])) && neighbours.len() == 2, "{neighbours:?}");
-    two.wires[0].put(frame(OURS[0], [48, 0, 0, 1], 64, 46));
-    two.run();
-    assert_eq!(two.wires[1].take().unwrap()[..6], OURS[0].0);
 }
 
 proptest! {

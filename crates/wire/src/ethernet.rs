@@ -5,6 +5,8 @@ use crate::MacAddress;
 /// Bytes of the header.
 pub const LENGTH: usize = 14;
 
+/// ARP follows.
+pub const ARP: u16 = 0x0806;
 /// IPv4 follows.
 pub const IPV4: u16 = 0x0800;
 /// IPv6 follows.

@@ -3,6 +3,7 @@
 //! Plain values enter, bytes and numbers leave; nothing here does I/O.
 //! Each header has one module of one shape: `LENGTH`, a struct of its fields, `emit` and `parse`.
 
+pub mod arp;
 pub mod checksum;
 pub mod ethernet;
 pub mod human;

@@ -12,6 +12,11 @@ pub struct MacAddress(pub [u8; 6]);
 #[error("'{0}' is not a MAC address: write six hexadecimal bytes, like 02:00:00:00:00:01")]
 pub struct ParseMacError(String);
 
+impl MacAddress {
+    /// That of all stations.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+}
+
 impl FromStr for MacAddress {
     type Err = ParseMacError;
 

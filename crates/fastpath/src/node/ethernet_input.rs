@@ -156,6 +156,7 @@ fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Rea
     match carries {
         ethernet::IPV4 => Ok(Node::Ip4Input),
         ethernet::IPV6 => Ok(Node::Ip6Input),
+        ethernet::ARP => Ok(Node::ArpInput),
         _ => Err(Reason::UnknownType),
     }
 }

@@ -1,0 +1,74 @@
+//! A router of two interfaces in ordinary memory, which tests put frames in and take them out of.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(dead_code)] // not every test needs all of it
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use fastpath::counters::{Counters, Reason};
+use fastpath::device::simulated::Wire;
+use fastpath::fib::Prefix;
+use fastpath::router::{Hop, Router};
+use fastpath::worker::{Receive, Worker};
+use wire::{MacAddress, ethernet, ipv4};
+
+pub const OURS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x10]), MacAddress([2, 0, 0, 0, 0, 0x11])];
+pub const THEIRS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x20]), MacAddress([2, 0, 0, 0, 0, 0x21])];
+
+/// A router of two interfaces, with a neighbour at each.
+pub struct Two {
+    pub router: Router,
+    pub wires: Vec<Wire>,
+    pub worker: Worker,
+    pub counters: Arc<Counters>,
+}
+
+impl Two {
+    pub fn new(room: usize) -> Self {
+        let mut router = Router::new().unwrap();
+        let (mut wires, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..2u16 {
+            let (wire, queues) = Wire::device(room);
+            let at = usize::from(number);
+            assert_eq!(router.add_device(&format!("memif{number}"), OURS[at], 1500).unwrap(), number);
+            wires.push(wire);
+            inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
+            outputs.extend(queues.outputs);
+            let neighbour = IpAddr::from(Ipv4Addr::new(10, number as u8, 0, 2));
+            router.set_neighbour(number, neighbour, THEIRS[at]).unwrap();
+            let prefix = Prefix::new(u32::from(Ipv4Addr::new(16 + 32 * number as u8, 0, 0, 0)), 8).unwrap();
+            router.add_route(prefix, &[Hop::Neighbour(number, neighbour)]).unwrap();
+        }
+        let counters = Arc::new(Counters::default());
+        let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
+        Self { router, wires, worker, counters }
+    }
+
+    pub fn run(&mut self) {
+        while self.worker.turn() > 0 {}
+        assert!(self.counters.balance().holds(), "{:?}", self.counters.balance());
+    }
+
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.counters.reasons[reason as usize].get()
+    }
+}
+
+/// A UDP packet of `length` bytes from behind the first neighbour.
+pub fn frame(to: MacAddress, destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
+    let ethernet = ethernet::Header { destination: to, source: THEIRS[0], ethertype: ethernet::IPV4 };
+    let header = ipv4::Header {
+        source: Ipv4Addr::new(16, 0, 0, 1),
+        destination: destination.into(),
+        ttl,
+        protocol: ipv4::UDP,
+        total_length: length as u16,
+        tos: 0,
+        identification: 0,
+    };
+    let mut frame = ethernet.emit().to_vec();
+    frame.extend(header.emit());
+    frame.resize(ethernet::LENGTH + length, 0xab);
+    frame
+}
