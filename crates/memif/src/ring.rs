@@ -251,7 +251,8 @@ impl Buffers {
         }
     }
 
-    /// The buffer to fill at `index` of `ring`; `None` where what the peer offers is not all inside.
+    /// The buffer to fill at `index` of `ring`, and its region; `None` where what the peer offers is empty
+    /// or not all inside.
     #[inline]
     pub fn empty(&self, ring: &Ring, index: u16) -> Option<(Buffer, u16)> {
         match self {
@@ -260,7 +261,7 @@ impl Buffers {
                 let Descriptor { region, length, .. } = ring.descriptor(index);
                 let place = ring.place(index) as usize;
                 let start = regions.get(usize::from(region))?.at(place, length as usize)?;
-                Some((Buffer { start, capacity: length }, region))
+                (length > 0).then_some((Buffer { start, capacity: length }, region))
             }
         }
     }

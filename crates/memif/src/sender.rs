@@ -76,10 +76,10 @@ impl Sender {
             counters.no_room.add(count as u64);
             return 0;
         };
-        let (first, last) = (self.next, self.next.wrapping_add(room));
+        let first = self.next;
         let mut burst = Burst::default();
         let mut at = 0;
-        while at < count && self.next != last {
+        while at < count && self.next != self.end {
             let index = self.next;
             if let Some((ahead, _)) = link.buffers.empty(&link.ring, index.wrapping_add(AHEAD)) {
                 prefetch(ahead.start.as_ptr());

@@ -1,0 +1,210 @@
+//! A peer made by hand: it says and writes whatever a test wants, byte by byte.
+
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use memif::{Event, Memif, Socket};
+use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
+    accept, bind, connect, listen, recvmsg, sendmsg, socket,
+};
+
+pub const ACK: u8 = 1;
+pub const HELLO: u8 = 2;
+pub const INIT: u8 = 3;
+pub const ADD_REGION: u8 = 4;
+pub const ADD_RING: u8 = 5;
+pub const CONNECT: u8 = 6;
+pub const CONNECTED: u8 = 7;
+pub const DISCONNECT: u8 = 8;
+
+/// A message: its kind, and fields at their places.
+pub fn message(kind: u8, fields: &[(usize, &[u8])]) -> [u8; 128] {
+    let mut bytes = [0; 128];
+    bytes[0] = kind;
+    for (at, field) in fields {
+        bytes[*at..][..field.len()].copy_from_slice(field);
+    }
+    bytes
+}
+
+pub fn init() -> [u8; 128] {
+    message(INIT, &[(2, &[0, 2])])
+}
+
+pub fn add_region(index: u16, size: u64) -> [u8; 128] {
+    message(ADD_REGION, &[(2, &index.to_le_bytes()), (4, &size.to_le_bytes())])
+}
+
+/// A ring in region 0; `to_server` is 1 or 0.
+pub fn add_ring(to_server: u8, offset: u32, log2_size: u8) -> [u8; 128] {
+    message(ADD_RING, &[(2, &[to_server]), (8, &offset.to_le_bytes()), (12, &[log2_size])])
+}
+
+pub fn hello(max_log2_ring_size: u8) -> [u8; 128] {
+    message(HELLO, &[(34, &[0, 2, 0, 2, 255, 0, 255, 255, 255, 255, max_log2_ring_size])])
+}
+
+/// One end of a control channel.
+pub struct Raw(OwnedFd);
+
+fn address(at: &Socket) -> UnixAddr {
+    let Socket::Abstract(name) = at else { panic!("a file") };
+    UnixAddr::new_abstract(name.as_bytes()).unwrap()
+}
+
+fn unconnected() -> OwnedFd {
+    socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::empty(), None).unwrap()
+}
+
+impl Raw {
+    /// Connects to `memif`, which listens, and takes its hello.
+    pub fn connect(at: &Socket, memif: &mut Memif) -> Self {
+        let socket = unconnected();
+        connect(socket.as_raw_fd(), &address(at)).unwrap();
+        let raw = Self(socket);
+        quiet(memif);
+        assert_eq!(raw.receive().0[0], HELLO);
+        raw
+    }
+
+    /// Listens, and has `memif` connect.
+    pub fn accept(at: &Socket, memif: &mut Memif) -> Self {
+        let listener = unconnected();
+        bind(listener.as_raw_fd(), &address(at)).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        quiet(memif);
+        // SAFETY: the kernel has just made it.
+        Self(unsafe { OwnedFd::from_raw_fd(accept(listener.as_raw_fd()).unwrap()) })
+    }
+
+    pub fn send(&self, message: &[u8], file: Option<BorrowedFd>) {
+        let files = [file.map_or(-1, |file| file.as_raw_fd())];
+        let rights = [ControlMessage::ScmRights(&files)];
+        let control = if file.is_some() { &rights[..] } else { &[] };
+        sendmsg::<()>(self.0.as_raw_fd(), &[IoSlice::new(message)], control, MsgFlags::empty(), None)
+            .unwrap();
+    }
+
+    /// A message and its file; nothing at the end.
+    pub fn receive(&self) -> (Vec<u8>, Option<OwnedFd>) {
+        let mut bytes = [0; 256];
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let mut control = nix::cmsg_space!([i32; 2]);
+        let received =
+            recvmsg::<()>(self.0.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::MSG_DONTWAIT)
+                .unwrap();
+        let file = received.cmsgs().unwrap().find_map(|part| match part {
+            // SAFETY: the kernel has just opened it.
+            ControlMessageOwned::ScmRights(files) => Some(unsafe { OwnedFd::from_raw_fd(files[0]) }),
+            _ => None,
+        });
+        let length = received.bytes;
+        (bytes[..length].to_vec(), file)
+    }
+
+    /// What it is told at the end.
+    pub fn farewell(&self) -> String {
+        loop {
+            let (bytes, _) = self.receive();
+            if bytes[0] == DISCONNECT {
+                return String::from_utf8(bytes[6..].to_vec()).unwrap().trim_end_matches('\0').to_owned();
+            }
+        }
+    }
+}
+
+/// Has `memif` do what it can; nothing becomes of a connection.
+pub fn quiet(memif: &mut Memif) {
+    assert_eq!(memif.poll(Duration::ZERO).unwrap(), None);
+}
+
+/// Memory that a peer shares.
+pub struct Shared {
+    pub file: OwnedFd,
+    memory: MmapRaw,
+}
+
+/// Where the fields of a ring are.
+pub const FLAGS: usize = 4;
+pub const HEAD: usize = 6;
+pub const TAIL: usize = 64;
+
+impl Shared {
+    pub fn new(size: usize) -> Self {
+        let file = File::from(memfd_create(c"hand-made", MFdFlags::MFD_ALLOW_SEALING).unwrap());
+        file.set_len(size as u64).unwrap();
+        Self::map(file.into(), size)
+    }
+
+    pub fn map(file: OwnedFd, size: usize) -> Self {
+        let memory = MmapOptions::new().len(size).map_raw(&file).unwrap();
+        Self { file, memory }
+    }
+
+    /// Writes a number, whoever reads there at the same time.
+    pub fn put<const N: usize>(&self, at: usize, bytes: [u8; N]) {
+        assert!(at + N <= self.memory.len());
+        // SAFETY: inside the mapping.
+        unsafe { self.memory.as_mut_ptr().add(at).cast::<[u8; N]>().write_volatile(bytes) };
+    }
+
+    pub fn get<const N: usize>(&self, at: usize) -> [u8; N] {
+        assert!(at + N <= self.memory.len());
+        // SAFETY: inside the mapping.
+        unsafe { self.memory.as_ptr().add(at).cast::<[u8; N]>().read_volatile() }
+    }
+
+    /// A descriptor of the ring at `ring`.
+    pub fn describe(&self, ring: usize, slot: usize, [flags, region]: [u16; 2], length: u32, offset: u32) {
+        let at = ring + 128 + 16 * slot;
+        self.put(at, (u64::from(flags) | u64::from(region) << 16 | u64::from(length) << 32).to_le_bytes());
+        self.put(at + 8, offset.to_le_bytes());
+    }
+}
+
+/// A hand-made client's memory: rings of eight, to the server at 0 and to the client at 256, and buffers of
+/// 256 bytes from 4096 on.
+pub struct Client {
+    pub raw: Raw,
+    pub shared: Shared,
+    pub events: [EventFd; 2],
+}
+
+pub const TO_SERVER: usize = 0;
+pub const TO_CLIENT: usize = 256;
+pub const SLOTS: usize = 8;
+pub const SIZE: usize = 4096 + 2 * SLOTS * 256;
+
+impl Client {
+    /// Connects with it.
+    pub fn new(at: &Socket, memif: &mut Memif) -> Self {
+        let shared = Shared::new(SIZE);
+        for (number, ring) in [TO_SERVER, TO_CLIENT].into_iter().enumerate() {
+            shared.put(ring, 0x03E3_1F20_u32.to_le_bytes());
+            for slot in 0..SLOTS {
+                shared.describe(ring, slot, [0, 0], 256, (4096 + (number * SLOTS + slot) * 256) as u32);
+            }
+        }
+        let events = [(); 2].map(|()| EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap());
+        let raw = Raw::connect(at, memif);
+        let ask = |message: [u8; 128], file: Option<BorrowedFd>, memif: &mut Memif| {
+            raw.send(&message, file);
+            quiet(memif);
+            assert_eq!(raw.receive().0[0], ACK);
+        };
+        ask(init(), None, memif);
+        ask(add_region(0, SIZE as u64), Some(shared.file.as_fd()), memif);
+        ask(add_ring(1, TO_SERVER as u32, 3), Some(events[0].as_fd()), memif);
+        ask(add_ring(0, TO_CLIENT as u32, 3), Some(events[1].as_fd()), memif);
+        raw.send(&message(CONNECT, &[]), None);
+        assert!(matches!(memif.poll(Duration::ZERO).unwrap(), Some(Event::Connected(_))));
+        assert_eq!(raw.receive().0[0], CONNECTED);
+        Self { raw, shared, events }
+    }
+}
