@@ -26,7 +26,8 @@ const _: () = assert!(size_of::<Header>() <= RING_HEADER && align_of::<Header>()
 pub struct Ring {
     header: NonNull<Header>,
     descriptors: NonNull<[AtomicU64; 2]>,
-    log2_size: u8,
+    /// The size less one.
+    mask: u16,
     /// Keeps it mapped.
     _memory: Arc<Region>,
 }
@@ -54,7 +55,8 @@ impl Ring {
         }
         // SAFETY: all is inside the region, as was checked.
         let descriptors = unsafe { start.add(RING_HEADER) }.cast();
-        Some(Self { header: start.cast(), descriptors, log2_size, _memory: Arc::clone(memory) })
+        let mask = (1 << log2_size) - 1;
+        Some(Self { header: start.cast(), descriptors, mask, _memory: Arc::clone(memory) })
     }
 
     fn header(&self) -> &Header {
@@ -65,13 +67,19 @@ impl Ring {
     /// Descriptors.
     #[inline]
     pub fn size(&self) -> u16 {
-        1 << self.log2_size
+        self.mask + 1
+    }
+
+    /// The slot of an index.
+    #[inline]
+    fn slot(&self, index: u16) -> u16 {
+        index & self.mask
     }
 
     /// The descriptor at `index`, which may exceed the size.
     #[inline]
     fn words(&self, index: u16) -> &[AtomicU64; 2] {
-        let slot = usize::from(index & (self.size() - 1));
+        let slot = usize::from(self.slot(index));
         // SAFETY: below the size, and so inside the region.
         unsafe { self.descriptors.add(slot).as_ref() }
     }
@@ -238,7 +246,7 @@ impl Buffers {
                 let capacity = match spaced {
                     Some(spaced)
                         if region == spaced.region
-                            && place == spaced.place(index & (ring.size() - 1))
+                            && place == spaced.place(ring.slot(index))
                             && descriptor.length <= spaced.size =>
                     {
                         spaced.size
@@ -269,7 +277,7 @@ impl Buffers {
     #[inline]
     fn own_at(&self, ring: &Ring, index: u16) -> Option<Buffer> {
         let Self::Own { first, spaced, .. } = self else { return None };
-        let slot = usize::from(index & (ring.size() - 1));
+        let slot = usize::from(ring.slot(index));
         // SAFETY: the last of the ring's buffers is inside the region, and so is this.
         let start = unsafe { first.add(slot * spaced.stride) };
         Some(Buffer { start, capacity: spaced.size })

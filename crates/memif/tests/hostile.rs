@@ -269,7 +269,7 @@ fn random_writes_all_over_the_memory_lead_nowhere_outside() {
                 while !stop.load(Ordering::Relaxed) {
                     state =
                         state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    let at = (state >> 33) as usize % 512 & !3;
+                    let at = ((state >> 33) as usize % 512) & !3;
                     match at {
                         // Indices go wrong rarely, so that descriptors are looked at.
                         at if at < 128 || (256..384).contains(&at) => {
