@@ -13,6 +13,7 @@ use crate::forwarding::Forwarding;
 use crate::node::Node;
 use crate::publish::Subscriber;
 use crate::throttle::Throttle;
+use crate::trace::Tracer;
 use crate::vector::{Frame, Index, PACKETS, Packets};
 
 /// What the nodes of a worker work with.
@@ -35,6 +36,7 @@ pub struct Context {
     /// Where nodes put what they need for a moment: made once, as clearing it would cost a short vector
     /// more than its work.
     pub(crate) scratch: Box<Scratch>,
+    pub(crate) trace: Tracer,
 }
 
 /// Room for a number of each kind by packet.
@@ -128,6 +130,9 @@ impl Graph {
         count: usize,
         mut clock: u64,
     ) -> u64 {
+        if node == Node::DeviceInput {
+            context.trace.begin(count);
+        }
         for index in 0..count {
             self.enqueue(index as Index, node);
         }
@@ -140,6 +145,10 @@ impl Graph {
             self.vector[..count].copy_from_slice(&waiting.packets[..count]);
             let next = &mut self.next[..count];
             node.process(context, packets, &self.vector[..count], next);
+            if context.trace.on() {
+                let Context { trace, device, beside, .. } = context;
+                trace.note(node, *device, packets, &self.vector[..count], next, beside);
+            }
             if !node.ends() {
                 self.distribute(count);
             }
@@ -153,6 +162,7 @@ impl Graph {
             counters.clocks.add(now.wrapping_sub(clock));
             clock = now;
         }
+        context.trace.end();
         clock
     }
 

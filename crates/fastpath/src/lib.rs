@@ -23,5 +23,6 @@ pub mod publish;
 pub mod router;
 pub mod subnet;
 mod throttle;
+pub mod trace;
 pub mod vector;
 pub mod worker;

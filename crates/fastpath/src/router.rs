@@ -6,6 +6,7 @@ mod neighbours;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use crate::forwarding::Hop;
 use crate::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::node::Node;
 use crate::publish::{Publisher, Subscriber};
+use crate::trace::{Tracer, Traces};
 
 /// What cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +103,8 @@ pub struct Router {
     bridges: HashMap<u16, bridge::Settings>,
     /// When the last tick was.
     now: Duration,
+    /// What workers noted of packets.
+    traces: Arc<Traces>,
 }
 
 /// What ties a worker to its router.
@@ -110,6 +114,7 @@ pub struct Attachment {
     pub(crate) ip6: Reader<u128>,
     pub(crate) events: SyncSender<Event>,
     pub(crate) injections: Injections,
+    pub(crate) trace: Tracer,
 }
 
 impl Router {
@@ -134,6 +139,7 @@ impl Router {
             injectors: Vec::new(),
             bridges: HashMap::new(),
             now: Duration::ZERO,
+            traces: Arc::default(),
         };
         router.discard_what_nobody_may_send_to()?;
         Ok(router)
@@ -150,6 +156,7 @@ impl Router {
             ip6: self.ip6.reader(),
             events: self.sender.clone(),
             injections,
+            trace: Tracer::new(Arc::clone(&self.traces), (self.injectors.len() - 1) as u16),
         }
     }
 
@@ -157,6 +164,12 @@ impl Router {
     #[must_use]
     pub fn injectors(&self) -> &[Injector] {
         &self.injectors
+    }
+
+    /// Traces of packets; interfaces in them are called as [`Self::forwarding`] has them.
+    #[must_use]
+    pub fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// For one more reader: the IPv4 routes.

@@ -46,7 +46,7 @@ impl Worker {
         attachment: Attachment,
         counters: Arc<Counters>,
     ) -> Self {
-        let Attachment { mut updates, ip4, ip6, events, injections } = attachment;
+        let Attachment { mut updates, ip4, ip6, events, injections, trace } = attachment;
         let forwarding = updates.news().unwrap_or_default();
         let beside = Vec::new();
         let context = Context {
@@ -61,6 +61,7 @@ impl Worker {
             device: 0,
             beside,
             scratch: Box::default(),
+            trace,
         };
         let (graph, packets) = (Graph::default(), Packets::new());
         Self { context, graph, packets, inputs, injections, clock: clocks() }
