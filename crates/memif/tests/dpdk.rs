@@ -45,6 +45,8 @@ impl Testpmd {
             .args(["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry"])
             .args(["--file-prefix", &prefix, "--lcores", "0@(0-1),1@(0-1)", &port, "--"])
             .args(["--interactive", "--auto-start", "--disable-link-check", "--port-topology=loop"])
+            // It would throw away what arrives before it forwards.
+            .arg("--no-flush-rx")
             .args([format!("--rxq={QUEUES}"), format!("--txq={QUEUES}"), "--total-num-mbufs=8192".into()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
