@@ -76,6 +76,8 @@ reasons! {
     Runt = EthernetInput, Error, "frame shorter than its Ethernet header";
     /// The frame is for somebody else's address.
     OtherStation = EthernetInput, Information, "destination MAC address of another station";
+    /// It is for one host, and was sent to all or several stations (RFC 1812, 5.3.4).
+    Ip4LinkBroadcast = EthernetInput, Error, "IPv4 unicast in a frame to a group of stations";
     /// Nothing here understands this kind of packet.
     UnknownType = EthernetInput, Information, "unknown EtherType";
     /// No interface has this VLAN tag.
@@ -122,6 +124,8 @@ reasons! {
     Ip4Version = Ip4Input, Error, "IPv4 version is not 4";
     /// The header is shorter than it may be, or longer than the packet.
     Ip4HeaderLength = Ip4Input, Error, "IPv4 header length out of range";
+    /// Its sender wants it to go a certain way, which routers no longer do (RFC 7126, 4.3 and 4.4).
+    Ip4SourceRoute = Ip4Input, Information, "IPv4 source route";
     /// The sum of the header is wrong.
     Ip4Checksum = Ip4Input, Error, "IPv4 header checksum wrong";
     /// No host may have this source address (RFC 1812, 5.3.7).
@@ -132,8 +136,12 @@ reasons! {
     Ip4NoRoute = Ip4Lookup, Error, "no IPv4 route";
     /// A route discards it.
     Ip4Blackhole = Ip4Lookup, Information, "IPv4 route discards";
-    /// It is for the router itself, and nothing takes it there.
-    Ip4Unserved = Ip4Local, Information, "IPv4 packet for the router that nothing takes";
+    /// It is for all stations of a subnet where it did not come from.
+    Ip4DirectedBroadcast = Ip4Local, Information, "IPv4 broadcast for a subnet from elsewhere";
+    /// An echo request ends before its header does.
+    IcmpTruncated = Ip4Local, Error, "ICMP message truncated";
+    /// The sum of an echo request is wrong.
+    IcmpChecksum = Ip4Local, Error, "ICMP checksum wrong";
     /// Nobody has told the link address of its next hop yet, which has been asked for.
     Ip4NoNeighbour = Ip4Arp, Information, "IPv4 next hop not resolved";
     /// Nobody can be asked for a link address by an interface without an address.
@@ -170,6 +178,10 @@ reasons! {
     NoRoom = Ip4Rewrite, Error, "no room for the link header";
     /// The interface that it should leave by is down or gone.
     OutputDown = InterfaceOutput, Error, "output interface is down";
+    /// It is for the kernel, to which no way leads from its interface.
+    PuntNowhere = Punt, Information, "for the kernel, which has no part in its interface";
+    /// It is for the kernel, which took no more.
+    PuntFull = Punt, Error, "for the kernel, which had no room";
     /// The device took no more.
     Full = Tx, Error, "no room in the device's ring";
 }

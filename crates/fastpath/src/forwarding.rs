@@ -8,6 +8,7 @@ use wire::{MacAddress, ethernet, vlan};
 use crate::bridge::Bridge;
 use crate::counters::Reason;
 use crate::node::Node;
+use crate::punt::Kernel;
 use crate::subnet::Subnet;
 
 /// The most bytes of a link header: Ethernet with two tags.
@@ -43,6 +44,8 @@ pub struct Interface {
     pub role: Role,
     /// Its addresses of IPv4 and IPv6.
     pub addresses: Vec<Subnet>,
+    /// Where what it does not handle itself goes.
+    pub kernel: Option<Kernel>,
 }
 
 impl Interface {
@@ -90,6 +93,8 @@ pub enum Hop {
     Glean(u16, IpAddr),
     /// To the router itself, at this address of an interface.
     Local(u16, IpAddr),
+    /// To the kernel.
+    Punt,
     /// Nowhere, for a reason.
     Drop(Reason),
 }

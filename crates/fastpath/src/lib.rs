@@ -20,6 +20,7 @@ pub mod forwarding;
 pub mod graph;
 pub mod node;
 pub mod publish;
+pub mod punt;
 pub mod router;
 pub mod subnet;
 mod throttle;

@@ -3,7 +3,7 @@
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
 //!                        │                            ├─► ip4-arp ─► interface-output
-//!                        │                            └─► ip4-local
+//!                        │                            └─► ip4-local ─► punt, or back to ip4-lookup
 //!                        ├─► arp-input ─► interface-output
 //!                        ├─► ip6-input ─► ip6-lookup ─► ip6-rewrite ─► interface-output
 //!                        ├─► l2-input ─► l2-learn ─► l2-fwd ─► l2-flood ─► l2-output ─► tx
@@ -32,6 +32,7 @@ mod l2_fwd;
 mod l2_input;
 mod l2_learn;
 mod l2_output;
+mod punt;
 mod tx;
 
 use wire::ethernet;
@@ -99,11 +100,11 @@ nodes! {
     /// Answers those who ask for our link address, and learns theirs.
     ArpInput = "arp-input", arp_input::process, [InterfaceOutput, ErrorDrop];
     /// Checks the IPv4 header.
-    Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, ErrorDrop];
+    Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Finds the next hop.
-    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, ErrorDrop];
+    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, Punt, ErrorDrop];
     /// Takes packets for the router itself.
-    Ip4Local = "ip4-local", ip4_local::process, [ErrorDrop];
+    Ip4Local = "ip4-local", ip4_local::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Asks for the link address of a next hop.
     Ip4Arp = "ip4-arp", ip4_arp::process, [InterfaceOutput, ErrorDrop];
     /// Counts down the time to live, and writes the link header.
@@ -118,6 +119,8 @@ nodes! {
     InterfaceOutput = "interface-output", interface_output::process, [Tx, ErrorDrop];
     /// Hands frames to their devices.
     Tx = "tx", tx::process, [ErrorDrop];
+    /// Hands packets to the kernel.
+    Punt = "punt", punt::process, [ErrorDrop];
     /// Counts why packets go no further.
     ErrorDrop = "error-drop", error_drop::process, [];
 }
@@ -129,9 +132,13 @@ impl Node {
     /// Whether the way of its packets ends there, so that it writes nothing to `next`.
     #[must_use]
     pub const fn ends(self) -> bool {
-        matches!(self, Self::Tx | Self::ErrorDrop)
+        matches!(self, Self::Tx | Self::Punt | Self::ErrorDrop)
     }
 }
+
+/// The time to live of the router's own packets (RFC 1700, "IP TIME TO LIVE"), and one more, which
+/// ip4-rewrite counts down.
+const LIFE: u8 = 65;
 
 /// Puts a link header before a packet, and settles the interface that it leaves by.
 fn write_header(

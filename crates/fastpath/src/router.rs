@@ -21,6 +21,7 @@ pub use crate::forwarding::Hop;
 use crate::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::node::Node;
 use crate::publish::{Publisher, Subscriber};
+use crate::punt::Kernel;
 use crate::trace::{Tracer, Traces};
 
 /// What cannot be done.
@@ -197,8 +198,17 @@ impl Router {
     /// [`Error::Interfaces`].
     pub fn add_device(&mut self, name: &str, mac: MacAddress, mtu: u16) -> Result<u16, Error> {
         let device = self.forwarding.devices.len() as u16;
-        let (name, role, addresses) = (name.to_owned(), Role::Router, Vec::new());
-        let interface = Interface { name, device, vlan: None, mac, mtu, up: true, role, addresses };
+        let interface = Interface {
+            name: name.to_owned(),
+            device,
+            vlan: None,
+            mac,
+            mtu,
+            up: true,
+            role: Role::Router,
+            addresses: Vec::new(),
+            kernel: None,
+        };
         let number = self.add_interface(interface)?;
         self.forwarding.devices.push(Device { untagged: number, tagged: Vec::new() });
         self.publish();
@@ -216,8 +226,9 @@ impl Router {
             return Err(Error::Vlan(tag));
         }
         let name = format!("{}.{tag}", parent.name);
-        let (role, addresses) = (Role::Router, Vec::new());
-        let number = self.add_interface(Interface { name, vlan: Some(tag), role, addresses, ..parent })?;
+        let (vlan, role, addresses) = (Some(tag), Role::Router, Vec::new());
+        let kernel = None;
+        let number = self.add_interface(Interface { name, vlan, role, addresses, kernel, ..parent })?;
         self.forwarding.devices[device].tagged.push((tag, number));
         self.publish();
         Ok(number)
@@ -242,6 +253,14 @@ impl Router {
         self.remake_bridges();
         self.remake_adjacencies();
         Ok(())
+    }
+
+    /// Has what an interface does not handle itself go to the kernel by `kernel`; nowhere without one.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`].
+    pub fn set_kernel(&mut self, number: u16, kernel: Option<Kernel>) -> Result<(), Error> {
+        self.set_interface(number, |interface| interface.kernel = kernel)
     }
 
     /// Sets a bridge, which forgets its stations if that changes it.
@@ -322,7 +341,8 @@ impl Router {
         Ok(number as u16)
     }
 
-    /// Of IPv4 this network, loopback, and what is reserved (RFC 1812, 4.2.2.11 and 5.3.7); of IPv6 the
+    /// Of IPv4 this network, loopback, and what is reserved (RFC 1812, 4.2.2.11 and 5.3.7); what is for groups
+    /// or for all stations is the kernel's. Of IPv6 the
     /// unspecified address, loopback, addresses of IPv4 within a host, groups, and what never leaves its
     /// link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
     fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
@@ -340,6 +360,9 @@ impl Router {
         for (address, length) in [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([240, 0, 0, 0], 4)] {
             let prefix = Prefix::new(u32::from(Ipv4Addr::from(address)), length)?;
             self.add_route(prefix, &[Hop::Drop(Reason::Ip4MartianDestination)])?;
+        }
+        for (address, length) in [(Ipv4Addr::new(224, 0, 0, 0), 4), (Ipv4Addr::BROADCAST, 32)] {
+            self.add_route(Prefix::new(address.to_bits(), length)?, &[Hop::Punt])?;
         }
         Ok(())
     }
@@ -379,6 +402,7 @@ impl Router {
     fn adjacency(&self, hop: Hop) -> Adjacency {
         match hop {
             Hop::Drop(reason) => Adjacency::drop(reason),
+            Hop::Punt => Adjacency::to(Node::Punt, 0, hop),
             Hop::Local(number, IpAddr::V4(_)) => Adjacency::to(Node::Ip4Local, number, hop),
             Hop::Local(_, IpAddr::V6(_)) => Adjacency::drop(Reason::Ip6NoNeighbour),
             Hop::Glean(number, address) => Self::unresolved(hop, number, address),

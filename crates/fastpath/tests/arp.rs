@@ -233,9 +233,9 @@ fn an_address_brings_its_subnet_and_takes_it_away() {
             Reason::ALL.iter().zip(before.iter().zip(&after)).find(|(_, (before, after))| before != after);
         changed.map(|(reason, _)| *reason)
     };
-    assert_eq!(reasons(&mut two, 1), Some(Reason::Ip4Unserved));
-    assert_eq!(reasons(&mut two, 4), Some(Reason::Ip4Unserved));
-    assert_eq!(reasons(&mut two, 255), Some(Reason::Ip4Unserved));
+    assert_eq!(reasons(&mut two, 1), Some(Reason::PuntNowhere));
+    assert_eq!(reasons(&mut two, 4), Some(Reason::PuntNowhere));
+    assert_eq!(reasons(&mut two, 255), Some(Reason::Ip4DirectedBroadcast));
     assert_eq!(reasons(&mut two, 0), Some(Reason::Ip4MartianDestination));
     assert_eq!(reasons(&mut two, 200), Some(Reason::Ip4NoNeighbour));
     // The neighbour was there before the address.
@@ -243,7 +243,7 @@ fn an_address_brings_its_subnet_and_takes_it_away() {
     // The other address is on the same subnet.
     two.router.remove_address(1, US.into()).unwrap();
     assert_eq!(reasons(&mut two, 1), Some(Reason::Ip4NoNeighbour));
-    assert_eq!(reasons(&mut two, 255), Some(Reason::Ip4Unserved));
+    assert_eq!(reasons(&mut two, 255), Some(Reason::Ip4DirectedBroadcast));
     two.router.handle(Event::Neighbour { interface: 1, address: THEM.into(), mac: THEIRS[1] }).unwrap();
     two.router.remove_address(1, [10, 1, 0, 4].into()).unwrap();
     for last in [0, 1, 2, 4, 9, 200, 255] {

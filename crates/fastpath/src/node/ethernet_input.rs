@@ -5,7 +5,9 @@ use super::Node;
 use crate::counters::Reason;
 use crate::forwarding::{Device, Forwarding, Interface, Role};
 use crate::graph::Context;
+use crate::subnet::Subnet;
 use crate::vector::{Index, Packets};
+use std::net::Ipv4Addr;
 use wire::{MacAddress, ethernet, vlan};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
@@ -111,7 +113,7 @@ fn other(
     counters.received_bytes.add(packets.bytes(index).len() as u64);
     let decided = found.and_then(|found| {
         let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
-        decide(interface, packets.bytes(index), found.carries)
+        decide(interface, packets.bytes(index), &found)
     });
     decided.unwrap_or_else(|reason| packets.drop(index, reason))
 }
@@ -141,7 +143,7 @@ fn read(frame: &[u8], device: &Device) -> Result<Found, Reason> {
     })
 }
 
-fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Reason> {
+fn decide(interface: &Interface, frame: &[u8], found: &Found) -> Result<Node, Reason> {
     if !interface.up {
         return Err(Reason::InputDown);
     }
@@ -153,10 +155,22 @@ fn decide(interface: &Interface, frame: &[u8], carries: u16) -> Result<Node, Rea
     if to != interface.mac && !group {
         return Err(Reason::OtherStation);
     }
-    match carries {
+    match found.carries {
+        ethernet::IPV4 if group && !is_for_several(interface, frame, found) => Err(Reason::Ip4LinkBroadcast),
         ethernet::IPV4 => Ok(Node::Ip4Input),
         ethernet::IPV6 => Ok(Node::Ip6Input),
         ethernet::ARP => Ok(Node::ArpInput),
         _ => Err(Reason::UnknownType),
     }
+}
+
+/// Whether an IPv4 packet is for a group or for all stations of one of the interface's subnets; what is too
+/// short to say is not held against it here.
+fn is_for_several(interface: &Interface, frame: &[u8], found: &Found) -> bool {
+    let address = frame.get(usize::from(found.network) + 16..).and_then(|bytes| bytes.first_chunk::<4>());
+    address.is_none_or(|address| {
+        let address = Ipv4Addr::from(*address);
+        let of_subnet = |subnet: &Subnet| subnet.broadcast() == Some(address.into());
+        address.is_multicast() || address.is_broadcast() || interface.addresses.iter().any(of_subnet)
+    })
 }

@@ -1,5 +1,5 @@
 //! ip4-input: packets with an IPv4 header enter; those whose header is as RFC 1812, section 5.2.2, demands
-//! go on.
+//! go on to ip4-lookup, and to punt with a router alert (RFC 2113).
 
 use super::Node;
 use crate::counters::Reason;
@@ -10,7 +10,7 @@ use wire::ipv4;
 pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {
         *next = match check(packets.packet(index)) {
-            Ok(()) => Node::Ip4Lookup,
+            Ok(node) => node,
             Err(reason) => packets.drop(index, reason),
         };
     }
@@ -20,9 +20,10 @@ pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], 
 const PLAIN: u8 = 0x45;
 
 #[inline(always)]
-fn check(packet: &[u8]) -> Result<(), Reason> {
+fn check(packet: &[u8]) -> Result<Node, Reason> {
     let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return Err(Reason::Ip4Truncated) };
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let mut next = Node::Ip4Lookup;
     if header[0] == PLAIN {
         if fold(sum(header)) != u16::MAX {
             return Err(Reason::Ip4Checksum);
@@ -31,7 +32,7 @@ fn check(packet: &[u8]) -> Result<(), Reason> {
             return Err(Reason::Ip4HeaderLength);
         }
     } else {
-        check_options(packet, header[0], length)?;
+        next = check_options(packet, header[0], length)?;
     }
     if length > packet.len() {
         return Err(Reason::Ip4Truncated);
@@ -39,7 +40,7 @@ fn check(packet: &[u8]) -> Result<(), Reason> {
     if is_no_source(header[12]) {
         return Err(Reason::Ip4MartianSource);
     }
-    Ok(())
+    Ok(next)
 }
 
 /// Whether no host may send from addresses that begin so: this network, loopback, multicast, reserved and
@@ -51,7 +52,7 @@ fn is_no_source(first: u8) -> bool {
 
 /// As [`check`] of a header with options.
 #[cold]
-fn check_options(packet: &[u8], first: u8, length: usize) -> Result<(), Reason> {
+fn check_options(packet: &[u8], first: u8, length: usize) -> Result<Node, Reason> {
     let header_length = usize::from(first & 0xf) * 4;
     if first >> 4 != 4 {
         return Err(Reason::Ip4Version);
@@ -61,7 +62,36 @@ fn check_options(packet: &[u8], first: u8, length: usize) -> Result<(), Reason> 
     }
     let header = packet.get(..header_length).ok_or(Reason::Ip4Truncated)?;
     let correct = header.chunks_exact(4).map(word).sum();
-    if fold(correct) == u16::MAX { Ok(()) } else { Err(Reason::Ip4Checksum) }
+    if fold(correct) != u16::MAX {
+        return Err(Reason::Ip4Checksum);
+    }
+    next_by_options(&header[ipv4::LENGTH..])
+}
+
+/// The end of options, and one that fills (RFC 791, 3.1).
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+/// Loose and strict source routes.
+const LOOSE: u8 = 131;
+const STRICT: u8 = 137;
+/// Routers on the way should look at the packet (RFC 2113).
+const ROUTER_ALERT: u8 = 148;
+
+/// Where the options of a packet have it go.
+fn next_by_options(mut options: &[u8]) -> Result<Node, Reason> {
+    while let [kind, rest @ ..] = options {
+        match *kind {
+            END => break,
+            NO_OPERATION => options = rest,
+            LOOSE | STRICT => return Err(Reason::Ip4SourceRoute),
+            ROUTER_ALERT => return Ok(Node::Punt),
+            _ => {
+                let length = rest.first().map_or(0, |length| usize::from(*length));
+                options = options.get(length.max(2)..).unwrap_or_default();
+            }
+        }
+    }
+    Ok(Node::Ip4Lookup)
 }
 
 #[inline(always)]
