@@ -3,6 +3,7 @@
 
 pub mod memif;
 pub mod simulated;
+pub mod spread;
 
 use crate::vector::Frame;
 

@@ -1,6 +1,8 @@
 //! The hash of a packet's flow: addresses, protocol and ports enter, a number leaves by which one of several
 //! paths is chosen, the same for all packets of a flow.
 
+pub mod toeplitz;
+
 use wire::{ipv4, ipv6};
 
 /// The hash of an IPv4 packet's flow. Fragments have no ports: all of a packet's go one way.
