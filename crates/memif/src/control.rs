@@ -45,7 +45,7 @@ pub struct Memif {
     end: End,
     /// Whether there is a connection.
     connected: bool,
-    /// Why the last handshake failed, so that a client does not say the same at each attempt.
+    /// Why the last handshake failed, so that the same is not said at each attempt.
     refusal: Option<Reason>,
 }
 
@@ -56,7 +56,7 @@ pub enum Event {
     Connected(Peer),
     /// It is a peer no longer.
     Disconnected(Reason),
-    /// A handshake failed; a client tries again, and tells the same reason only once.
+    /// A handshake failed; a client tries again. The same reason again and again is one event.
     Refused(Reason),
 }
 

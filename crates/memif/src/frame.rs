@@ -46,7 +46,8 @@ impl Frame {
         self.length as usize
     }
 
-    /// How long it may become.
+    /// How long it may become: its buffer, where that is known. Of a client whose buffers are not equally
+    /// spaced, as with `zero-copy=yes`, a server knows no more than the frame's length.
     #[inline]
     #[must_use]
     pub const fn capacity(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sys::eventfd::EventFd;
@@ -71,7 +71,8 @@ pub struct Shared {
     /// Grows with every change of `link`.
     generation: AtomicU64,
     link: Mutex<Option<Arc<Link>>>,
-    broken: AtomicBool,
+    /// The generation that the data end gave up; there is none before the first.
+    given_up: AtomicU64,
     /// What is counted.
     pub counters: Counters,
 }
@@ -81,13 +82,13 @@ impl Shared {
     pub fn set(&self, link: Option<Arc<Link>>) {
         let mut place = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         *place = link;
-        self.broken.store(false, Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether the data end has given the connection up since the last [`Self::set`].
+    /// Whether the data end has given the present connection up.
     pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+        let given_up = self.given_up.load(Ordering::Relaxed);
+        given_up > 0 && given_up == self.generation.load(Ordering::Relaxed)
     }
 }
 
@@ -126,9 +127,7 @@ impl Attached {
     /// Gives the connection up: its peer has written what cannot be.
     #[cold]
     pub fn give_up(&mut self) {
-        if !self.is_stale() {
-            self.shared.broken.store(true, Ordering::Relaxed);
-        }
+        self.shared.given_up.store(self.generation, Ordering::Relaxed);
         self.link = None;
     }
 }
