@@ -160,14 +160,30 @@ reasons! {
     Ip6MartianDestination = Ip6Lookup, Error, "IPv6 martian destination address";
     /// It is for a group that the router has no part in.
     Ip6Multicast = Ip6Lookup, Information, "IPv6 multicast to a group of others";
-    /// It is for an address of the link that it came from, which is not the router's.
-    Ip6LinkLocal = Ip6Lookup, Error, "IPv6 link-local destination address of another station";
     /// No route leads there.
     Ip6NoRoute = Ip6Lookup, Error, "no IPv6 route";
-    /// Nobody has told the link address of its next hop yet.
-    Ip6NoNeighbour = Ip6Lookup, Information, "IPv6 next hop not resolved";
     /// A route discards it.
     Ip6Blackhole = Ip6Lookup, Information, "IPv6 route discards";
+    /// It is for an address of the link that it came from, which is not the router's.
+    Ip6LinkLocal = Ip6Local, Error, "IPv6 link-local destination address of another station";
+    /// The packet ends before its message does.
+    Icmp6Truncated = Ip6Local, Error, "ICMPv6 message truncated";
+    /// The sum of the message is wrong.
+    Icmp6Checksum = Ip6Local, Error, "ICMPv6 checksum wrong";
+    /// The message is not as RFC 4861, 7.1, demands.
+    NeighbourInvalid = Icmp6NeighbourSolicitation, Error, "invalid neighbour discovery message";
+    /// It asks for another station.
+    NeighbourOthers = Icmp6NeighbourSolicitation, Information, "neighbour solicitation for another station";
+    /// Another station has our address.
+    NeighbourDuplicate = Icmp6NeighbourSolicitation, Error, "another station has our IPv6 address";
+    /// Its frame says that a group sent it.
+    GroupSource = Icmp6NeighbourSolicitation, Error, "frame from a group";
+    /// The target's address is on none of the interface's subnets.
+    NeighbourSubnet = Icmp6NeighbourAdvertisement, Error, "neighbour advertisement of no subnet of the interface";
+    /// A station told its link address.
+    NeighbourAdvertised = Icmp6NeighbourAdvertisement, Information, "neighbour advertisement";
+    /// Nobody has told the link address of its next hop yet, which has been asked for.
+    Ip6NoNeighbour = Ip6DiscoverNeighbour, Information, "IPv6 next hop not resolved";
     /// Its source address is known on the link that it came from alone.
     Ip6BeyondScope = Ip6Rewrite, Error, "beyond scope of the IPv6 source address";
     /// It has no hops left.

@@ -29,6 +29,16 @@ pub enum Event {
         /// Its link address.
         mac: MacAddress,
     },
+    /// A neighbour was asked for its link address, and said one that may not be the best: it is noted if
+    /// none is known (RFC 4861, 7.2.5).
+    Offer {
+        /// Where it is.
+        interface: u16,
+        /// Its address.
+        address: IpAddr,
+        /// Its link address.
+        mac: MacAddress,
+    },
     /// A neighbour told everybody its link address: it is noted if the neighbour is known.
     Announcement {
         /// Where it is.

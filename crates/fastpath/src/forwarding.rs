@@ -93,6 +93,8 @@ pub enum Hop {
     Glean(u16, IpAddr),
     /// To the router itself, at this address of an interface.
     Local(u16, IpAddr),
+    /// To the router itself or nowhere: what is of the link that it came from.
+    Link,
     /// To the kernel.
     Punt,
     /// Nowhere, for a reason.

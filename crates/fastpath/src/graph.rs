@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use crate::bucket::Bucket;
 use crate::clock::clocks;
 use crate::counters::Counters;
 use crate::device::Output;
@@ -30,6 +31,8 @@ pub struct Context {
     pub(crate) device: u16,
     /// How often neighbours are asked for their link addresses.
     pub(crate) throttle: Throttle,
+    /// How many ICMP errors are sent.
+    pub(crate) errors: Bucket,
     /// The packets of which the node at work says beside its vector where they go: those that it made,
     /// and those of its own that do not end there as the others do.
     pub(crate) beside: Vec<(Index, Node)>,

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod bridge;
+mod bucket;
 pub mod clock;
 pub mod counters;
 pub mod device;
@@ -18,6 +19,7 @@ pub mod fib;
 pub mod flow;
 pub mod forwarding;
 pub mod graph;
+pub mod icmp6;
 pub mod node;
 pub mod publish;
 pub mod punt;

@@ -6,6 +6,9 @@
 //!                        │                            └─► ip4-local ─► punt, or back to ip4-lookup
 //!                        ├─► arp-input ─► interface-output
 //!                        ├─► ip6-input ─► ip6-lookup ─► ip6-rewrite ─► interface-output
+//!                        │                            │             └─► ip6-icmp-error ─► ip6-lookup
+//!                        │                            ├─► ip6-discover-neighbor ─► interface-output
+//!                        │                            └─► ip6-local ─► icmp6-neighbor-…, or as ip4-local
 //!                        ├─► l2-input ─► l2-learn ─► l2-fwd ─► l2-flood ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
 //! ```
@@ -18,13 +21,18 @@ mod arp_input;
 mod device_input;
 mod error_drop;
 mod ethernet_input;
+mod icmp6_neighbour_advertisement;
+mod icmp6_neighbour_solicitation;
 mod interface_output;
 mod ip4_arp;
 mod ip4_input;
 mod ip4_local;
 mod ip4_lookup;
 mod ip4_rewrite;
+mod ip6_discover_neighbour;
+mod ip6_icmp_error;
 mod ip6_input;
+mod ip6_local;
 mod ip6_lookup;
 mod ip6_rewrite;
 mod l2_flood;
@@ -35,11 +43,12 @@ mod l2_output;
 mod punt;
 mod tx;
 
-use wire::ethernet;
+use wire::{MacAddress, ethernet};
 
 use crate::counters::Reason;
-use crate::forwarding::{Adjacency, LINK_HEADER};
+use crate::forwarding::{Adjacency, Interface, LINK_HEADER};
 use crate::graph::Context;
+use crate::icmp6;
 use crate::vector::{Index, Packets};
 
 /// What a node does with the packets of a vector: it writes to `next`, which is as long, where each goes.
@@ -112,9 +121,23 @@ nodes! {
     /// Checks the IPv6 header.
     Ip6Input = "ip6-input", ip6_input::process, [Ip6Lookup, ErrorDrop];
     /// Finds the next hop.
-    Ip6Lookup = "ip6-lookup", ip6_lookup::process, [Ip6Rewrite, ErrorDrop];
+    Ip6Lookup = "ip6-lookup", ip6_lookup::process, [Ip6Local, Ip6DiscoverNeighbour, Ip6Rewrite, Ip6IcmpError, ErrorDrop];
+    /// Takes packets for the router itself, and answers echoes.
+    Ip6Local = "ip6-local", ip6_local::process,
+        [Icmp6NeighbourSolicitation, Icmp6NeighbourAdvertisement, Ip6Lookup, InterfaceOutput, Punt, ErrorDrop];
+    /// Answers those who ask for our link address, and learns theirs.
+    Icmp6NeighbourSolicitation = "icmp6-neighbor-solicitation", icmp6_neighbour_solicitation::process,
+        [InterfaceOutput, ErrorDrop];
+    /// Learns neighbours' link addresses.
+    Icmp6NeighbourAdvertisement = "icmp6-neighbor-advertisement", icmp6_neighbour_advertisement::process,
+        [Punt, ErrorDrop];
+    /// Asks for the link address of a next hop.
+    Ip6DiscoverNeighbour = "ip6-discover-neighbor", ip6_discover_neighbour::process,
+        [InterfaceOutput, Ip6IcmpError, ErrorDrop];
     /// Counts down the hop limit, and writes the link header.
-    Ip6Rewrite = "ip6-rewrite", ip6_rewrite::process, [InterfaceOutput, ErrorDrop];
+    Ip6Rewrite = "ip6-rewrite", ip6_rewrite::process, [InterfaceOutput, Ip6IcmpError, ErrorDrop];
+    /// Tells sources why their packets went no further.
+    Ip6IcmpError = "ip6-icmp-error", ip6_icmp_error::process, [Ip6Lookup, InterfaceOutput, ErrorDrop];
     /// Looks whether the interface can send.
     InterfaceOutput = "interface-output", interface_output::process, [Tx, ErrorDrop];
     /// Hands frames to their devices.
@@ -139,6 +162,27 @@ impl Node {
 /// The time to live of the router's own packets (RFC 1700, "IP TIME TO LIVE"), and one more, which
 /// ip4-rewrite counts down.
 const LIFE: u8 = 65;
+
+/// The station that sent a frame.
+fn sender(packets: &Packets, index: Index) -> Result<MacAddress, Reason> {
+    let header = ethernet::Header::parse(packets.bytes(index)).ok_or(Reason::Runt)?;
+    if header.source.0[0] & 1 == 0 { Ok(header.source) } else { Err(Reason::GroupSource) }
+}
+
+/// Sends an IPv6 packet back to the station that its frame came from.
+fn send_back(packets: &mut Packets, index: Index, interface: &Interface) -> Result<Node, Reason> {
+    let (header, length) = interface.link_header(sender(packets, index)?, ethernet::IPV6);
+    let number = packets.arrived[usize::from(index)];
+    write_header(packets, index, &header, usize::from(length), number)?;
+    Ok(Node::InterfaceOutput)
+}
+
+/// Drops an IPv6 packet, and has its source told why, if it is a reason to tell.
+#[cold]
+fn report(packets: &mut Packets, index: Index, reason: Reason) -> Node {
+    let node = packets.drop(index, reason);
+    if icmp6::Problem::of(reason, 0).is_some() { Node::Ip6IcmpError } else { node }
+}
 
 /// Puts a link header before a packet, and settles the interface that it leaves by.
 fn write_header(

@@ -22,6 +22,7 @@ use crate::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::node::Node;
 use crate::publish::{Publisher, Subscriber};
 use crate::punt::Kernel;
+use crate::subnet::Subnet;
 use crate::trace::{Tracer, Traces};
 
 /// What cannot be done.
@@ -206,7 +207,7 @@ impl Router {
             mtu,
             up: true,
             role: Role::Router,
-            addresses: Vec::new(),
+            addresses: vec![Subnet::link_local(mac)],
             kernel: None,
         };
         let number = self.add_interface(interface)?;
@@ -226,7 +227,7 @@ impl Router {
             return Err(Error::Vlan(tag));
         }
         let name = format!("{}.{tag}", parent.name);
-        let (vlan, role, addresses) = (Some(tag), Role::Router, Vec::new());
+        let (vlan, role, addresses) = (Some(tag), Role::Router, vec![Subnet::link_local(parent.mac)]);
         let kernel = None;
         let number = self.add_interface(Interface { name, vlan, role, addresses, kernel, ..parent })?;
         self.forwarding.devices[device].tagged.push((tag, number));
@@ -249,7 +250,13 @@ impl Router {
     pub fn set_interface(&mut self, number: u16, change: impl FnOnce(&mut Interface)) -> Result<(), Error> {
         let interface =
             self.forwarding.interfaces.get_mut(usize::from(number)).ok_or(Error::NoInterface(number))?;
+        let before = interface.mac;
         change(interface);
+        if interface.mac != before {
+            let [before, now] = [before, interface.mac].map(Subnet::link_local);
+            interface.addresses.retain(|subnet| *subnet != before);
+            interface.addresses.push(now);
+        }
         self.remake_bridges();
         self.remake_adjacencies();
         Ok(())
@@ -346,16 +353,17 @@ impl Router {
     /// unspecified address, loopback, addresses of IPv4 within a host, groups, and what never leaves its
     /// link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
     fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
-        let martian = Reason::Ip6MartianDestination;
-        for (first, length, reason) in [
+        let martian = Hop::Drop(Reason::Ip6MartianDestination);
+        for (first, length, hop) in [
             ([0, 0, 0, 0, 0, 0, 0, 0], 128, martian),
             ([0, 0, 0, 0, 0, 0, 0, 1], 128, martian),
             ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, martian),
-            ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Reason::Ip6LinkLocal),
-            ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Reason::Ip6Multicast),
+            ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Hop::Link),
+            ([0xff02, 0, 0, 0, 0, 0, 0, 0], 16, Hop::Link),
+            ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Hop::Drop(Reason::Ip6Multicast)),
         ] {
             let prefix = Prefix::new(u128::from(Ipv6Addr::from(first)), length)?;
-            self.add_route(prefix, &[Hop::Drop(reason)])?;
+            self.add_route(prefix, &[hop])?;
         }
         for (address, length) in [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([240, 0, 0, 0], 4)] {
             let prefix = Prefix::new(u32::from(Ipv4Addr::from(address)), length)?;
@@ -404,7 +412,8 @@ impl Router {
             Hop::Drop(reason) => Adjacency::drop(reason),
             Hop::Punt => Adjacency::to(Node::Punt, 0, hop),
             Hop::Local(number, IpAddr::V4(_)) => Adjacency::to(Node::Ip4Local, number, hop),
-            Hop::Local(_, IpAddr::V6(_)) => Adjacency::drop(Reason::Ip6NoNeighbour),
+            Hop::Local(number, IpAddr::V6(_)) => Adjacency::to(Node::Ip6Local, number, hop),
+            Hop::Link => Adjacency::to(Node::Ip6Local, 0, hop),
             Hop::Glean(number, address) => Self::unresolved(hop, number, address),
             Hop::Neighbour(number, address) => {
                 let (next, carries) = match address {
@@ -426,7 +435,7 @@ impl Router {
     fn unresolved(hop: Hop, interface: u16, address: IpAddr) -> Adjacency {
         match address {
             IpAddr::V4(_) => Adjacency::to(Node::Ip4Arp, interface, hop),
-            IpAddr::V6(_) => Adjacency::drop(Reason::Ip6NoNeighbour),
+            IpAddr::V6(_) => Adjacency::to(Node::Ip6DiscoverNeighbour, interface, hop),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use wire::{MacAddress, ipv6};
+
 /// An address of an interface, and how many bits of it those on its link have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
@@ -12,6 +14,12 @@ pub struct Subnet {
 }
 
 impl Subnet {
+    /// That of an interface on its link alone, by its link address (RFC 4291, 2.5.6).
+    #[must_use]
+    pub fn link_local(mac: MacAddress) -> Self {
+        Self { address: ipv6::link_local(mac).into(), length: 64 }
+    }
+
     /// Whether an address is on it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wire::vlan;
 
+use crate::bucket::Bucket;
 use crate::clock::clocks;
 use crate::counters::Counters;
 use crate::device::{Input, Output};
@@ -56,6 +57,7 @@ impl Worker {
             ip6,
             events,
             throttle: Throttle::new(clocks()),
+            errors: Bucket::new(clocks()),
             counters,
             outputs,
             device: 0,

@@ -106,7 +106,7 @@ fn routes(interface: u16, subnet: &Subnet) -> Vec<(IpAddr, u8, Hop)> {
 }
 
 /// Whether addresses of this kind are on every link, so that none of these is a route.
-fn is_link_local(address: IpAddr) -> bool {
+pub(super) fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use wire::MacAddress;
 
-use super::addresses::width;
+use super::addresses::{is_link_local, width};
 use super::{Error, Hop, Router};
 use crate::events::{EVENTS, Event};
 
@@ -38,13 +38,14 @@ impl Router {
     pub fn handle(&mut self, event: Event) -> Result<(), Error> {
         let (interface, address, mac) = match event {
             Event::Neighbour { interface, address, mac }
+            | Event::Offer { interface, address, mac }
             | Event::Announcement { interface, address, mac } => (interface, address, mac),
         };
         let known = self.neighbours.get(&(interface, address));
         let on_link = self.interface(interface).is_ok_and(|found| found.subnet_of(address).is_some());
         let noted = match known {
-            Some(neighbour) => neighbour.learned,
-            None => matches!(event, Event::Neighbour { .. }),
+            Some(neighbour) => neighbour.learned && !matches!(event, Event::Offer { .. }),
+            None => !matches!(event, Event::Announcement { .. }),
         };
         if noted && on_link {
             self.note(interface, address, Neighbour { mac, learned: true })?;
@@ -93,11 +94,15 @@ impl Router {
         neighbours.map(|(_, address)| *address).collect()
     }
 
-    /// Has packets to a neighbour on a subnet of its interface go there straight.
+    /// Has packets to a neighbour on a subnet of its interface go there straight. Addresses that are known
+    /// on their link alone have no route.
     pub(super) fn connect_neighbour(&mut self, interface: u16, address: IpAddr) -> Result<(), Error> {
         let found = self.interface(interface)?;
         let ours = self.forwarding.interfaces.iter().any(|interface| interface.has(address));
-        if ours || !found.subnet_of(address).is_some_and(|subnet| subnet.is_host(address)) {
+        if ours
+            || is_link_local(address)
+            || !found.subnet_of(address).is_some_and(|subnet| subnet.is_host(address))
+        {
             return Ok(());
         }
         self.set_route(address, width(address), Hop::Neighbour(interface, address))
