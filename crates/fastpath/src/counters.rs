@@ -134,6 +134,10 @@ reasons! {
     Ip4MartianDestination = Ip4Lookup, Error, "IPv4 martian destination address";
     /// No route leads there.
     Ip4NoRoute = Ip4Lookup, Error, "no IPv4 route";
+    /// A route says that the host cannot be reached.
+    Ip4Unreachable = Ip4Lookup, Information, "IPv4 route says that the host cannot be reached";
+    /// A route says that it may not pass.
+    Ip4Prohibited = Ip4Lookup, Information, "IPv4 route prohibits";
     /// A route discards it.
     Ip4Blackhole = Ip4Lookup, Information, "IPv4 route discards";
     /// It is for all stations of a subnet where it did not come from.
@@ -146,6 +150,10 @@ reasons! {
     Ip4NoNeighbour = Ip4Arp, Information, "IPv4 next hop not resolved";
     /// Nobody can be asked for a link address by an interface without an address.
     ArpNoAddress = Ip4Arp, Error, "output interface without an IPv4 address cannot ask for its neighbours";
+    /// It was too long, and left in fragments.
+    Ip4Fragmented = Ip4Frag, Information, "IPv4 packet sent in fragments";
+    /// It was too long, and there was no room for its fragments.
+    Ip4NoFragments = Ip4Frag, Error, "no room for the fragments of an IPv4 packet";
     /// It was here too often.
     Ip4Expired = Ip4Rewrite, Error, "IPv4 time to live expired";
     /// It is too long, and may not be cut.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
+//!                        │                            │                ├─► ip4-frag, and back to ip4-rewrite
+//!                        │                            ├────────────────┴─► ip4-icmp-error, and back to ip4-lookup
 //!                        │                            ├─► ip4-arp ─► interface-output
 //!                        │                            └─► ip4-local ─► punt, or back to ip4-lookup
 //!                        ├─► arp-input ─► interface-output
@@ -25,6 +27,8 @@ mod icmp6_neighbour_advertisement;
 mod icmp6_neighbour_solicitation;
 mod interface_output;
 mod ip4_arp;
+mod ip4_frag;
+mod ip4_icmp_error;
 mod ip4_input;
 mod ip4_local;
 mod ip4_lookup;
@@ -111,13 +115,17 @@ nodes! {
     /// Checks the IPv4 header.
     Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Finds the next hop.
-    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, Punt, ErrorDrop];
+    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, Ip4IcmpError, Punt, ErrorDrop];
     /// Takes packets for the router itself.
     Ip4Local = "ip4-local", ip4_local::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Asks for the link address of a next hop.
     Ip4Arp = "ip4-arp", ip4_arp::process, [InterfaceOutput, ErrorDrop];
+    /// Cuts packets that are longer than their next hop takes.
+    Ip4Frag = "ip4-frag", ip4_frag::process, [Ip4Rewrite, ErrorDrop];
     /// Counts down the time to live, and writes the link header.
-    Ip4Rewrite = "ip4-rewrite", ip4_rewrite::process, [InterfaceOutput, ErrorDrop];
+    Ip4Rewrite = "ip4-rewrite", ip4_rewrite::process, [InterfaceOutput, Ip4Frag, Ip4IcmpError, ErrorDrop];
+    /// Tells senders why their packets go no further.
+    Ip4IcmpError = "ip4-icmp-error", ip4_icmp_error::process, [Ip4Lookup, ErrorDrop];
     /// Checks the IPv6 header.
     Ip6Input = "ip6-input", ip6_input::process, [Ip6Lookup, ErrorDrop];
     /// Finds the next hop.
@@ -182,6 +190,13 @@ fn send_back(packets: &mut Packets, index: Index, interface: &Interface) -> Resu
 fn report(packets: &mut Packets, index: Index, reason: Reason) -> Node {
     let node = packets.drop(index, reason);
     if icmp6::Problem::of(reason, 0).is_some() { Node::Ip6IcmpError } else { node }
+}
+
+/// Where a packet of IPv4 goes that goes no further for `reason`.
+#[cold]
+fn refuse(packets: &mut Packets, index: Index, reason: Reason) -> Node {
+    let dropped = packets.drop(index, reason);
+    ip4_icmp_error::message(reason).map_or(dropped, |_| Node::Ip4IcmpError)
 }
 
 /// Puts a link header before a packet, and settles the interface that it leaves by.

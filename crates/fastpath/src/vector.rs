@@ -163,6 +163,12 @@ impl Packets {
         Some(index as Index)
     }
 
+    /// How many packets can still be made.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        (VECTOR - self.makes).min(PACKETS - self.count)
+    }
+
     /// The same bytes once more: a further packet whose frame is that of `index`, for another output.
     /// `None` when there is no room. The bytes are shared: whoever changes one changes both.
     pub fn share(&mut self, index: Index) -> Option<Index> {

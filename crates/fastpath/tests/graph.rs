@@ -12,8 +12,9 @@ use fastpath::fib::Prefix;
 use fastpath::router::Hop;
 use proptest::prelude::*;
 use wire::checksum::Sum;
+use wire::{MacAddress, arp, ethernet};
 
-use crate::common::{OURS, THEIRS, Two, frame};
+use crate::common::{OURS, THEIRS, Two, changed, frame, ping};
 
 #[test]
 fn a_packet_leaves_by_its_route_with_one_hop_less_to_live() {
@@ -49,7 +50,7 @@ fn every_packet_that_cannot_be_forwarded_is_counted_under_its_reason() {
         (Reason::Ip4MartianDestination, frame(OURS[0], [127, 0, 0, 1], 64, 46)),
         (Reason::Ip4NoRoute, frame(OURS[0], [99, 0, 0, 1], 64, 46)),
         (Reason::Ip4Expired, frame(OURS[0], [48, 0, 0, 1], 1, 46)),
-        (Reason::Ip4TooBig, frame(OURS[0], [48, 0, 0, 1], 64, 1501)),
+        (Reason::Ip4TooBig, changed(frame(OURS[0], [48, 0, 0, 1], 64, 1501), |frame| frame[20] = 0x40)),
     ];
     for (reason, frame) in cases {
         let before = two.dropped(reason);
@@ -108,26 +109,58 @@ fn injected_frames_leave_by_their_interface_with_its_tag() {
     assert_eq!((two.counters.made.get(), two.dropped(Reason::OutputDown)), (3, 1));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+/// A frame of one of several kinds.
+fn frame_of(kind: usize, port: usize, destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
+    let us = Ipv4Addr::new(10, port as u8, 0, 1);
+    let source = Ipv4Addr::from(destination);
+    let target_mac = MacAddress([0; 6]);
+    let ask = |operation| {
+        arp::Header { operation, sender_mac: THEIRS[port], sender: source, target_mac, target: us }.emit()
+    };
+    let arp = |operation| {
+        let to = if operation == arp::REQUEST { MacAddress::BROADCAST } else { OURS[port] };
+        let header = ethernet::Header { destination: to, source: THEIRS[port], ethertype: ethernet::ARP };
+        [&header.emit()[..], &ask(operation)].concat()
+    };
+    match kind {
+        0 => arp(arp::REQUEST),
+        1 => arp(arp::REPLY),
+        2 => ping(source, us, ttl, &vec![0x5a; length]),
+        3 => frame(OURS[port], destination, ttl, 10 * length),
+        _ => frame(OURS[port], destination, ttl, length),
+    }
+}
 
-    /// Frames of any bytes, and good ones with any bytes changed, in vectors of any length.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Frames of several kinds, good ones and such with any bytes changed or cut off, in vectors of any length.
     #[test]
     fn nothing_vanishes(
         vectors in prop::collection::vec(
             prop::collection::vec(
-                (0usize..2, any::<[u8; 4]>(), 20usize..200, any::<u8>(),
-                 prop::collection::vec((0usize..60, any::<u8>()), 0..3), 0usize..250),
+                (0usize..2, 0usize..8, any::<[u8; 4]>(), 20usize..200, any::<u8>(),
+                 prop::collection::vec((0usize..60, any::<u8>()), 0..3), 0usize..2500),
                 0..300),
             1..4),
         room in 0usize..600,
     ) {
         let mut two = Two::new(room);
+        for (interface, mtu) in [(0, 1500), (1, 200)] {
+            two.router.set_interface(interface, |interface| interface.mtu = mtu).unwrap();
+            two.router.add_address(interface, [10, interface as u8, 0, 1].into(), 24).unwrap();
+        }
         let mut put = 0;
         for vector in vectors {
-            for (port, mut destination, length, ttl, changes, cut) in vector {
-                destination[0] = if destination[0] % 2 == 0 { 16 } else { 48 };
-                let mut frame = frame(OURS[port], destination, ttl, length);
+            for (port, kind, mut destination, length, ttl, changes, cut) in vector {
+                match destination[0] % 4 {
+                    0 => destination[0] = 16,
+                    1 => destination[0] = 48,
+                    // One that is or is not there, ourselves, or all.
+                    2 => destination = [10, destination[1] % 2, 0, destination[3]],
+                    _ => {}
+                }
+                let mut frame = frame_of(kind, port, destination, ttl, length);
                 for (at, byte) in changes {
                     if let Some(place) = frame.get_mut(at) {
                         *place = byte;
@@ -138,6 +171,7 @@ proptest! {
                 put += 1;
             }
             two.run();
+            two.router.poll().unwrap();
         }
         let balance = two.counters.balance();
         prop_assert_eq!(balance.received, put);

@@ -13,9 +13,9 @@ use fastpath::counters::Reason;
 use fastpath::punt::{Kernel, Punt};
 use proptest::prelude::*;
 use wire::checksum::Sum;
-use wire::{MacAddress, ethernet, icmp, ipv4};
+use wire::{MacAddress, icmp};
 
-use crate::common::{OURS, THEIRS, Two, frame};
+use crate::common::{OURS, THEIRS, Two, changed, frame, ping};
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const THEM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -50,32 +50,6 @@ impl Punt for Taken {
         frames.extend(room.then(|| frame.to_vec()));
         room
     }
-}
-
-fn ping(source: Ipv4Addr, destination: Ipv4Addr, ttl: u8, payload: &[u8]) -> Vec<u8> {
-    let mut echo = icmp::Header { kind: icmp::ECHO_REQUEST, checksum: 0, identifier: 7, sequence: 9 };
-    echo.checksum = Sum::default().bytes(&echo.emit()).bytes(payload).checksum();
-    let header = ipv4::Header {
-        source,
-        destination,
-        ttl,
-        protocol: ipv4::ICMP,
-        total_length: (ipv4::LENGTH + icmp::LENGTH + payload.len()) as u16,
-        tos: 0,
-        identification: 0x1234,
-    };
-    let ethernet = ethernet::Header { destination: OURS[0], source: THEIRS[0], ethertype: ethernet::IPV4 };
-    [&ethernet.emit()[..], &header.emit(), &echo.emit(), payload].concat()
-}
-
-/// A frame with its header changed, and the sum put right.
-fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    change(&mut frame);
-    let length = usize::from(frame[14] & 0xf) * 4;
-    frame[24..26].fill(0);
-    let sum = Sum::default().bytes(&frame[14..14 + length]).checksum();
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    frame
 }
 
 #[test]

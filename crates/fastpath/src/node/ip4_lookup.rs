@@ -1,5 +1,5 @@
 //! ip4-lookup: packets with an IPv4 header enter; they leave with the adjacency that the longest route to
-//! their destination leads to.
+//! their destination leads to, to the node that this says.
 
 use super::Node;
 use crate::flow;
@@ -22,12 +22,12 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     for ((&index, next), hop) in vector.iter().zip(next).zip(&context.scratch.hops) {
         let hop = hop.index();
         *next = match adjacencies.get(hop as usize) {
-            Some(Adjacency { next: Node::ErrorDrop, reason, .. }) => packets.drop(index, *reason),
+            Some(Adjacency { next: Node::ErrorDrop, reason, .. }) => super::refuse(packets, index, *reason),
             Some(adjacency) => {
                 packets.adjacency[usize::from(index)] = hop;
                 adjacency.next
             }
-            None => packets.drop(index, crate::counters::Reason::Ip4NoRoute),
+            None => super::refuse(packets, index, crate::counters::Reason::Ip4NoRoute),
         };
     }
 }

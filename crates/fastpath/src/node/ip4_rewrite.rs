@@ -1,5 +1,5 @@
 //! ip4-rewrite: IPv4 packets and their adjacencies enter; they leave with one hop less to live and the link
-//! header of their next hop.
+//! header of their next hop to interface-output, or too long to ip4-frag.
 
 use super::Node;
 use crate::counters::Reason;
@@ -7,6 +7,9 @@ use crate::forwarding::Adjacency;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
 use wire::ipv4;
+
+/// The flag of packets that may not be cut, in the high byte of their word (RFC 791, 3.1).
+const DO_NOT_FRAGMENT: u8 = 0x40;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let adjacencies = &context.forwarding.adjacencies;
@@ -16,9 +19,19 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
             found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
         *next = match rewritten {
             Ok(()) => Node::InterfaceOutput,
-            Err(reason) => packets.drop(index, reason),
+            Err(reason) => turn_away(packets, index, reason),
         };
     }
+}
+
+/// Where a packet goes that cannot be rewritten: too long ones are cut if they may be.
+#[cold]
+fn turn_away(packets: &mut Packets, index: Index, reason: Reason) -> Node {
+    let may_be_cut = packets.packet(index).get(6).is_some_and(|flags| flags & DO_NOT_FRAGMENT == 0);
+    if reason == Reason::Ip4TooBig && may_be_cut {
+        return Node::Ip4Frag;
+    }
+    super::refuse(packets, index, reason)
 }
 
 #[inline(always)]

@@ -11,7 +11,8 @@ use fastpath::device::simulated::Wire;
 use fastpath::fib::Prefix;
 use fastpath::router::{Hop, Router};
 use fastpath::worker::{Receive, Worker};
-use wire::{MacAddress, ethernet, ipv4};
+use wire::checksum::Sum;
+use wire::{MacAddress, ethernet, icmp, ipv4};
 
 pub const OURS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x10]), MacAddress([2, 0, 0, 0, 0, 0x11])];
 pub const THEIRS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 0x20]), MacAddress([2, 0, 0, 0, 0, 0x21])];
@@ -70,5 +71,32 @@ pub fn frame(to: MacAddress, destination: [u8; 4], ttl: u8, length: usize) -> Ve
     let mut frame = ethernet.emit().to_vec();
     frame.extend(header.emit());
     frame.resize(ethernet::LENGTH + length, 0xab);
+    frame
+}
+
+/// An echo request to the first interface.
+pub fn ping(source: Ipv4Addr, destination: Ipv4Addr, ttl: u8, payload: &[u8]) -> Vec<u8> {
+    let mut echo = icmp::Header { kind: icmp::ECHO_REQUEST, checksum: 0, identifier: 7, sequence: 9 };
+    echo.checksum = Sum::default().bytes(&echo.emit()).bytes(payload).checksum();
+    let header = ipv4::Header {
+        source,
+        destination,
+        ttl,
+        protocol: ipv4::ICMP,
+        total_length: (ipv4::LENGTH + icmp::LENGTH + payload.len()) as u16,
+        tos: 0,
+        identification: 0x1234,
+    };
+    let ethernet = ethernet::Header { destination: OURS[0], source: THEIRS[0], ethertype: ethernet::IPV4 };
+    [&ethernet.emit()[..], &header.emit(), &echo.emit(), payload].concat()
+}
+
+/// A frame with its header changed, and the sum put right.
+pub fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    change(&mut frame);
+    let length = usize::from(frame[14] & 0xf) * 4;
+    frame[24..26].fill(0);
+    let sum = Sum::default().bytes(&frame[14..14 + length]).checksum();
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
     frame
 }
