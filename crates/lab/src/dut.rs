@@ -13,7 +13,7 @@ mod queues;
 mod routing;
 mod sink;
 mod spec;
-mod testpmd;
+mod user_space;
 mod xdp_router;
 mod xdp_xconnect;
 
@@ -58,7 +58,7 @@ struct Kind {
     parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
 }
 
-const DEVICES: [Kind; 8] = [
+const DEVICES: [Kind; 9] = [
     linux_router::KIND,
     linux_bridge::KIND,
     xdp_router::KIND,
@@ -66,7 +66,8 @@ const DEVICES: [Kind; 8] = [
     sink::KIND,
     calibrated::KIND,
     delayed::KIND,
-    testpmd::KIND,
+    user_space::TESTPMD,
+    user_space::VPP,
 ];
 
 /// Every device that `--dut` knows.

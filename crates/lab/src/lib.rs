@@ -35,5 +35,6 @@ pub use monitor::Monitor;
 pub use namespace::Namespace;
 pub use napi::NapiThread;
 pub use placement::Placement;
+pub use plan::{SIDES, Side};
 pub use ports::{Destination, Port, PortsError, RealPorts, open_port};
 pub use usage::{CoreClock, CoreUse, thread_time};

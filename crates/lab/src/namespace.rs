@@ -114,6 +114,21 @@ impl Namespace {
         Ok(())
     }
 
+    /// Puts an empty directory in memory in the place of `directory`, inside only: what programs write there
+    /// goes with the namespace. Others reach it through `/proc/PID/root` of a process inside.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] without `CAP_SYS_ADMIN`, or when there is no such directory.
+    pub fn make_private(&self, directory: &str) -> Result<()> {
+        self.run(|| {
+            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            mount(Some("tmpfs"), directory, Some("tmpfs"), flags, Some("mode=700")).map_err(|errno| {
+                let what = format!("cannot mount memory at {directory}");
+                Error::kernel(what, errno, Needs::SysAdmin, "A container may forbid it")
+            })
+        })
+    }
+
     /// Runs `work` inside the namespace with a netlink connection to it.
     pub(crate) fn netlink<T: Send>(&self, work: impl FnOnce(&Netlink) -> Result<T> + Send) -> Result<T> {
         self.run(|| work(&Netlink::open()?))

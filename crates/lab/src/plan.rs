@@ -10,21 +10,26 @@ use wire::MacAddress;
 
 /// One link between the tester and the device under test, and the networks beyond the tester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Side {
+pub struct Side {
     /// The tester's end.
     pub port: &'static str,
     /// The device's end.
     pub interface: &'static str,
+    /// Its MAC address.
     pub port_mac: MacAddress,
+    /// The MAC address of the device's end.
     pub interface_mac: MacAddress,
     /// The interfaces' indexes, all different. The kernel reports a veth's carrier at once only
     /// if its index is not its peer's, as it happens to be in two fresh namespaces; else up to a
     /// second later, and IPv6 waits for that.
     pub port_index: u32,
+    /// That of the device's end.
     pub interface_index: u32,
-    /// An address at each end, IPv4 and IPv6, and the length of their prefix.
+    /// The addresses of the tester's end, IPv4 and IPv6.
     pub port_addresses: [IpAddr; 2],
+    /// Those of the device's end.
     pub interface_addresses: [IpAddr; 2],
+    /// The lengths of their prefixes.
     pub prefixes: [u8; 2],
     /// What a router reaches through the tester's end: the review's network, that of RFC 2544
     /// (appendix C: half of 198.18.0.0/15), that of IPv6.
@@ -32,7 +37,7 @@ pub(crate) struct Side {
 }
 
 /// The links of port 0 and port 1.
-pub(crate) const SIDES: [Side; 2] =
+pub const SIDES: [Side; 2] =
     [side("port0", "dut0", 1, (16, 18), 0x16), side("port1", "dut1", 2, (48, 19), 0x48)];
 
 const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8), v6: u16) -> Side {

@@ -154,7 +154,7 @@ pub fn run(
         Err(unknown) => sent.notes.push(unknown),
     }
     let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
-    let queues_before = queue_use::before(testbed);
+    let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
@@ -172,6 +172,10 @@ pub fn run(
         Err(error) => {
             record.notes.push(format!("our counters are not checked against the interfaces': {error}"))
         }
+    }
+    match nodes_before.and_then(|before| Ok(record::Node::since(&before, testbed.nodes()?))) {
+        Ok(nodes) => record.nodes = nodes,
+        Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
     drop(engine);
@@ -232,6 +236,7 @@ pub fn conduct(
         soak: None,
         generator: None,
         queues: Vec::new(),
+        nodes: Vec::new(),
         cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),

@@ -417,6 +417,11 @@ impl Testbed {
         }
     }
 
+    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
+    pub fn nodes(&self) -> Result<record::NodeRuntimes> {
+        self.user_space().map_or_else(|| Ok(record::NodeRuntimes::new()), UserSpace::nodes)
+    }
+
     /// A monitor of the cores in use. To be asked for once the engine runs.
     pub fn monitor(&self) -> lab::Result<Monitor> {
         let mut cores = self.placement.generate.clone();

@@ -6,6 +6,7 @@ mod counters;
 mod dut;
 pub mod forward;
 mod testpmd;
+mod vpp;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,14 +21,14 @@ use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME, PortCounted, PortsWatch}
 use engine::replay::Carrier;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
-use results::record;
+use results::record::{self, NodeRuntimes};
 use traffic::FrameTable;
 use wire::MacAddress;
 
 use crate::args::{Device, misuse};
 use crate::bench::is_installed;
 use card::is_card;
-use dut::{Dut, Paused};
+use dut::{Dut, Paused, Site};
 
 /// Two ports of DPDK, not yet open, and the device between them if it is ours.
 pub struct UserSpace {
@@ -39,10 +40,8 @@ pub struct UserSpace {
     receive_cores: Vec<usize>,
     /// The ports of the engine that was started last.
     watch: RefCell<Option<PortsWatch>>,
-    /// The core of a device of ours, the queues of its ports, and the longest frame that it carries.
-    dut_core: usize,
-    queues: usize,
-    max_frame_size: usize,
+    /// Where a device of ours is.
+    site: Site,
 }
 
 /// A device without rules in the place of the one under test, which is held up meanwhile.
@@ -65,10 +64,14 @@ impl UserSpace {
             ));
         }
         let named = device.port0.clone().zip(device.port1.clone());
-        let next_hops = next_hops(device)?;
         let core = placement.generate.first().copied().unwrap_or_default();
-        // As many of each port as the engine opens.
-        let queues = placement.generate.len().max(placement.receive_cores.len());
+        let site = Site {
+            core: placement.dut,
+            spare: spare(placement)?,
+            // As many of each port as the engine opens.
+            queues: placement.generate.len().max(placement.receive_cores.len()),
+            max_frame_size,
+        };
         let (devices, dut, dpdk) = match (named, &device.dut) {
             (Some((zero, one)), _) => {
                 let devices = [zero, one];
@@ -76,16 +79,17 @@ impl UserSpace {
                 (devices, None, dpdk)
             }
             (None, Some(spec)) => {
-                let dut = Dut::start(spec, placement.dut, queues, max_frame_size)?;
+                let dut = Dut::start(spec, &site, [mac(0), mac(1)])?;
                 (dut.other_ends(), Some(dut), dpdk(core, &[])?)
             }
             (None, None) => {
                 return Err(misuse(
-                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated or \
-                     --dut testpmd",
+                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated, testpmd \
+                     or vpp",
                 ));
             }
         };
+        let next_hops = next_hops(device)?.or(dut.as_ref().and_then(Dut::next_hops));
         let ports = [0, 1].map(|number| port(number, &devices[usize::from(number)], next_hops));
         Ok(Self {
             ports,
@@ -94,9 +98,7 @@ impl UserSpace {
             dut,
             receive_cores: placement.receive_cores.clone(),
             watch: RefCell::default(),
-            dut_core: placement.dut,
-            queues,
-            max_frame_size,
+            site,
         })
     }
 
@@ -165,7 +167,7 @@ impl UserSpace {
     pub fn cable(&self) -> Result<Option<Cable<'_>>> {
         let Some(dut) = &self.dut else { return Ok(None) };
         let paused = dut.pause();
-        let device = Dut::start(&"calibrated".parse()?, self.dut_core, self.queues, self.max_frame_size)?;
+        let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
         Ok(Some(Cable { device, _paused: paused, of: self }))
     }
 
@@ -179,6 +181,11 @@ impl UserSpace {
         self.dut.as_ref().map(Dut::threads).unwrap_or_default()
     }
 
+    /// What the nodes of a device of ours have done since it started, if it is a graph of them.
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        self.dut.as_ref().map_or_else(|| Ok(NodeRuntimes::new()), Dut::nodes)
+    }
+
     /// What a device of ours counted, if it counts: entered at port 0, entered at port 1.
     pub fn counted(&self) -> Option<[Passed; 2]> {
         self.dut.as_ref()?.counted()
@@ -187,7 +194,7 @@ impl UserSpace {
     /// What the tester's ceiling depends on, in words: its ports, but not what they are called.
     pub fn kind_of_ports(&self) -> String {
         match self.dut {
-            Some(_) => format!("memif, frames of up to {} bytes", self.max_frame_size),
+            Some(_) => format!("memif, frames of up to {} bytes", self.site.max_frame_size),
             None => self.devices.join(" and "),
         }
     }
@@ -212,10 +219,10 @@ impl UserSpace {
             name: self.dut_name().to_owned(),
             parameters: self.dut.as_ref().map(|dut| dut.parameters().clone()).unwrap_or_default(),
             configuration: match &self.dut {
-                Some(dut) => text(&[("command", dut.command())]),
+                Some(dut) => dut.configuration().clone(),
                 None => text(&[("port 0", &self.devices[0]), ("port 1", &self.devices[1])]),
             },
-            core: self.dut.as_ref().map(|_| self.dut_core),
+            core: self.dut.as_ref().map(|_| self.site.core),
             remote: None,
         }
     }
@@ -252,6 +259,13 @@ fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
     Ok(dpdk)
 }
 
+/// A core that neither the tester nor a device of ours needs.
+fn spare(placement: &Placement) -> Result<Option<usize>> {
+    let Placement { generate, receive_cores, dut, .. } = placement;
+    let online = lab::placement::online().map_err(lab::Error::from)?;
+    Ok(online.into_iter().find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
+}
+
 /// The device's own addresses at port 0 and port 1, where it is a router.
 fn next_hops(device: &Device) -> Result<Option<[MacAddress; 2]>> {
     match device.gateway_macs.as_deref() {
@@ -261,11 +275,15 @@ fn next_hops(device: &Device) -> Result<Option<[MacAddress; 2]>> {
     }
 }
 
+/// The address of the tester's port `number`.
+fn mac(number: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, number, 1])
+}
+
 /// What is known of the port that `device` names. Its own address is ours to choose, since ports receive
 /// what is addressed to anyone. Frames go to the device at `next_hops`, or to the other port: what is no
 /// router looks at no addresses, or swaps them.
 fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
-    let mac = |number| MacAddress([2, 0, 0, 0, number, 1]);
     let name = device.split(',').next().unwrap_or_default();
     let driver = name.trim_end_matches(|last: char| last.is_ascii_digit());
     Port {
@@ -279,11 +297,15 @@ fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
     }
 }
 
-/// What keeps a load test by DPDK from being run, through testpmd or between ports of the user's.
-pub fn refusal(through_testpmd: bool) -> Option<String> {
-    let missing = through_testpmd && !is_installed(testpmd::EXECUTABLE);
-    missing
-        .then(|| format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
+/// What keeps a load test by DPDK from being run, through the device `dut` or between ports of the user's.
+pub fn refusal(dut: Option<&str>) -> Option<String> {
+    match dut?.split(':').next()? {
+        testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
+            Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
+        }
+        vpp::NAME => vpp::refusal(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

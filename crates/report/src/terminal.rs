@@ -8,6 +8,7 @@ mod cost;
 mod departures;
 mod latency;
 mod links;
+mod nodes;
 mod plot;
 mod queue_use;
 mod queues;
@@ -218,6 +219,7 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     if let Some(device) = &record.dut.remote {
         text.push_str(&remote::table(device, colour));
     }
+    text.push_str(&nodes::table(&record.nodes, colour));
     for queues in record.queues.iter().filter_map(queue_use::line) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&queues, colour));
     }

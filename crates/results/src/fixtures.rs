@@ -149,6 +149,7 @@ impl Scenario {
             soak: None,
             generator: None,
             queues: Vec::new(),
+            nodes: Vec::new(),
             cost: None,
             cross_check: Vec::new(),
             samples,

@@ -8,6 +8,7 @@ mod cost;
 mod cross_check;
 mod generator;
 mod latency;
+mod node;
 mod queues;
 mod remote;
 mod rfc2544;
@@ -22,6 +23,7 @@ pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
+pub use node::{Node, NodeRuntime, NodeRuntimes};
 pub use queues::{InterfaceQueues, QueueUse};
 pub use remote::{Count, Remote};
 pub use rfc2544::{
@@ -112,6 +114,9 @@ pub struct Record {
     /// Which queues of the device's interfaces the frames took, where they can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<InterfaceQueues>,
+    /// What the device's nodes did, where it is a graph of them and ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,

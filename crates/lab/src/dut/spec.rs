@@ -198,6 +198,9 @@ mod tests {
             "calibrated:stall-after=1000000",
             "delayed",
             "delayed:delay=200us,duplicate=0.5%,reorder=1%",
+            "testpmd:mode=macswap",
+            "vpp:mode=router",
+            "vpp:mode=xconnect",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -228,6 +231,7 @@ mod tests {
                 refused("delayed:delay=200"),
                 refused("delayed:reorder=51%"),
                 refused("delayed:duplicate=0%"),
+                refused("vpp:mode=bridge"),
             ]
             .join("\n")
         );

@@ -119,9 +119,8 @@ fn check(plan: &Plan) -> Result<Checked> {
         let described = &plan.cells[cell];
         let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
-                let dut = described.dut;
-                let through_testpmd = matches!(&dut.site, Site::Lab(dut) if dut.starts_with("testpmd"));
-                if dut.user_space { user_space::refusal(through_testpmd) } else { None }
+                let through = if let Site::Lab(dut) = &described.dut.site { Some(dut.as_str()) } else { None };
+                if described.dut.user_space { user_space::refusal(through) } else { None }
             })
             .or_else(|| {
                 if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }

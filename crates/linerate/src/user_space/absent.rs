@@ -8,7 +8,7 @@ use engine::Engine;
 use engine::replay::Carrier;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
-use results::record;
+use results::record::{self, NodeRuntimes};
 use traffic::FrameTable;
 
 use crate::args::{Device, misuse};
@@ -52,6 +52,10 @@ impl UserSpace {
         match *self {}
     }
 
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        match *self {}
+    }
+
     pub fn cable(&self) -> Result<Option<Cable>> {
         match *self {}
     }
@@ -80,6 +84,6 @@ impl Cable {
 }
 
 /// What keeps any load test by DPDK from being run.
-pub fn refusal(_: bool) -> Option<String> {
+pub fn refusal(_: Option<&str>) -> Option<String> {
     Some(ABSENT.to_owned())
 }

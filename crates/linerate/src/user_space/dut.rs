@@ -10,69 +10,108 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use engine::dpdk::{room, socket_name};
 use lab::dut::Passed;
-use lab::{DutSpec, InterfaceCounters, NapiThread};
+use lab::{DutSpec, InterfaceCounters, Namespace, NapiThread};
+use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use results::record::NodeRuntimes;
+use wire::MacAddress;
 
 use super::counters::Counters;
-use super::testpmd;
+use super::vpp::Vpp;
+use super::{testpmd, vpp};
 use crate::args::misuse;
 use crate::generator::process::Process;
 
 /// How long it may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Where a device is started, and what it must carry.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The core that it forwards on.
+    pub core: usize,
+    /// A core that neither it nor the tester needs, for what it does beside, if there is one.
+    pub spare: Option<usize>,
+    /// Queues of each port.
+    pub queues: usize,
+    /// The longest frame, FCS included.
+    pub max_frame_size: usize,
+}
+
 /// A device while it forwards. Dropping it ends it.
 pub struct Dut {
     name: &'static str,
     parameters: BTreeMap<String, String>,
-    core: usize,
-    command: String,
-    sockets: [String; 2],
-    max_frame_size: usize,
-    counters: Option<Counters>,
+    /// What it is, for the record.
+    configuration: BTreeMap<String, String>,
+    site: Site,
+    /// The other ends of its two ports, as arguments of net_memif.
+    ends: [String; 2],
+    program: Program,
     process: Process,
 }
 
+/// What the device is.
+enum Program {
+    /// This program itself, which writes these.
+    Twin(Counters),
+    Testpmd,
+    Vpp(Vpp),
+}
+
 impl Dut {
-    /// Starts `spec` on `core`, with so many queues a port; frames of up to `max_frame_size` bytes, FCS
-    /// included, fit.
-    pub fn start(spec: &DutSpec, core: usize, queues: usize, max_frame_size: usize) -> Result<Self> {
+    /// Starts `spec` at `site`, between ports of the tester that have the addresses `tester`.
+    pub fn start(spec: &DutSpec, site: &Site, tester: [MacAddress; 2]) -> Result<Self> {
         let sockets = [socket_name(), socket_name()];
         let mut parameters = spec.parameters().clone();
-        let (words, counters) = match spec.name() {
+        let mut mode = |default: &str| parameters.entry("mode".to_owned()).or_insert(default.to_owned()).clone();
+        let (program, words) = match spec.name() {
             testpmd::NAME => {
-                let mode = parameters.entry("mode".to_owned()).or_insert_with(|| "io".to_owned());
-                (testpmd::words(mode, core, queues, room(max_frame_size), &sockets), None)
+                let room = room(site.max_frame_size);
+                let words = testpmd::words(&mode("io"), site.core, site.queues, room, &sockets);
+                (Program::Testpmd, words)
             }
+            vpp::NAME => (Program::Vpp(Vpp::prepare(&mode(vpp::ROUTER))?), vpp::words(site)),
             _ if spec.rules(0).is_some() => {
                 let counters = Counters::create()?;
-                (words(spec, [core, queues, max_frame_size], &sockets, &counters.path()), Some(counters))
+                let words = words(spec, site, &sockets, &counters.path());
+                (Program::Twin(counters), words)
             }
             name => {
                 return Err(misuse(format!(
-                    "{name} forwards between interfaces of the kernel: with --engine dpdk give --dut calibrated \
-                     or --dut testpmd, or name ports with --port0 and --port1"
+                    "{name} forwards between interfaces of the kernel: with --engine dpdk give --dut calibrated, \
+                     testpmd or vpp, or name ports with --port0 and --port1"
                 )));
             }
         };
         let name = spec.name();
-        let process = Process::start(None, core, &words, None)
+        let process = Process::start(program.namespace(), site.core, &words, None)
             .with_context(|| format!("cannot start the device {name}"))?;
-        let command = words.join(" ");
-        let mut dut = Self { name, parameters, core, command, sockets, max_frame_size, counters, process };
+        let configuration = BTreeMap::from([("command".to_owned(), words.join(" "))]);
+        let ends = sockets.map(|socket| format!("socket={socket},socket-abstract=yes"));
+        let mut dut = Self { name, parameters, configuration, site: site.clone(), ends, program, process };
         dut.wait_until_ready()?;
-        testpmd::tidy_up();
+        let pid = dut.process.id();
+        match &dut.program {
+            Program::Twin(_) => {}
+            Program::Testpmd => testpmd::tidy_up(),
+            Program::Vpp(vpp) => {
+                dut.configuration.extend(vpp.configure(pid, site, tester)?);
+                dut.ends = vpp.sockets(pid).map(|socket| format!("socket={socket},socket-abstract=no"));
+            }
+        }
         Ok(dut)
     }
 
-    /// Waits until it forwards: before that it turns away who connects.
+    /// Waits until it forwards, or takes commands: before that it turns away who connects.
     fn wait_until_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let ready = match &self.counters {
-                Some(counters) => counters.is_ready(),
-                None => testpmd::is_ready(&self.process.said()?),
+            let ready = match &self.program {
+                Program::Twin(counters) => counters.is_ready(),
+                Program::Testpmd => testpmd::is_ready(&self.process.said()?),
+                Program::Vpp(vpp) => vpp.is_ready(self.process.id()),
             };
             if ready {
                 return Ok(());
@@ -80,8 +119,7 @@ impl Dut {
             if self.process.has_ended()? || Instant::now() > deadline {
                 let said = self.process.said()?;
                 let (name, reason) = (self.name, said.last_words().unwrap_or("it says nothing"));
-                let remedy = if self.counters.is_none() { testpmd::REMEDY } else { "" };
-                bail!("the device {name} does not start: {reason}{remedy}");
+                bail!("the device {name} does not start: {reason}{}", self.program.remedy());
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -97,14 +135,21 @@ impl Dut {
         &self.parameters
     }
 
-    /// Its command line.
-    pub fn command(&self) -> &str {
-        &self.command
+    /// Its command line, and what else was made of it.
+    pub fn configuration(&self) -> &BTreeMap<String, String> {
+        &self.configuration
+    }
+
+    /// Its addresses at port 0 and port 1, if it is a router.
+    pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
+        match &self.program {
+            Program::Vpp(vpp) => vpp.next_hops(),
+            Program::Twin(_) | Program::Testpmd => None,
+        }
     }
 
     /// What it counted at its two ports since it started.
     pub fn counters(&self) -> Result<[InterfaceCounters; 2]> {
-        let Some([zero, one]) = self.counted() else { return testpmd::ask(&self.process) };
         let port = |number, entered: Passed, left: Passed| InterfaceCounters {
             name: format!("{}'s port {number}", self.name),
             received: entered.frames,
@@ -112,20 +157,43 @@ impl Dut {
             sent: left.forwarded,
             send_dropped: left.refused,
         };
-        Ok([port(0, zero, one), port(1, one, zero)])
+        match &self.program {
+            Program::Twin(counters) => {
+                let [zero, one] = counters.get();
+                Ok([port(0, zero, one), port(1, one, zero)])
+            }
+            Program::Testpmd => testpmd::ask(&self.process),
+            Program::Vpp(vpp) => vpp.counters(self.process.id()),
+        }
     }
 
     /// What became of the frames that it took, if it knows: entered at port 0, entered at port 1.
     pub fn counted(&self) -> Option<[Passed; 2]> {
-        self.counters.as_ref().map(Counters::get)
+        match &self.program {
+            Program::Twin(counters) => Some(counters.get()),
+            Program::Testpmd | Program::Vpp(_) => None,
+        }
     }
 
-    /// Its threads, whose work is ours.
+    /// What its nodes have done since it started, if it is a graph of them.
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        match &self.program {
+            Program::Vpp(vpp) => vpp.nodes(self.process.id()),
+            Program::Twin(_) | Program::Testpmd => Ok(NodeRuntimes::new()),
+        }
+    }
+
+    /// Its threads on its core, whose work is ours.
     pub fn threads(&self) -> Vec<NapiThread> {
+        let core = self.site.core;
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-        let thread = |pid| NapiThread { interface: self.name.to_owned(), pid, core: Some(self.core) };
-        ids.map(thread).collect()
+        let is_there = |pid: &i32| {
+            let cores = sched_getaffinity(Pid::from_raw(*pid));
+            cores.is_ok_and(|cores| cores.is_set(core).unwrap_or(false))
+        };
+        let thread = |pid| NapiThread { interface: self.name.to_owned(), pid, core: Some(core) };
+        ids.filter(is_there).map(thread).collect()
     }
 
     /// Holds it up until the result is dropped.
@@ -137,14 +205,30 @@ impl Dut {
 
     /// The devices that are the other ends of its two ports.
     pub fn other_ends(&self) -> [String; 2] {
-        let room = room(self.max_frame_size);
+        let room = room(self.site.max_frame_size);
         let end = |number: usize| {
-            let socket = &self.sockets[number];
-            format!(
-                "net_memif{number},role=client,id=0,bsize={room},rsize=10,socket={socket},socket-abstract=yes"
-            )
+            format!("net_memif{number},role=client,id=0,bsize={room},rsize=10,{}", self.ends[number])
         };
         [end(0), end(1)]
+    }
+}
+
+impl Program {
+    /// Where it runs, if not where we are.
+    fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Self::Vpp(vpp) => Some(vpp.namespace()),
+            Self::Twin(_) | Self::Testpmd => None,
+        }
+    }
+
+    /// What to do where it does not start.
+    fn remedy(&self) -> String {
+        match self {
+            Self::Twin(_) => String::new(),
+            Self::Testpmd => "; is Debian's dpdk-dev installed (`make setup`)?".to_owned(),
+            Self::Vpp(_) => format!("; {}", vpp::REMEDY),
+        }
     }
 }
 
@@ -162,10 +246,11 @@ pub fn server(number: usize, socket: &str) -> String {
     format!("net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")
 }
 
-/// The command line of a device that is this program itself; its core, its queues and the longest frame.
-fn words(spec: &DutSpec, numbers: [usize; 3], [zero, one]: &[String; 2], counters: &Path) -> Vec<String> {
+/// The command line of a device that is this program itself.
+fn words(spec: &DutSpec, site: &Site, [zero, one]: &[String; 2], counters: &Path) -> Vec<String> {
     let counters = counters.display().to_string();
-    let [core, queues, size] = numbers.map(|number| number.to_string());
+    let [core, queues, size] =
+        [site.core, site.queues, site.max_frame_size].map(|number| number.to_string());
     let spec = spec.to_string();
     ["/proc/self/exe", "user-space-device", &spec, "--core", &core, "--queues", &queues]
         .into_iter()

@@ -14,8 +14,6 @@ use crate::generator::program::number_after;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "testpmd";
-/// What to do where it does not start.
-pub const REMEDY: &str = "; is Debian's dpdk-dev installed (`make setup`)?";
 /// The program.
 pub const EXECUTABLE: &str = "dpdk-testpmd";
 /// What it says when it forwards and listens.

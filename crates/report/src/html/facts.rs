@@ -130,8 +130,19 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
         facts.push(Facts { title: "Counted by the device", pairs: counted.collect() });
     }
+    if !record.nodes.is_empty() {
+        facts.push(Facts { title: "Nodes of the device", pairs: record.nodes.iter().filter_map(node).collect() });
+    }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts
+}
+
+/// What a node did, if it was given packets.
+fn node(node: &record::Node) -> Option<Fact> {
+    let did = node.meanwhile().filter(|did| did.vectors > 0)?;
+    let (packets, per_call, clocks) = (count(did.vectors), did.vectors_per_call(), did.clocks);
+    let told = format!("{packets} packets, {per_call:.1} a call, {clocks:.0} clocks each");
+    Some(pair(&format!("{} {}", node.thread, node.name), &told))
 }
 
 fn reached(remote: &record::Remote) -> Vec<Fact> {

@@ -11,8 +11,8 @@ use super::document::DutEntry;
 use super::{Site, Source};
 use crate::args::EngineName;
 
-/// The device that only DPDK reaches.
-const TESTPMD: &str = "testpmd";
+/// The devices that only DPDK reaches.
+const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
 /// A device that DPDK reaches, too.
 const CALIBRATED: &str = "calibrated";
 
@@ -103,17 +103,18 @@ impl Source<'_> {
 
     /// Whether the engine reaches the device; `at` is what is to blame otherwise.
     pub(super) fn check_engine(&self, user_space: bool, site: &Site, at: usize) -> Result<()> {
-        let is = |name: &str, dut: &str| dut.split(':').next() == Some(name);
+        let name = |dut: &str| dut.split(':').next().unwrap_or_default().to_owned();
+        let is_user_space = |dut: &str| USER_SPACE.contains(&name(dut).as_str());
         let reason = match (user_space, site) {
             (true, Site::Ports(..)) => {
                 "engine = \"dpdk\" has ports of its own: write port0 and port1 in place of ports"
             }
-            (true, Site::Lab(dut)) if !is(TESTPMD, dut) && !is(CALIBRATED, dut) => {
-                "engine = \"dpdk\" reaches no device of the lab but testpmd and calibrated: write one of them, \
-                 or port0 and port1"
+            (true, Site::Lab(dut)) if !is_user_space(dut) && name(dut) != CALIBRATED => {
+                "engine = \"dpdk\" reaches no device of the lab but testpmd, vpp and calibrated: write one of \
+                 them, or port0 and port1"
             }
-            (false, Site::Lab(dut)) if is(TESTPMD, dut) => {
-                "testpmd is between ports of DPDK: write engine = \"dpdk\" too"
+            (false, Site::Lab(dut)) if is_user_space(dut) => {
+                "testpmd and vpp are between ports of DPDK: write engine = \"dpdk\" too"
             }
             (false, Site::Devices(_)) => "port0 and port1 are of DPDK: write engine = \"dpdk\" too",
             _ => return Ok(()),

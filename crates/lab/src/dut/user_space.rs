@@ -1,0 +1,62 @@
+//! Devices that forward between ports of DPDK, so interfaces of the lab are no place for them: testpmd and
+//! VPP. Who sends by DPDK starts them, with what is parsed here.
+
+use super::spec::Parameters;
+use super::{Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError};
+use crate::error::{Error, Result};
+
+pub(super) const TESTPMD: Kind = Kind {
+    description: Description {
+        name: "testpmd",
+        summary: "DPDK's testpmd between two ports in shared memory (--engine dpdk)",
+        parameters: &[Parameter {
+            key: "mode",
+            values: "io or macswap",
+            meaning: "send frames on as they are, or with their addresses swapped (default io)",
+        }],
+    },
+    parse: |parameters| {
+        parse(parameters, ["io", "macswap"])?;
+        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort }))
+    },
+};
+
+pub(super) const VPP: Kind = Kind {
+    description: Description {
+        name: "vpp",
+        summary: "VPP between two ports in shared memory, where it is installed (--engine dpdk)",
+        parameters: &[Parameter {
+            key: "mode",
+            values: "router or xconnect",
+            meaning: "route IPv4 and IPv6, or connect the two ports as a cable would (default router)",
+        }],
+    },
+    parse: |parameters| {
+        let addressing = match parse(parameters, ["router", "xconnect"])? {
+            Some("xconnect") => Addressing::OtherPort,
+            _ => Addressing::Device,
+        };
+        Ok(Box::new(Elsewhere { name: "vpp", addressing }))
+    },
+};
+
+/// The mode that is asked for, one of `modes`.
+fn parse(parameters: &Parameters, modes: [&'static str; 2]) -> Result<Option<&'static str>, SpecError> {
+    parameters.get("mode", |wanted| modes.into_iter().find(|mode| *mode == wanted))
+}
+
+#[derive(Debug)]
+struct Elsewhere {
+    name: &'static str,
+    addressing: Addressing,
+}
+
+impl Device for Elsewhere {
+    fn addressing(&self) -> Addressing {
+        self.addressing
+    }
+
+    fn start(&self, _: &Site) -> Result<Running> {
+        Err(Error::Engine { device: self.name, engine: "dpdk" })
+    }
+}
