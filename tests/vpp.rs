@@ -88,11 +88,15 @@ fn assert_nothing_left(programs: &TempDir) {
     let home = programs.path().file_name().unwrap().to_str().unwrap().to_owned();
     let processes = || {
         let all = fs::read_dir("/proc").unwrap().flatten();
-        all.filter(|entry| fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&home)))
-            .count()
+        all.filter(|entry| {
+            fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&home))
+        })
+        .count()
     };
     assert!(wait_until(Duration::from_secs(5), || processes() == 0), "a process is left");
-    for file in ["/dev/shm/cli.sock", "/dev/shm/memif0.sock", "/dev/shm/said", &format!("/var/run/dpdk/{home}")] {
+    for file in
+        ["/dev/shm/cli.sock", "/dev/shm/memif0.sock", "/dev/shm/said", &format!("/var/run/dpdk/{home}")]
+    {
         assert!(!fs::exists(file).unwrap(), "{file} is left");
     }
 }
@@ -125,14 +129,20 @@ fn it_is_started_configured_and_asked_as_its_command_line_has_it() {
         ]
     );
     let dut = &record.dut;
-    assert_eq!((dut.name.as_str(), dut.configuration["version"].as_str()), ("vpp", "vpp v26.06-release built by nobody"));
+    assert_eq!(
+        (dut.name.as_str(), dut.configuration["version"].as_str()),
+        ("vpp", "vpp v26.06-release built by nobody")
+    );
     assert_eq!(dut.configuration["commands"], log[1..].join("\n"));
     assert!(dut.configuration["command"].contains("plugin memif_plugin.so { enable }"));
     let places: Vec<_> = record.cross_check[0].points.iter().map(|point| point.place.as_str()).collect();
     assert_eq!(places[1..3], ["received by vpp's port 0", "sent by vpp's port 1"]);
     assert!(record.cross_check[0].agrees, "{:?}", record.cross_check);
     let [node] = record.nodes.as_slice() else { panic!("{:?}", record.nodes) };
-    assert_eq!((node.thread.as_str(), node.name.as_str(), node.before.vectors), ("vpp_wk_0", "memif-input", 0));
+    assert_eq!(
+        (node.thread.as_str(), node.name.as_str(), node.before.vectors),
+        ("vpp_wk_0", "memif-input", 0)
+    );
     assert_eq!(node.after.vectors, record.cross_check[0].points[1].frames);
     assert_nothing_left(&programs);
 }
@@ -146,7 +156,10 @@ fn a_router_is_addressed_and_dies_with_a_run_that_is_killed() {
     running.signal(Signal::SIGKILL);
     assert_nothing_left(&programs);
     let log = log(&programs);
-    assert!(log.iter().any(|line| line == "set ip neighbor memif2/0 100.65.2.2 02:00:00:00:01:01 static"), "{log:?}");
+    assert!(
+        log.iter().any(|line| line == "set ip neighbor memif2/0 100.65.2.2 02:00:00:00:01:01 static"),
+        "{log:?}"
+    );
     assert_eq!(log.last().unwrap(), "ip route add 2001:2:0:48::/64 via 2001:2:0:2::2 memif2/0");
 }
 
@@ -156,7 +169,10 @@ fn what_it_refuses_ends_the_run_with_its_words_and_so_does_its_absence() {
     let refused = "set interface state memif1/0 up";
     let finished = run(&programs, "ramp --engine dpdk --dut vpp").env("REFUSED", refused).run();
     let reason = finished.refusal(1);
-    assert!(reason.contains(refused) && reason.contains("unknown input") && reason.contains("26.06"), "{reason}");
+    assert!(
+        reason.contains(refused) && reason.contains("unknown input") && reason.contains("26.06"),
+        "{reason}"
+    );
     assert_nothing_left(&programs);
 
     fs::remove_file(programs.path().join("vppctl")).unwrap();

@@ -1,6 +1,7 @@
 //! What can go wrong, each with its cause and what to do about it.
 
 use nix::errno::Errno;
+use nix::unistd::geteuid;
 
 /// Why DPDK does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +106,8 @@ fn remedy_of_device(device: &str, cause: Errno, said: &str) -> &'static str {
         Errno::ENODEV | Errno::ENOENT if is_address => {
             "bind it to vfio-pci first (dpdk-devbind.py), and see that no kernel driver holds it"
         }
-        Errno::EPERM | Errno::EACCES => "run as root",
+        // Drivers that give no reason return -1, which is EPERM.
+        Errno::EPERM | Errno::EACCES if !geteuid().is_root() => "run as root",
         Errno::ENOMEM => "give DPDK more memory",
         _ => "are its arguments right?",
     }

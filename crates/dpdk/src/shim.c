@@ -108,14 +108,35 @@ void linerate_pool_each(struct rte_mempool *pool, void (*visit)(void *context, v
 	rte_mempool_obj_iter(pool, visit_one, &visitor);
 }
 
+/* What DPDK exports for drivers, without a header for others. */
+struct rte_eth_dev *rte_eth_dev_allocated(const char *name);
+int rte_eth_dev_release_port(struct rte_eth_dev *port);
+
+/* Some drivers leave a port that they did not finish, and nobody gets its name any more. */
+static void forget(const char *device)
+{
+	struct rte_eth_dev *left;
+	struct rte_devargs args;
+
+	memset(&args, 0, sizeof(args));
+	if (rte_devargs_parse(&args, device) < 0)
+		return;
+	left = rte_eth_dev_allocated(args.name);
+	if (left)
+		rte_eth_dev_release_port(left);
+	rte_devargs_reset(&args);
+}
+
 int linerate_probe(const char *device)
 {
 	struct rte_dev_iterator iterator;
 	uint16_t port;
 	int result = rte_dev_probe(device);
 
-	if (result < 0 && result != -EEXIST)
+	if (result < 0 && result != -EEXIST) {
+		forget(device);
 		return result;
+	}
 	port = RTE_MAX_ETHPORTS;
 	if (rte_eth_iterator_init(&iterator, device) == 0) {
 		port = rte_eth_iterator_next(&iterator);

@@ -168,6 +168,23 @@ fn what_cannot_be_is_refused_with_its_cause() {
 }
 
 #[test]
+fn a_name_that_was_refused_can_be_had_the_next_time() {
+    let (dpdk, _one) = start();
+    let end = |name: &str, id: u8| {
+        let socket = format!("socket=/refused-{},socket-abstract=yes", std::process::id());
+        Port::probe(&dpdk, &format!("{name},role=server,id={id},{socket}"))
+    };
+    let _first = end("net_memif8", 0).unwrap();
+    for _ in 0..2 {
+        let refused = end("net_memif9", 0);
+        let same = "same role";
+        assert!(matches!(&refused, Err(Error::Device { said, .. }) if said.contains(same)), "{refused:?}");
+    }
+    let second = end("net_memif9", 1).unwrap();
+    assert_eq!(second.facts().unwrap().name, "net_memif9");
+}
+
+#[test]
 fn no_files_are_left() {
     let (_dpdk, _one) = start();
     let ours = format!("linerate-{}", std::process::id());

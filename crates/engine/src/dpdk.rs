@@ -18,7 +18,7 @@ mod workers;
 
 pub use dpdk::{Dpdk, Memory};
 pub use ports::{PortCounted, PortsWatch};
-pub use setup::{Opened, room, socket_name, start, wait_for_links};
+pub use setup::{Opened, port_config, room, socket_name, start, wait_for_links};
 pub use workers::{Config, DpdkEngine, MAX_FRAME, Workers};
 
 use crate::Error;

@@ -263,7 +263,9 @@ fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
 fn spare(placement: &Placement) -> Result<Option<usize>> {
     let Placement { generate, receive_cores, dut, .. } = placement;
     let online = lab::placement::online().map_err(lab::Error::from)?;
-    Ok(online.into_iter().find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
+    Ok(online
+        .into_iter()
+        .find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
 }
 
 /// The device's own addresses at port 0 and port 1, where it is a router.

@@ -6,20 +6,19 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dpdk::{Burst, Dpdk, Pool, PortConfig, RxQueue, TxQueue};
+use dpdk::{Burst, Dpdk, Pool, RxQueue, TxQueue};
 use traffic::FrameTable;
 
-use super::setup::{Opened, longest, room, socket_name, wait_for_links};
+use super::setup::{Opened, longest, port_config, room, socket_name, wait_for_links};
 use crate::Error;
 use crate::build_rate::{BURST, Built, on_each, pin};
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
 use crate::xdp::precedence;
 
-/// Places of a queue.
-const DESCRIPTORS: u16 = 1024;
 /// What a pool has: a driver may keep two queues full, and bursts are stocked.
 const FRAMES: u32 = 4095;
+
 /// Builds frames as [`crate::build_rate::in_memory`], and sends them by a `net_null`, which drops them.
 ///
 /// # Errors
@@ -31,7 +30,7 @@ pub fn onto_null(
     duration: Duration,
 ) -> Result<Vec<Built>, Error> {
     let pools = pools(dpdk, table, cores.len())?;
-    let config = config(table, cores.len());
+    let config = port_config(cores.len(), longest(table));
     let Opened { queues, port: _port } = Opened::new(dpdk, "net_null_sink", &config, &pools[0])?;
     send(dpdk, table, cores, duration, &pools, queues.send)
 }
@@ -57,7 +56,7 @@ pub fn through_memif(
     }
     let pools = pools(dpdk, table, 2 * cores.len())?;
     let (senders, receivers) = pools.split_at(cores.len());
-    let config = config(table, cores.len());
+    let config = port_config(cores.len(), longest(table));
     let room = room(longest(table));
     let socket = socket_name();
     let end = |role: &str, pool| {
@@ -153,9 +152,4 @@ fn pools(dpdk: &Arc<Dpdk>, table: &FrameTable, count: usize) -> Result<Vec<Pool>
         Ok(pool)
     };
     (0..count).map(pool).collect()
-}
-
-fn config(table: &FrameTable, queues: usize) -> PortConfig {
-    let max_frame = longest(table) as u16;
-    PortConfig { rx_queues: queues, tx_queues: queues, descriptors: DESCRIPTORS, max_frame }
 }

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use dpdk::{Burst, Dpdk, Pool, Port, PortConfig, RxQueue, TxQueue};
+use dpdk::{Burst, Dpdk, Pool, Port, RxQueue, TxQueue};
 
-use super::setup::{Opened, room, wait_for_links};
+use super::setup::{Opened, port_config, room, wait_for_links};
 use crate::Error;
 use crate::replay::{BURST, Carrier};
 
-/// Places of each queue.
-const DESCRIPTORS: u16 = 1024;
 /// Buffers of each pool: a queue may be full of them.
 const FRAMES: u32 = 4095;
 
@@ -32,8 +30,7 @@ impl Ports {
     /// # Errors
     /// When a device cannot be opened, or has no other end.
     pub fn open(dpdk: &Arc<Dpdk>, devices: [&str; 2], longest: usize) -> Result<Self, Error> {
-        let config =
-            PortConfig { rx_queues: 1, tx_queues: 1, descriptors: DESCRIPTORS, max_frame: longest as u16 };
+        let config = port_config(1, longest);
         let room = room(longest) as u16;
         let [sending, arriving] =
             [Pool::new(dpdk, FRAMES, room, None)?, Pool::new(dpdk, FRAMES, room, None)?];

@@ -14,6 +14,8 @@ use crate::Error;
 
 /// What all pools of a run need at most, in MiB.
 const MEBIBYTES: u32 = 512;
+/// Places of each queue that a driver is asked for.
+const DESCRIPTORS: u16 = 1024;
 /// How long the other end of a port may take to appear.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Where the kernel says how many hugepages there are.
@@ -104,6 +106,12 @@ pub fn wait_for_links<'a>(ports: impl IntoIterator<Item = &'a Opened>) -> Result
 #[must_use]
 pub fn room(longest: usize) -> usize {
     longest.next_multiple_of(64).max(2048)
+}
+
+/// A port with so many queues each way, for frames of up to `longest` bytes, without FCS.
+#[must_use]
+pub fn port_config(queues: usize, longest: usize) -> PortConfig {
+    PortConfig { rx_queues: queues, tx_queues: queues, descriptors: DESCRIPTORS, max_frame: longest as u16 }
 }
 
 /// Bytes of the longest frame of `table`, without FCS.

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use dpdk::{Burst, Dpdk, Pool, Port, PortConfig};
+use dpdk::{Burst, Dpdk, Pool, Port};
 use traffic::FrameTable;
 
-use super::setup::{Opened, longest, room, wait_for_links};
+use super::setup::{Opened, longest, port_config, room, wait_for_links};
 use crate::Error;
 use crate::build_rate::{BURST, pin};
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
-use crate::xdp::precedence::{self, Rank};
+use crate::xdp::precedence;
 
-/// Places of a queue.
-const DESCRIPTORS: u16 = 1024;
 /// What a pool has: a driver may keep two queues full, and bursts are stocked.
 const FRAMES: u32 = 4095;
 
@@ -39,7 +37,7 @@ impl Stream {
     pub fn source(dpdk: &Arc<Dpdk>, device: &str, table: &FrameTable, core: usize) -> Result<Self, Error> {
         let mut pool = Pool::new(dpdk, FRAMES, room(longest(table)) as u16, None)?;
         pool.fill(table.fill);
-        let opened = Opened::new(dpdk, device, &config(longest(table)), &pool)?;
+        let opened = Opened::new(dpdk, device, &port_config(1, longest(table)), &pool)?;
         wait_for_links([&opened])?;
         let Opened { queues, port } = opened;
         let mut builder = Builder::new(table, 0, 1);
@@ -63,7 +61,7 @@ impl Stream {
     /// As [`Stream::source`].
     pub fn sink(dpdk: &Arc<Dpdk>, device: &str, longest: usize, core: usize) -> Result<Self, Error> {
         let pool = Pool::new(dpdk, FRAMES, room(longest) as u16, None)?;
-        let Opened { queues, port } = Opened::new(dpdk, device, &config(longest), &pool)?;
+        let Opened { queues, port } = Opened::new(dpdk, device, &port_config(1, longest), &pool)?;
         let mut burst = Burst::new(dpdk);
         Self::start(dpdk, port, core, queues.receive.into_iter().next(), move |queue| {
             let received = queue.receive(&mut burst, BURST);
@@ -89,7 +87,7 @@ impl Stream {
             .spawn(move || {
                 pin(core)?;
                 let _registered = dpdk.register_thread()?;
-                precedence::take(Rank::Worker, others);
+                let _turns = precedence::in_turns(others)?;
                 let mut sum = 0;
                 while !stopped.load(Ordering::Relaxed) {
                     sum += work(&mut queue)? as u64;
@@ -136,8 +134,4 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let _ = self.finish();
     }
-}
-
-fn config(longest: usize) -> PortConfig {
-    PortConfig { rx_queues: 1, tx_queues: 1, descriptors: DESCRIPTORS, max_frame: longest as u16 }
 }

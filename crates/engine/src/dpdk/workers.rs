@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use dpdk::{Dpdk, Pool, Port, PortConfig};
+use dpdk::{Dpdk, Pool, Port};
 use stats::Histogram;
 use traffic::FrameTable;
 
@@ -14,7 +14,7 @@ use super::board::Board;
 use super::ports::PortsWatch;
 use super::receiver::Receiver;
 use super::sender::{Outlet, Sender, WhenFull};
-use super::setup::{Opened, longest, room, wait_for_links};
+use super::setup::{Opened, longest, port_config, room, wait_for_links};
 use super::tally::Tally;
 use crate::build_rate::pin;
 use crate::builder::Builder;
@@ -27,8 +27,6 @@ use crate::{Capabilities, Error, Load, Timeline, Totals, refusal, timeline};
 pub const MAX_FRAME: usize = 9216;
 /// Most workers: as many as a signature tells apart.
 const MAX_WORKERS: usize = 128;
-/// Places of each queue.
-const DESCRIPTORS: u16 = 1024;
 /// Buffers for what a worker sends: a card keeps a queue full of them.
 const SENDING: u32 = 4095;
 /// Buffers for what arrives, for each queue.
@@ -250,12 +248,7 @@ fn worker_on<'a>(
 /// Opens both ports with so many queues of each kind: the other end of a memif has as many receive
 /// queues as this one has transmit queues, and the other way round.
 fn open(config: &Config<'_>, queues: usize) -> Result<[Opened; 2], Error> {
-    let port = PortConfig {
-        rx_queues: queues,
-        tx_queues: queues,
-        descriptors: DESCRIPTORS,
-        max_frame: longest(config.table) as u16,
-    };
+    let port = port_config(queues, longest(config.table));
     let pool = pool(config, RECEIVING * queues as u32)?;
     let [zero, one] = config.devices.map(|device| Opened::new(config.dpdk, device, &port, &pool));
     Ok([zero?, one?])

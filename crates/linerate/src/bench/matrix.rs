@@ -119,7 +119,8 @@ fn check(plan: &Plan) -> Result<Checked> {
         let described = &plan.cells[cell];
         let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
-                let through = if let Site::Lab(dut) = &described.dut.site { Some(dut.as_str()) } else { None };
+                let through =
+                    if let Site::Lab(dut) = &described.dut.site { Some(dut.as_str()) } else { None };
                 if described.dut.user_space { user_space::refusal(through) } else { None }
             })
             .or_else(|| {

@@ -65,7 +65,8 @@ impl Dut {
     pub fn start(spec: &DutSpec, site: &Site, tester: [MacAddress; 2]) -> Result<Self> {
         let sockets = [socket_name(), socket_name()];
         let mut parameters = spec.parameters().clone();
-        let mut mode = |default: &str| parameters.entry("mode".to_owned()).or_insert(default.to_owned()).clone();
+        let mut mode =
+            |default: &str| parameters.entry("mode".to_owned()).or_insert(default.to_owned()).clone();
         let (program, words) = match spec.name() {
             testpmd::NAME => {
                 let room = room(site.max_frame_size);
@@ -249,8 +250,7 @@ pub fn server(number: usize, socket: &str) -> String {
 /// The command line of a device that is this program itself.
 fn words(spec: &DutSpec, site: &Site, [zero, one]: &[String; 2], counters: &Path) -> Vec<String> {
     let counters = counters.display().to_string();
-    let [core, queues, size] =
-        [site.core, site.queues, site.max_frame_size].map(|number| number.to_string());
+    let [core, queues, size] = [site.core, site.queues, site.max_frame_size].map(|number| number.to_string());
     let spec = spec.to_string();
     ["/proc/self/exe", "user-space-device", &spec, "--core", &core, "--queues", &queues]
         .into_iter()

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process;
 
 use anyhow::{Result, bail};
-use dpdk::{Burst, Config, Dpdk, Memory, Pool, PortConfig, RxQueue, TxQueue};
-use engine::dpdk::{Opened, room};
+use dpdk::{Burst, Config, Dpdk, Memory, Pool, RxQueue, TxQueue};
+use engine::dpdk::{Opened, port_config, room};
 use engine::live::monotonic;
 use engine::xdp::precedence::{self, Rank};
 use lab::DutSpec;
@@ -20,8 +20,6 @@ use crate::args::misuse;
 
 /// Frames that are received together at most, and share a reading of the clock.
 const BURST: usize = 64;
-/// Places of each queue that the driver is asked for; the tester's end decides.
-const DESCRIPTORS: u16 = 1024;
 /// Buffers for frames on their way.
 const BUFFERS: u32 = 4095;
 /// Memory for all that, and what DPDK needs beside it.
@@ -59,12 +57,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     let dpdk = Dpdk::start(&Config { core: args.core, memory, cards: Vec::new() })?;
     let _thread = dpdk.register_thread()?;
     let pool = Pool::new(&dpdk, BUFFERS * args.queues as u32, room(args.max_frame_size) as u16, None)?;
-    let config = PortConfig {
-        rx_queues: args.queues,
-        tx_queues: args.queues,
-        descriptors: DESCRIPTORS,
-        max_frame: args.max_frame_size.saturating_sub(usize::from(wire::size::FCS)) as u16,
-    };
+    let config = port_config(args.queues, args.max_frame_size.saturating_sub(usize::from(wire::size::FCS)));
     let (mut receive, mut send) = (Vec::new(), Vec::new());
     for (number, socket) in args.sockets.iter().enumerate() {
         let Opened { queues, .. } = Opened::new(&dpdk, &server(number, socket), &config, &pool)?;

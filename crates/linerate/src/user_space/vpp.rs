@@ -83,7 +83,12 @@ impl Vpp {
     ///
     /// # Errors
     /// What it refuses, with its words.
-    pub fn configure(&self, pid: u32, site: &Site, tester: [MacAddress; 2]) -> Result<BTreeMap<String, String>> {
+    pub fn configure(
+        &self,
+        pid: u32,
+        site: &Site,
+        tester: [MacAddress; 2],
+    ) -> Result<BTreeMap<String, String>> {
         let commands = commands(&self.mode, site, tester);
         for command in &commands {
             // It succeeds whatever happens, but says why it did not.
@@ -167,7 +172,8 @@ fn routes(interface: &str, side: Side, mac: MacAddress) -> Vec<String> {
     let own = own.map(|(address, prefix)| format!("set interface ip address {interface} {address}/{prefix}"));
     let beyond = side.port_addresses.into_iter().flat_map(|hop| {
         let neighbour = format!("set ip neighbor {interface} {hop} {mac} static");
-        let networks = side.networks.into_iter().filter(move |(network, _)| network.is_ipv4() == hop.is_ipv4());
+        let networks =
+            side.networks.into_iter().filter(move |(network, _)| network.is_ipv4() == hop.is_ipv4());
         let routes = networks
             .map(move |(network, prefix)| format!("ip route add {network}/{prefix} via {hop} {interface}"));
         [neighbour].into_iter().chain(routes)
@@ -198,7 +204,10 @@ fn ask(pid: u32, command: &str) -> Result<String> {
     let output = asked.with_context(|| format!("cannot run vppctl {command}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(anyhow!("VPP does not answer to '{command}' within {PATIENCE} s: {} {said}", output.status));
+        return Err(anyhow!(
+            "VPP does not answer to '{command}' within {PATIENCE} s: {} {said}",
+            output.status
+        ));
     }
     Ok(String::from_utf8_lossy(&output.stdout).replace('\r', ""))
 }

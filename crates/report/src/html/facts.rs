@@ -131,7 +131,10 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         facts.push(Facts { title: "Counted by the device", pairs: counted.collect() });
     }
     if !record.nodes.is_empty() {
-        facts.push(Facts { title: "Nodes of the device", pairs: record.nodes.iter().filter_map(node).collect() });
+        facts.push(Facts {
+            title: "Nodes of the device",
+            pairs: record.nodes.iter().filter_map(node).collect(),
+        });
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts

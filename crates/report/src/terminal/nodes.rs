@@ -15,7 +15,8 @@ pub fn table(nodes: &[Node], colour: bool) -> String {
     }
     let mut columns = Columns::new([Align::Right; 4]);
     let head = ["packets", "calls", "packets a call", "clocks a packet"];
-    columns.row(Text::new("  nodes of the device", Look::Faint), head.map(|name| Text::new(name, Look::Faint)));
+    columns
+        .row(Text::new("  nodes of the device", Look::Faint), head.map(|name| Text::new(name, Look::Faint)));
     for (node, did) in busy {
         let figures = [
             count(did.vectors),

@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn what_a_node_did_meanwhile_is_what_it_did_more_than_before() {
         let told = |calls, vectors, clocks| NodeRuntime { calls, vectors, suspends: 0, clocks };
-        let node = |before, after| Node { thread: "vpp_wk_0".into(), name: "memif-input".into(), before, after };
+        let node =
+            |before, after| Node { thread: "vpp_wk_0".into(), name: "memif-input".into(), before, after };
         // It looked for packets in vain before: 1000 calls of 70 clocks.
-        let meanwhile =
-            node(told(1000, 0, 70.0), told(3000, 20_000, 10.0)).meanwhile().unwrap();
+        let meanwhile = node(told(1000, 0, 70.0), told(3000, 20_000, 10.0)).meanwhile().unwrap();
         assert_eq!((meanwhile.calls, meanwhile.vectors), (2000, 20_000));
         assert!((meanwhile.clocks - (200_000.0 - 70_000.0) / 20_000.0).abs() < 1e-9, "{meanwhile:?}");
         assert!((meanwhile.vectors_per_call() - 10.0).abs() < 1e-9);

@@ -187,7 +187,7 @@ fn another_computer_is_between_ports_and_its_options_are_taken_over_one_by_one()
 }
 
 #[test]
-fn ports_of_dpdk_and_testpmd_go_with_their_engine() {
+fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
     let site = "dut = \"linux-router\"";
     let ports = SOUND.replace(site, "engine = \"dpdk\"\nport0 = \"net_null0\"\nport1 = \"net_null1\"");
     let bench = read(&ports).unwrap();
@@ -210,4 +210,8 @@ fn ports_of_dpdk_and_testpmd_go_with_their_engine() {
     refused(&testpmd.replace("engine = \"dpdk\"\n", ""), 7, &["testpmd", "engine = \"dpdk\""]);
     refused(&SOUND.replace(site, "engine = \"dpdk\"\nports = \"a,b\""), 8, &["in place of ports"]);
     refused(&testpmd.replace("mode=macswap", "mode=txonly"), 9, &["io or macswap"]);
+
+    let vpp = testpmd.replace("testpmd:mode=macswap", "vpp:mode=xconnect");
+    assert_eq!(read(&vpp).unwrap().duts[0].site, Site::Lab("vpp:mode=xconnect".to_owned()));
+    refused(&vpp.replace("engine = \"dpdk\"\n", ""), 7, &["vpp", "engine = \"dpdk\""]);
 }

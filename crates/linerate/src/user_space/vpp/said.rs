@@ -90,7 +90,8 @@ memif2/0                          2      up          9000/0/0/0     tx packets  
                                                                     tx bytes               299999820\r
                                                                     tx-error                       2\r
 ";
-    const ERRORS: &str = "   Count                  Node                              Reason               Severity\r
+    const ERRORS: &str =
+        "   Count                  Node                              Reason               Severity\r
          3             ip4-input                ip4 ttl <= 1                                 error   \r
        100            memif2/0-tx               no free tx slots                             error   \r
         50            memif2/0-tx               no free tx slots                             error   \r
@@ -101,7 +102,10 @@ memif2/0                          2      up          9000/0/0/0     tx packets  
     fn an_interface_s_counters_are_its_own_and_what_it_could_not_send_is_told() {
         let [zero, one] =
             ["memif1/0", "memif2/0"].map(|name| interface(INTERFACES, ERRORS, name, String::new()));
-        assert_eq!((zero.received, zero.receive_dropped, zero.sent, zero.send_dropped), (5_000_000, 0, 120, 0));
+        assert_eq!(
+            (zero.received, zero.receive_dropped, zero.sent, zero.send_dropped),
+            (5_000_000, 0, 120, 0)
+        );
         assert_eq!((one.received, one.sent, one.send_dropped), (0, 4_999_847, 152));
         let none = interface("memif1/0   1   up   9000/0/0/0\n", "", "memif1/0", String::new());
         assert_eq!((none.received, none.sent), (0, 0), "nothing is shown before the first frame");
