@@ -10,8 +10,9 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server
 PAGE := crates/report/page
+FUZZ_TIME ?= 600
 
-.PHONY: help setup build test lint bench benchmarks clean
+.PHONY: help setup build test lint fuzz bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +31,10 @@ test: setup ## runs every test; those that need root run through sudo
 
 lint: setup ## formats, lints and licences, without changing anything
 	tools/lint
+
+fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
+	BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_TIME)000 cargo test --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} --locked \
+		-- --nocapture
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --output runs/quick --report report.html
