@@ -20,6 +20,7 @@ pub mod flow;
 pub mod forwarding;
 pub mod graph;
 pub mod icmp6;
+pub mod kernel;
 pub mod node;
 pub mod publish;
 pub mod punt;

@@ -1,0 +1,303 @@
+//! Follows the kernel's tables on a thread of its own: a network namespace enters, changes leave.
+//!
+//! The thread listens first and reads the tables then, so that nothing falls between. It reads them again
+//! whenever it cannot know what changed: when notifications came faster than it took them (`ENOBUFS`), and
+//! when the kernel changes routes without telling (see `Mirror::notified`). What vanished meanwhile is
+//! announced like anything else.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use netlink_packet_core::DecodeError;
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::link::LinkMessage;
+use netlink_packet_route::neighbour::NeighbourMessage;
+use netlink_packet_route::route::RouteMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::pipe;
+
+use super::candidates::Agreement;
+use super::message::{self, Told};
+use super::mirror::Mirror;
+use super::netlink::Socket;
+use super::{Change, Error};
+
+/// Changes that are handed over at once.
+const BATCH: usize = 1024;
+/// Batches that wait for who takes them. When more do, notifications wait in the kernel; when those are
+/// too many, the tables are read again. So memory stays bounded, whoever is slow.
+const BATCHES: usize = 16;
+/// Notifications that may wait in the kernel, in bytes as it counts them: some ten thousand routes.
+const BACKLOG: usize = 32 << 20;
+/// How long after a doubt the tables are read again: others often follow at once.
+const SETTLE: Duration = Duration::from_millis(20);
+/// How many times as long as reading took, tables are then left alone.
+const REST: u32 = 4;
+/// By which the kernel says whether it names what nexthop objects lead to.
+const COMPATIBLE: &str = "/proc/sys/net/ipv4/nexthop_compat_mode";
+
+/// Follows the kernel's tables until it is dropped.
+pub struct Watcher {
+    changes: Option<Receiver<Vec<Change>>>,
+    /// Closed to end the thread.
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    health: Arc<Counters>,
+}
+
+/// How well the kernel's tables can be followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// How many times the tables were read, the first time included.
+    pub readings: u64,
+    /// How many times notifications were lost because too many came at once.
+    pub overruns: u64,
+    /// Messages of the kernel that could not be understood.
+    pub unreadable: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    readings: AtomicU64,
+    overruns: AtomicU64,
+    unreadable: AtomicU64,
+}
+
+impl Watcher {
+    /// Begins to follow the tables of the calling thread's network namespace. First come all addresses,
+    /// neighbours and routes that are there, then [`Change::Synchronised`], then what changes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the kernel gives no socket or thread; [`Error::NextHopObjects`].
+    pub fn start() -> Result<Self, Error> {
+        Self::with_backlog(BACKLOG)
+    }
+
+    /// The same with room for so many bytes of notifications in the kernel. With less room tables are read
+    /// again more often.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn with_backlog(bytes: usize) -> Result<Self, Error> {
+        // Kernels without nexthop objects have no such file.
+        if fs::read_to_string(COMPATIBLE).is_ok_and(|text| text.trim() == "0") {
+            return Err(Error::NextHopObjects);
+        }
+        let refused =
+            |cause: io::Error| Error::refused("cannot watch the kernel's routes", cause, "raise 'ulimit -n'");
+        let notifications = Socket::subscribe(bytes).map_err(refused)?;
+        let requests = Socket::open().map_err(refused)?;
+        let (stopped, stop) = pipe().map_err(|errno| refused(errno.into()))?;
+        let (output, changes) = sync_channel(BATCHES);
+        let health = Arc::<Counters>::default();
+        let follower = Follower {
+            notifications,
+            requests,
+            stopped,
+            output,
+            mirror: Mirror::new(),
+            changes: Vec::new(),
+            due: Some(Instant::now()),
+            rested: Instant::now(),
+            health: Arc::clone(&health),
+        };
+        let thread = thread::Builder::new().name("kernel-routes".to_owned()).spawn(|| follower.follow());
+        let thread = thread.map_err(|cause| {
+            Error::refused("cannot start a thread for the kernel's routes", cause, "raise 'ulimit -u'")
+        })?;
+        Ok(Self { changes: Some(changes), stop: Some(stop), thread: Some(thread), health })
+    }
+
+    /// The next changes, in order; none if none come within `patience`.
+    ///
+    /// # Errors
+    /// What ended the following, if something did. Start another one then.
+    pub fn changes(&mut self, patience: Duration) -> Result<Vec<Change>, Error> {
+        let changes = self.changes.as_ref().ok_or(Error::Died)?;
+        match changes.recv_timeout(patience) {
+            Ok(changes) => Ok(changes),
+            Err(RecvTimeoutError::Timeout) => Ok(Vec::new()),
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = self.thread.take().map(JoinHandle::join);
+                match ended {
+                    Some(Ok(Err(error))) => Err(error),
+                    _ => Err(Error::Died),
+                }
+            }
+        }
+    }
+
+    /// How well it goes.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let Counters { readings, overruns, unreadable } = &*self.health;
+        let [readings, overruns, unreadable] =
+            [readings, overruns, unreadable].map(|counter| counter.load(Ordering::Relaxed));
+        Health { readings, overruns, unreadable }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // One of both is what the thread waits for.
+        self.changes = None;
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread.
+struct Follower {
+    notifications: Socket,
+    requests: Socket,
+    stopped: OwnedFd,
+    output: SyncSender<Vec<Change>>,
+    mirror: Mirror,
+    /// Not yet handed over.
+    changes: Vec<Change>,
+    /// When the tables are to be read.
+    due: Option<Instant>,
+    /// Not before.
+    rested: Instant,
+    health: Arc<Counters>,
+}
+
+/// Nobody wants to know any more.
+struct Unwanted;
+
+impl Follower {
+    fn follow(mut self) -> Result<(), Error> {
+        loop {
+            if self.due.is_some_and(|due| due <= Instant::now()) && self.read_tables()?.is_err() {
+                return Ok(());
+            }
+            if self.wait()? || self.take_notifications()?.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for notifications, or until the tables are to be read; says whether to stop.
+    fn wait(&self) -> Result<bool, Error> {
+        let left = self.due.map(|due| due.saturating_duration_since(Instant::now()));
+        // Rounded up, so as not to wake up before it is time.
+        let timeout = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
+        let mut awaited = [
+            PollFd::new(self.stopped.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.notifications.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut awaited, timeout) {
+            Ok(_) | Err(Errno::EINTR) => Ok(awaited[0].any().unwrap_or(false)),
+            Err(errno) => Err(failed("wait for the kernel's notifications", errno.into())),
+        }
+    }
+
+    /// Takes all notifications that are there.
+    fn take_notifications(&mut self) -> Result<Result<(), Unwanted>, Error> {
+        loop {
+            let (mut doubtful, mirror, changes) = (false, &mut self.mirror, &mut self.changes);
+            let health = &self.health;
+            let taken = self.notifications.notifications(|message| {
+                let told = understood(message::read(message), health);
+                doubtful |= mirror.notified(told, changes) == Agreement::Doubtful;
+            });
+            match taken {
+                Ok(false) => return Ok(self.hand_over()),
+                Ok(true) => {}
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                    self.health.overruns.fetch_add(1, Ordering::Relaxed);
+                    doubtful = true;
+                }
+                Err(error) => return Err(failed("receive the kernel's notifications", error)),
+            }
+            if doubtful && self.due.is_none() {
+                self.due = Some(self.rested.max(Instant::now() + SETTLE));
+            }
+            if self.changes.len() >= BATCH && self.hand_over().is_err() {
+                return Ok(Err(Unwanted));
+            }
+        }
+    }
+
+    /// Reads all tables. Notifications wait meanwhile, and repeat some of what was read.
+    fn read_tables(&mut self) -> Result<Result<(), Unwanted>, Error> {
+        self.due = None;
+        self.health.readings.fetch_add(1, Ordering::Relaxed);
+        self.mirror.begin_reading();
+        let begun = Instant::now();
+        let mut of_one_moment = true;
+        for table in tables() {
+            let (mirror, changes, output) = (&mut self.mirror, &mut self.changes, &self.output);
+            let health = &self.health;
+            let mut wanted = Ok(());
+            let read = self.requests.dump(table, |message| {
+                mirror.read(understood(message::read(message), health), changes);
+                if changes.len() >= BATCH {
+                    wanted = hand_over(output, changes);
+                }
+            });
+            of_one_moment &= read.map_err(|cause| failed("read the kernel's tables", cause))?;
+            if wanted.is_err() {
+                return Ok(wanted);
+            }
+        }
+        self.rested = Instant::now() + REST * begun.elapsed();
+        if of_one_moment {
+            self.mirror.end_reading(&mut self.changes);
+        } else {
+            self.due = Some(self.rested);
+        }
+        Ok(self.hand_over())
+    }
+
+    fn hand_over(&mut self) -> Result<(), Unwanted> {
+        hand_over(&self.output, &mut self.changes)
+    }
+}
+
+fn hand_over(output: &SyncSender<Vec<Change>>, changes: &mut Vec<Change>) -> Result<(), Unwanted> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    output.send(std::mem::take(changes)).map_err(|_| Unwanted)
+}
+
+/// What a message says; one that cannot be understood says nothing, and is counted.
+fn understood(told: Result<Told, DecodeError>, health: &Counters) -> Told {
+    told.unwrap_or_else(|_| {
+        health.unreadable.fetch_add(1, Ordering::Relaxed);
+        Told::Nothing
+    })
+}
+
+fn failed(what: &str, cause: io::Error) -> Error {
+    Error::refused(format!("cannot {what}"), cause, "start again; please report this if it returns")
+}
+
+/// The requests for all tables: interfaces first, of which the others speak, routes last.
+fn tables() -> Vec<RouteNetlinkMessage> {
+    let route = |family| {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        RouteNetlinkMessage::GetRoute(message)
+    };
+    vec![
+        RouteNetlinkMessage::GetLink(LinkMessage::default()),
+        RouteNetlinkMessage::GetAddress(AddressMessage::default()),
+        RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
+        route(AddressFamily::Inet),
+        route(AddressFamily::Inet6),
+    ]
+}
