@@ -22,8 +22,8 @@ use nix::unistd::Pid;
 
 use crate::testpmd::Testpmd;
 
-const TURNS: usize = 5;
-const TURN: Duration = Duration::from_millis(500);
+const TURNS: usize = 3;
+const TURN: Duration = Duration::from_millis(300);
 /// Frames of a burst.
 const BURST: usize = 32;
 /// Bytes of a frame, without FCS.
