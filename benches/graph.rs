@@ -29,7 +29,7 @@ const TURNS: usize = 7;
 const TURN: Duration = Duration::from_millis(250);
 const BUFFERS: usize = 2048;
 /// Bytes of a buffer, of which the frame has the first 60.
-const BUFFER: usize = 2048;
+const BUFFER: usize = 2048 + 64;
 const FRAME: usize = 60;
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 

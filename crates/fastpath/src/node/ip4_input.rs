@@ -9,9 +9,10 @@ use wire::ipv4;
 
 pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {
-        *next = match check(packets.packet(index)) {
-            Ok(node) => node,
-            Err(reason) => packets.drop(index, reason),
+        let packet = packets.packet(index);
+        *next = match packet.first_chunk() {
+            Some(header) if is_good(header, packet.len()) => Node::Ip4Lookup,
+            _ => check(packet).unwrap_or_else(|reason| packets.drop(index, reason)),
         };
     }
 }
@@ -19,21 +20,38 @@ pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], 
 /// Version 4, and a header of five words.
 const PLAIN: u8 = 0x45;
 
+/// Whether a header without options, of a packet that has so many bytes, is as it should be: the whole of
+/// [`check`] for nearly all packets, from three loads and without a branch.
 #[inline(always)]
+fn is_good(header: &[u8; ipv4::LENGTH], available: usize) -> bool {
+    let (first, second) = (eight(header, 0), eight(header, 8));
+    let third = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
+    let length = usize::from(((first >> 16) as u16).swap_bytes());
+    let (sum, carry) = first.overflowing_add(second);
+    let (sum, more) = sum.overflowing_add(u64::from(third) + u64::from(carry));
+    // A carry out of 64 bits weighs as much as 1 (RFC 1071, 2B).
+    let sum = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(more);
+    (first as u8 == PLAIN)
+        & (fold(sum) == u16::MAX)
+        & (length >= ipv4::LENGTH)
+        & (length <= available)
+        & !is_no_source((second >> 32) as u8)
+}
+
+#[inline(always)]
+fn eight(header: &[u8; ipv4::LENGTH], from: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&header[from..from + 8]);
+    u64::from_le_bytes(bytes)
+}
+
+/// Where a packet goes, or what is wrong with it.
+#[cold]
+#[inline(never)]
 fn check(packet: &[u8]) -> Result<Node, Reason> {
     let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return Err(Reason::Ip4Truncated) };
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let mut next = Node::Ip4Lookup;
-    if header[0] == PLAIN {
-        if fold(sum(header)) != u16::MAX {
-            return Err(Reason::Ip4Checksum);
-        }
-        if length < ipv4::LENGTH {
-            return Err(Reason::Ip4HeaderLength);
-        }
-    } else {
-        next = check_options(packet, header[0], length)?;
-    }
+    let next = check_header(packet, header[0], length)?;
     if length > packet.len() {
         return Err(Reason::Ip4Truncated);
     }
@@ -50,9 +68,8 @@ fn is_no_source(first: u8) -> bool {
     (first == 0) | (first == 127) | (first >= 224)
 }
 
-/// As [`check`] of a header with options.
-#[cold]
-fn check_options(packet: &[u8], first: u8, length: usize) -> Result<Node, Reason> {
+/// The same of the header alone, which may have options.
+fn check_header(packet: &[u8], first: u8, length: usize) -> Result<Node, Reason> {
     let header_length = usize::from(first & 0xf) * 4;
     if first >> 4 != 4 {
         return Err(Reason::Ip4Version);
@@ -94,18 +111,8 @@ fn next_by_options(mut options: &[u8]) -> Result<Node, Reason> {
     Ok(Node::Ip4Lookup)
 }
 
-#[inline(always)]
 fn word(bytes: &[u8]) -> u64 {
     u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-}
-
-#[inline(always)]
-fn sum(header: &[u8; ipv4::LENGTH]) -> u64 {
-    word(&header[..4])
-        + word(&header[4..8])
-        + word(&header[8..12])
-        + word(&header[12..16])
-        + word(&header[16..])
 }
 
 /// The ones' complement sum of 16 bits; in whichever byte order the words were (RFC 1071, 2B).

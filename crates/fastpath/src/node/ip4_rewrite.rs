@@ -38,17 +38,18 @@ fn turn_away(packets: &mut Packets, index: Index, reason: Reason) -> Node {
 fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
     let packet = packets.packet_mut(index);
     let Some(header) = packet.first_chunk_mut::<{ ipv4::LENGTH }>() else { return Err(Reason::Ip4Truncated) };
-    let length = u16::from_be_bytes([header[2], header[3]]);
     if header[8] <= 1 {
         return Err(Reason::Ip4Expired);
     }
-    if length > adjacency.mtu {
+    if u16::from_be_bytes([header[2], header[3]]) > adjacency.mtu {
         return Err(Reason::Ip4TooBig);
     }
-    header[8] -= 1;
-    // One less in the high byte of a word: one more in the sum's (RFC 1141), with the carry brought round.
-    let sum = u16::from_be_bytes([header[10], header[11]]);
-    let (sum, carry) = sum.overflowing_add(0x100);
-    [header[10], header[11]] = (sum + u16::from(carry)).to_be_bytes();
+    // Time to live, protocol and sum, read and written at once. One less in the high byte of a word is one
+    // more in the high byte of the sum (RFC 1141), which is the low one in this order (RFC 1071, 2B).
+    let word = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let (sum, carry) = ((word >> 16) as u16).overflowing_add(1);
+    let sum = u32::from(sum + u16::from(carry)) << 16;
+    let word = sum | (word & 0xff00) | (word as u8).wrapping_sub(1) as u32;
+    header[8..12].copy_from_slice(&word.to_le_bytes());
     super::write_link_header(packets, index, adjacency)
 }
