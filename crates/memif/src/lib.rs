@@ -21,6 +21,41 @@
 //!   it is never spread over several buffers. Received frames that are, are skipped and counted.
 //! - Receivers poll. Peers that want interrupts get them.
 //!
+//! ```
+//! # use std::time::Duration;
+//! # use memif::{Config, Event, Frame, Memif, Opened, Role, Socket};
+//! # fn main() -> Result<(), memif::Error> {
+//! # let name = format!("/memif-example-{}", std::process::id());
+//! # let there = Socket::Abstract(name.clone());
+//! # let mut peer = Memif::open(Config::new(Role::Client, there))?;
+//! let socket = Socket::Abstract(name);
+//! let Opened { mut memif, mut receivers, mut senders } = Memif::open(Config::new(Role::Server, socket))?;
+//!
+//! // A thread of its own, as long as there is anything to do:
+//! # while !(memif.is_connected() && peer.memif.is_connected()) {
+//! if let Some(event) = memif.poll(Duration::from_millis(100))? {
+//!     println!("{event:?}");
+//! }
+//! # peer.memif.poll(Duration::from_millis(1))?;
+//! # }
+//!
+//! // A worker, over and over: what came goes back, changed where it lies.
+//! let mut frames = [Frame::NONE; 256];
+//! # peer.senders[0].send(&[&[7; 60][..]]);
+//! let count = receivers[0].receive(&mut frames);
+//! for frame in &frames[..count] {
+//!     // SAFETY: it is lent until the release below, and nobody else uses it.
+//!     let bytes = unsafe { frame.bytes() };
+//!     bytes[0] ^= 1;
+//! }
+//! // SAFETY: as above.
+//! let sent = unsafe { senders[0].send_frames(&frames[..count]) };
+//! receivers[0].release();
+//! # assert_eq!((count, sent), (1, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Memory that another process can write
 //! The client brings the memory; both processes map it for reading and writing. For the language, a byte
 //! that changes without a store of this program is no memory at all; these are the grounds on which we use

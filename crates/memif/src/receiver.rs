@@ -8,6 +8,7 @@ use crate::queue::{Attached, Link, Shared};
 use crate::ring::is_chained;
 
 /// The receiving end of a queue, for one thread. It outlives connections; without one it has no frames.
+#[repr(align(128))] // two workers' do not share cache lines
 pub struct Receiver {
     attached: Attached,
     /// The next index to look at.

@@ -11,6 +11,7 @@ use crate::queue::{Attached, Link, Shared};
 const AHEAD: u16 = 4;
 
 /// The sending end of a queue, for one thread. It outlives connections; without one it has no room.
+#[repr(align(128))] // two workers' do not share cache lines
 pub struct Sender {
     attached: Attached,
     /// The next index to fill.

@@ -21,6 +21,15 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whose memory frames are in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    /// The driver's, sealed, that frames are copied to and from.
+    Rings,
+    /// The client's own.
+    Clients,
+}
+
 /// A testpmd; it ends with the test.
 struct Testpmd {
     process: Child,
@@ -29,7 +38,7 @@ struct Testpmd {
 
 impl Testpmd {
     /// Starts one at the other end; `None` where there is none to start.
-    fn start(ours: &Config) -> Option<Self> {
+    fn start(ours: &Config, memory: Memory) -> Option<Self> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("memif-test-{}-{number}", std::process::id());
@@ -38,11 +47,20 @@ impl Testpmd {
             Socket::Abstract(name) => (name.clone(), "yes"),
             Socket::Path(path) => (path.display().to_string(), "no"),
         };
+        let zero_copy = if memory == Memory::Clients { "yes" } else { "no" };
         let port = format!(
-            "--vdev=net_memif0,role={role},id=0,bsize=2048,rsize=9,secret=s3cret,socket={name},socket-abstract={is_abstract}"
+            "--vdev=net_memif0,role={role},id=0,bsize=2048,rsize=9,secret=s3cret,socket={name},socket-abstract={is_abstract},zero-copy={zero_copy}"
         );
         let process = Command::new("dpdk-testpmd")
-            .args(["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry"])
+            .args([
+                "--no-huge",
+                "--single-file-segments",
+                "--no-shconf",
+                "-m",
+                "256",
+                "--no-pci",
+                "--no-telemetry",
+            ])
             .args(["--file-prefix", &prefix, "--lcores", "0@(0-1),1@(0-1)", &port, "--"])
             .args(["--interactive", "--auto-start", "--disable-link-check", "--port-topology=loop"])
             // It would throw away what arrives before it forwards.
@@ -71,14 +89,15 @@ impl Drop for Testpmd {
     }
 }
 
-/// Sends frames to it and has them back, and again after it was killed.
-fn exchange(ours: &Config) {
+/// Sends frames to it and has them back, as often as it is started, and killed in between.
+fn exchange(ours: &Config, memory: Memory, starts: u64) {
     let _alone = alone();
     let Opened { mut memif, mut receivers, mut senders } = open(ours);
-    for _ in 0..2 {
-        let Some(testpmd) = Testpmd::start(ours) else { return };
+    for _ in 0..starts {
+        let Some(testpmd) = Testpmd::start(ours, memory) else { return };
         let peer = connected(&mut memif);
-        assert_eq!((peer.receive_queues, peer.send_queues, peer.sealed), (2, 2, true));
+        assert_eq!((peer.receive_queues, peer.send_queues), (2, 2));
+        assert_eq!(peer.sealed, memory == Memory::Rings);
         for first in (0..1000).step_by(50) {
             for queue in 0..usize::from(QUEUES) {
                 send_all(&mut senders[queue], first..first + 50, 1500);
@@ -89,7 +108,7 @@ fn exchange(ours: &Config) {
         assert_eq!(event(&mut memif), Event::Disconnected(Reason::Gone));
     }
     for counts in memif.received() {
-        assert_eq!((counts.frames, counts.malformed, counts.chained), (2000, 0, 0));
+        assert_eq!((counts.frames, counts.malformed, counts.chained), (1000 * starts, 0, 0));
     }
 }
 
@@ -100,12 +119,17 @@ fn config(role: usize) -> Config {
 
 #[test]
 fn testpmd_as_client_sends_frames_back() {
-    exchange(&config(0));
+    exchange(&config(0), Memory::Rings, 2);
 }
 
 #[test]
 fn testpmd_as_server_sends_frames_back() {
-    exchange(&config(1));
+    exchange(&config(1), Memory::Rings, 2);
+}
+
+#[test]
+fn testpmd_may_share_its_own_memory() {
+    exchange(&config(0), Memory::Clients, 1);
 }
 
 #[test]
@@ -115,7 +139,7 @@ fn testpmd_finds_us_at_a_file() {
     let socket = Socket::Path(directory.path().join("memif"));
     let ours = Config { socket, ..config(0) };
     let mut end = open(&ours);
-    let Some(_testpmd) = Testpmd::start(&ours) else { return };
+    let Some(_testpmd) = Testpmd::start(&ours, Memory::Rings) else { return };
     connected(&mut end.memif);
     send_all(&mut end.senders[0], 0..50, 1500);
     receive_all(&mut end.receivers[0], 0..50, 1500);
