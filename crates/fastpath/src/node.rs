@@ -21,6 +21,7 @@
 
 mod arp_input;
 mod device_input;
+pub mod drawing;
 mod error_drop;
 mod ethernet_input;
 mod icmp6_neighbour_advertisement;

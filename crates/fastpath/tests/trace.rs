@@ -66,8 +66,10 @@ fn a_trace_tells_what_every_node_saw_and_decided() {
     let _ = wires[1].take();
 
     router.traces().add(3);
-    for ttl in [64, 1, 63, 62] {
-        wires[0].put(frame(ttl));
+    let mut wrong = frame(64);
+    wrong[14 + 8] = 65;
+    for frame in [frame(64), wrong, frame(63), frame(62)] {
+        wires[0].put(frame);
     }
     worker.turn();
     let found = traced(&router);
@@ -91,17 +93,14 @@ fn a_trace_tells_what_every_node_saw_and_decided() {
         "tx: memif1, 60 bytes".to_owned(),
     ]);
     assert_eq!(lines(&found[0]), forwarded);
-    let mut expired = begin(1);
-    expired.extend([
-        format!("ip4-rewrite: {}", ip(1)),
-        "error-drop: ip4-rewrite: IPv4 time to live expired".to_owned(),
-    ]);
-    assert_eq!(lines(&found[1]), expired);
+    let mut refused = begin(65);
+    refused[3] = "error-drop: ip4-input: IPv4 header checksum wrong".to_owned();
+    assert_eq!(lines(&found[1]), refused);
     // There is room for one frame at the device.
     let end = &lines(&found[2])[6..];
     assert_eq!(end, ["tx: memif1: not taken", "error-drop: tx: no room in the device's ring"]);
     let next: Vec<_> = found[1].steps.iter().map(|step| step.next.as_deref().unwrap_or("-")).collect();
-    assert_eq!(next, ["ethernet-input", "ip4-input", "ip4-lookup", "ip4-rewrite", "error-drop", "-"]);
+    assert_eq!(next, ["ethernet-input", "ip4-input", "error-drop", "-"]);
     assert!(found[0].steps.is_sorted_by_key(|step| step.clocks));
     assert!(found[0].to_string().contains(&format!(": ip4-lookup: fib 0, adjacency {adjacency}: UDP")));
     assert_eq!((found.len(), router.traces().wanted()), (3, 0));

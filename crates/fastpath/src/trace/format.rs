@@ -21,8 +21,9 @@ pub(super) fn saw(note: &Note, forwarding: &Forwarding) -> String {
                 note.length
             )
         }
-        Node::EthernetInput => format!("{}: {}", name(note.arrived), link(note)),
-        Node::L2Input | Node::L2Learn => format!("{}: {}", name(note.arrived), link(note)),
+        Node::EthernetInput | Node::L2Input | Node::L2Learn => {
+            format!("{}: {}", name(note.arrived), link(note))
+        }
         Node::L2Fwd | Node::L2Flood if refused => link(note),
         Node::L2Fwd if note.next == Some(Node::L2Flood) => {
             format!("{}: to all ports of {}", link(note), bridge(note, forwarding))
@@ -33,22 +34,16 @@ pub(super) fn saw(note: &Note, forwarding: &Forwarding) -> String {
         Node::Ip4Lookup | Node::Ip6Lookup => {
             format!("fib 0, adjacency {}: {}", note.adjacency, network(note))
         }
-        Node::Ip4Rewrite | Node::Ip6Rewrite if !refused => {
+        Node::Ip4Rewrite | Node::Ip6Rewrite if note.next == Some(Node::InterfaceOutput) => {
             format!("adjacency {}, {}: {}; {}", note.adjacency, name(note.output), link(note), network(note))
         }
-        Node::Ip4Input
-        | Node::Ip6Input
-        | Node::Ip4Rewrite
-        | Node::Ip6Rewrite
-        | Node::Ip4Local
-        | Node::Ip4Arp => network(note),
         Node::L2Output => format!("{}: {}", name(note.output), link(note)),
         Node::InterfaceOutput => name(note.output),
         Node::Tx if refused => format!("{}: not taken", name(note.output)),
         Node::Tx => format!("{}, {} bytes", name(note.output), note.length),
         Node::ErrorDrop => format!("{}: {}", note.reason.node().name(), note.reason.text()),
-        #[allow(unreachable_patterns)] // nodes to come
-        _ => link(note),
+        Node::ArpInput => link(note),
+        _ => network(note),
     }
 }
 
