@@ -33,7 +33,7 @@ lint: setup ## formats, lints and licences, without changing anything
 	tools/lint
 
 fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
-	BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_TIME)000 cargo test --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} --locked \
+	BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_TIME)000 cargo test --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} \
 		-- --nocapture
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
