@@ -172,6 +172,10 @@ reasons! {
     Ip6NoRoute = Ip6Lookup, Error, "no IPv6 route";
     /// A route discards it.
     Ip6Blackhole = Ip6Lookup, Information, "IPv6 route discards";
+    /// A route says that the host cannot be reached.
+    Ip6Unreachable = Ip6Lookup, Information, "IPv6 route says that the host cannot be reached";
+    /// A route says that it may not pass.
+    Ip6Prohibited = Ip6Lookup, Information, "IPv6 route prohibits";
     /// It is for an address of the link that it came from, which is not the router's.
     Ip6LinkLocal = Ip6Local, Error, "IPv6 link-local destination address of another station";
     /// The packet ends before its message does.

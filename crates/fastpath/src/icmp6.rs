@@ -190,7 +190,9 @@ impl Problem {
     pub fn of(reason: Reason, mtu: u16) -> Option<Self> {
         let (kind, code, value) = match reason {
             Reason::Ip6NoRoute => (Self::UNREACHABLE, 0, 0),
+            Reason::Ip6Prohibited => (Self::UNREACHABLE, 1, 0),
             Reason::Ip6BeyondScope => (Self::UNREACHABLE, 2, 0),
+            Reason::Ip6Unreachable => (Self::UNREACHABLE, 3, 0),
             Reason::Ip6TooBig => (Self::TOO_BIG, 0, u32::from(mtu)),
             Reason::Ip6Expired => (Self::TIME_EXCEEDED, 0, 0),
             _ => return None,

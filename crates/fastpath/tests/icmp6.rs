@@ -6,12 +6,14 @@
 mod common;
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex};
 
 use common::{OURS, THEIRS, Two};
 use etherparse::{Icmpv6Slice, SlicedPacket};
 use fastpath::counters::Reason;
 use fastpath::events::Event;
 use fastpath::fib::Prefix;
+use fastpath::punt::{Kernel, Punt};
 use fastpath::router::Hop;
 use proptest::prelude::*;
 use wire::{MacAddress, checksum, ethernet, icmp, ipv4, ipv6, neighbour};
@@ -372,10 +374,18 @@ fn error(kind: u8, code: u8, value: u32, about: &[u8]) -> Vec<u8> {
 fn sources_are_told_why_their_packets_went_no_further() {
     let mut two = two();
     two.router.set_neighbour(1, ip(THEM), THEIRS[1]).unwrap();
+    for (prefix, reason) in
+        [("2001:db8:97::", Reason::Ip6Prohibited), ("2001:db8:98::", Reason::Ip6Unreachable)]
+    {
+        let prefix = Prefix::new(u128::from(v6(prefix)), 48).unwrap();
+        two.router.add_route(prefix, &[Hop::Drop(reason)]).unwrap();
+    }
     let mut padded = udp("2001:db8:99::1", 64, 41);
     padded.resize(60, 0);
     let cases = [
         (Reason::Ip6NoRoute, 1, 0, 0, udp("2001:db8:99::1", 64, 60)),
+        (Reason::Ip6Prohibited, 1, 1, 0, udp("2001:db8:97::1", 64, 60)),
+        (Reason::Ip6Unreachable, 1, 3, 0, udp("2001:db8:98::1", 64, 60)),
         (Reason::Ip6Expired, 3, 0, 0, udp(THEM, 1, 60)),
         (Reason::Ip6Expired, 3, 0, 0, udp(THEM, 0, 1500)),
         (Reason::Ip6TooBig, 2, 0, 1500, udp(THEM, 64, 1501)),
@@ -389,7 +399,7 @@ fn sources_are_told_why_their_packets_went_no_further() {
     }
     assert_eq!(reason_of(&mut two, 0, padded.clone()), Some(Reason::Ip6NoRoute));
     assert_eq!(two.wires[0].take().unwrap(), error(1, 0, 0, &padded[..14 + 41]), "without padding");
-    assert_eq!((two.counters.made.get(), two.wires[1].take()), (6, None));
+    assert_eq!((two.counters.made.get(), two.wires[1].take()), (8, None));
 
     // Who is known on the link alone is told there.
     let them = link_local(THEIRS[0]);
@@ -445,6 +455,43 @@ fn an_interface_without_an_address_tells_nothing() {
     let mut two = Two::new(1024);
     assert_eq!(reason_of(&mut two, 0, udp(THEM, 64, 60)), Some(Reason::Ip6NoRoute));
     assert_eq!((two.wires[0].take(), two.counters.made.get()), (None, 0));
+}
+
+/// A kernel that takes all frames.
+#[derive(Default)]
+struct Taken(Mutex<Vec<Vec<u8>>>);
+
+impl Punt for Taken {
+    fn punt(&self, frame: &[u8]) -> bool {
+        self.0.lock().unwrap().push(frame.to_vec());
+        true
+    }
+}
+
+#[test]
+fn what_the_kernel_may_want_goes_to_it_as_it_arrived() {
+    let mut two = two();
+    let taken = Arc::new(Taken::default());
+    two.router.set_kernel(1, Some(Kernel::new(taken.clone()))).unwrap();
+    let macs = (OURS[1], THEIRS[1]);
+    let frames = [
+        packet(
+            (ipv6::group_mac(v6("ff02::5")), THEIRS[1]),
+            (&link_local(THEIRS[1]), "ff02::5"),
+            (89, 1),
+            &[7; 20],
+        ),
+        packet(macs, (THEM, US), (ipv4::TCP, 64), &[7; 20]),
+        icmp6(macs, (THEM, US), 64, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        advertisement(US, THEM, neighbour::SOLICITED | neighbour::OVERRIDE, Some(THEIRS[1])),
+    ];
+    for frame in &frames {
+        two.wires[1].put(frame.clone());
+        two.run();
+    }
+    assert_eq!(*taken.0.lock().unwrap(), frames);
+    assert_eq!((two.counters.balance().punted, two.counters.balance().dropped), (4, 0));
+    assert_eq!(learned(&mut two), [(1, ip(THEM), THEIRS[1])]);
 }
 
 #[test]
@@ -505,7 +552,12 @@ proptest! {
         prop_assert_eq!(balance.received, put);
         let dropped: u64 = two.counters.reasons.iter().map(|counter| counter.get()).sum();
         prop_assert_eq!(dropped, balance.dropped);
-        let taken: usize = two.wires.iter().map(|wire| std::iter::from_fn(|| wire.take()).count()).sum();
-        prop_assert_eq!(taken as u64, balance.sent);
+        let sent: Vec<_> = two.wires.iter().flat_map(|wire| std::iter::from_fn(|| wire.take())).collect();
+        prop_assert_eq!(sent.len() as u64, balance.sent);
+        for frame in sent {
+            // What was forwarded has had one hop more.
+            let of_us = [64, 255].contains(&frame[14 + 7]);
+            prop_assert!(!of_us || is_right(&frame), "{frame:x?}");
+        }
     }
 }
