@@ -2,7 +2,9 @@
 //! leaves. One thread owns it; it never waits for a worker.
 
 mod addresses;
+mod hops;
 mod neighbours;
+mod table;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +14,10 @@ use std::time::Duration;
 
 use wire::{MacAddress, ethernet, vlan};
 
+use self::hops::Hops;
+pub(crate) use self::hops::Turns;
 use self::neighbours::Neighbour;
+use self::table::Table;
 use crate::bridge;
 use crate::counters::{INTERFACES, Reason};
 use crate::events::{self, EVENTS, Event, Injections, Injector};
@@ -60,14 +65,17 @@ pub enum Error {
 /// A kind of address that the router has routes to: `u32` is IPv4, `u128` is IPv6.
 pub trait Family: Address {
     /// The table of its routes.
-    fn fib(router: &mut Router) -> &mut Fib<Self>;
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // of no use to others
+    fn table(router: &mut Router) -> &mut Table<Self>;
 
     /// Whether `address` is such a one.
     fn has(address: IpAddr) -> bool;
 }
 
 impl Family for u32 {
-    fn fib(router: &mut Router) -> &mut Fib<Self> {
+    #[allow(private_interfaces)]
+    fn table(router: &mut Router) -> &mut Table<Self> {
         &mut router.ip4
     }
 
@@ -77,7 +85,8 @@ impl Family for u32 {
 }
 
 impl Family for u128 {
-    fn fib(router: &mut Router) -> &mut Fib<Self> {
+    #[allow(private_interfaces)]
+    fn table(router: &mut Router) -> &mut Table<Self> {
         &mut router.ip6
     }
 
@@ -88,13 +97,19 @@ impl Family for u128 {
 
 /// A router without its workers.
 pub struct Router {
-    ip4: Fib<u32>,
-    ip6: Fib<u128>,
+    ip4: Table<u32>,
+    ip6: Table<u128>,
     forwarding: Forwarding,
     publisher: Publisher<Forwarding>,
     /// The adjacency of each next hop.
-    hops: HashMap<Hop, NextHop>,
+    hops: Hops,
     neighbours: HashMap<(u16, IpAddr), Neighbour>,
+    /// Whether changes are held back, to be published together.
+    batch: bool,
+    /// Whether workers do not know all yet.
+    changed: bool,
+    /// Neighbours that are to get their routes when the batch is published.
+    unconnected: Vec<(u16, IpAddr)>,
     /// What workers tell.
     events: Receiver<Event>,
     /// For workers to come.
@@ -116,6 +131,7 @@ pub struct Attachment {
     pub(crate) ip6: Reader<u128>,
     pub(crate) events: SyncSender<Event>,
     pub(crate) injections: Injections,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) trace: Tracer,
 }
 
@@ -130,12 +146,15 @@ impl Router {
             Forwarding { adjacencies: vec![Adjacency::drop(Reason::Ip4NoRoute)], ..Forwarding::default() };
         let (sender, events) = sync_channel(EVENTS);
         let mut router = Self {
-            ip4: Fib::new(Capacity::of::<u32>())?,
-            ip6: Fib::new(Capacity::of::<u128>())?,
+            ip4: Table::new(Fib::new(Capacity::of::<u32>())?),
+            ip6: Table::new(Fib::new(Capacity::of::<u128>())?),
             publisher: Publisher::new(forwarding.clone()),
             forwarding,
-            hops: HashMap::new(),
+            hops: Hops::default(),
             neighbours: HashMap::new(),
+            batch: false,
+            changed: false,
+            unconnected: Vec::new(),
             events,
             sender,
             injectors: Vec::new(),
@@ -154,10 +173,11 @@ impl Router {
         self.injectors.push(injector);
         Attachment {
             updates: self.publisher.subscribe(),
-            ip4: self.ip4.reader(),
-            ip6: self.ip6.reader(),
+            ip4: self.ip4.fib.reader(),
+            ip6: self.ip6.fib.reader(),
             events: self.sender.clone(),
             injections,
+            turns: self.hops.attach(),
             trace: Tracer::new(Arc::clone(&self.traces), (self.injectors.len() - 1) as u16),
         }
     }
@@ -177,13 +197,13 @@ impl Router {
     /// For one more reader: the IPv4 routes.
     #[must_use]
     pub fn ip4(&self) -> Reader<u32> {
-        self.ip4.reader()
+        self.ip4.fib.reader()
     }
 
     /// For one more reader: the IPv6 routes.
     #[must_use]
     pub fn ip6(&self) -> Reader<u128> {
-        self.ip6.reader()
+        self.ip6.fib.reader()
     }
 
     /// What workers forward by, as it is now.
@@ -212,7 +232,7 @@ impl Router {
         };
         let number = self.add_interface(interface)?;
         self.forwarding.devices.push(Device { untagged: number, tagged: Vec::new() });
-        self.publish();
+        self.change();
         Ok(number)
     }
 
@@ -231,7 +251,7 @@ impl Router {
         let kernel = None;
         let number = self.add_interface(Interface { name, vlan, role, addresses, kernel, ..parent })?;
         self.forwarding.devices[device].tagged.push((tag, number));
-        self.publish();
+        self.change();
         Ok(number)
     }
 
@@ -274,15 +294,17 @@ impl Router {
     pub fn set_bridge(&mut self, domain: u16, settings: bridge::Settings) {
         self.bridges.insert(domain, settings);
         self.remake_bridges();
-        self.publish();
+        self.change();
     }
 
-    /// It is `now` since any fixed moment: what has had its time is forgotten. Wanted about every second.
+    /// It is `now` since any fixed moment: what has had its time is forgotten, or asked whether it is still there. Wanted about every
+    /// second.
     pub fn tick(&mut self, now: Duration) {
         self.now = now;
         for bridge in &self.forwarding.bridges {
             bridge.stations.tick(now);
         }
+        self.age_neighbours();
     }
 
     /// Has packets to a prefix go to one of `hops` each, chosen by flow where there are several.
@@ -297,21 +319,64 @@ impl Router {
         if let Some(address) = other {
             return Err(Error::Family(address));
         }
-        let hops: Vec<_> = hops.iter().map(|&hop| self.next_hop(hop)).collect::<Result<_, _>>()?;
-        let fib = A::fib(self);
-        match hops[..] {
-            [hop] => fib.insert(prefix, hop)?,
-            _ => {
-                let group = fib.add_group(&hops)?;
-                fib.insert(prefix, group)?
+        let mut held = Vec::with_capacity(hops.len());
+        for &hop in hops {
+            match self.hold(hop) {
+                Ok(index) => held.push(index),
+                Err(error) => {
+                    self.release(&held);
+                    return Err(error.into());
+                }
             }
-        };
+        }
+        // Before a route can lead to them.
+        if held.iter().any(|&index| self.hops.is_new(index)) {
+            self.publish();
+        }
+        match self.insert(prefix, &held) {
+            Ok(before) => before.map_or(Ok(()), |before| self.let_go::<A>(before)),
+            Err(error) => {
+                self.release(&held);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Inserts a route through next hops that are held for it, and returns what it went through before.
+    fn insert<A: Family>(
+        &mut self,
+        prefix: Prefix<A>,
+        held: &[NextHop],
+    ) -> Result<Option<fib::Via>, fib::Error> {
+        let (via, holds) = A::table(self).hold(held)?;
+        match A::table(self).fib.insert(prefix, via) {
+            Ok(before) => {
+                if !holds {
+                    self.release(held);
+                }
+                Ok(before)
+            }
+            Err(error) => {
+                // Who asked lets go of the next hops.
+                if via.group().is_some() {
+                    A::table(self).release(via)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A route that is gone no longer goes through `via`.
+    fn let_go<A: Family>(&mut self, via: fib::Via) -> Result<(), Error> {
+        let released = A::table(self).release(via)?;
+        self.release(&released);
         Ok(())
     }
 
     /// Takes the route of a prefix away. Says whether there was one.
     pub fn withdraw_route<A: Family>(&mut self, prefix: Prefix<A>) -> bool {
-        A::fib(self).withdraw(prefix).is_some()
+        let before = A::table(self).fib.withdraw(prefix);
+        before.is_some_and(|before| self.let_go::<A>(before).is_ok())
     }
 
     /// As [`Self::add_route`], of one hop and either kind.
@@ -323,20 +388,28 @@ impl Router {
     }
 
     /// As [`Self::withdraw_route`], of either kind.
-    fn unset_route(&mut self, address: IpAddr, length: u8) -> Result<bool, Error> {
-        Ok(match address {
-            IpAddr::V4(address) => self.withdraw_route(Prefix::new(address.to_bits(), length)?),
-            IpAddr::V6(address) => self.withdraw_route(Prefix::new(address.to_bits(), length)?),
-        })
+    fn unset_route(&mut self, address: IpAddr, length: u8) -> bool {
+        match address {
+            IpAddr::V4(address) => {
+                Prefix::new(address.to_bits(), length).is_ok_and(|prefix| self.withdraw_route(prefix))
+            }
+            IpAddr::V6(address) => {
+                Prefix::new(address.to_bits(), length).is_ok_and(|prefix| self.withdraw_route(prefix))
+            }
+        }
     }
 
     /// Whether an address has a route of its own, to `hop` alone.
-    fn leads_to(&self, address: IpAddr, hop: Hop) -> Result<bool, Error> {
+    fn leads_to(&self, address: IpAddr, hop: Hop) -> bool {
         let via = match address {
-            IpAddr::V4(address) => self.ip4.get(Prefix::new(address.to_bits(), 32)?),
-            IpAddr::V6(address) => self.ip6.get(Prefix::new(address.to_bits(), 128)?),
+            IpAddr::V4(address) => {
+                Prefix::new(address.to_bits(), 32).ok().and_then(|of| self.ip4.fib.get(of))
+            }
+            IpAddr::V6(address) => {
+                Prefix::new(address.to_bits(), 128).ok().and_then(|of| self.ip6.fib.get(of))
+            }
         };
-        Ok(via.is_some() && via.and_then(fib::Via::next_hop) == self.hops.get(&hop).copied())
+        via.is_some() && via.and_then(fib::Via::next_hop) == self.hops.get(hop)
     }
 
     fn add_interface(&mut self, interface: Interface) -> Result<u16, Error> {
@@ -375,16 +448,24 @@ impl Router {
         Ok(())
     }
 
-    /// The index of the adjacency of `hop`, which is published before a route can lead to it.
-    fn next_hop(&mut self, hop: Hop) -> Result<NextHop, Error> {
-        if let Some(&found) = self.hops.get(&hop) {
-            return Ok(found);
+    /// The index of the adjacency of a hop that is held once more. It is still to be published if it is new.
+    fn hold(&mut self, hop: Hop) -> Result<NextHop, fib::Error> {
+        let (index, new) = self.hops.hold(hop)?;
+        if new {
+            let (at, adjacency) = (index.index() as usize, self.adjacency(hop));
+            let adjacencies = &mut self.forwarding.adjacencies;
+            match adjacencies.get_mut(at) {
+                Some(place) => *place = adjacency,
+                None => adjacencies.push(adjacency),
+            }
+            self.changed = true;
         }
-        let index = NextHop::new(self.forwarding.adjacencies.len() as u32)?;
-        self.forwarding.adjacencies.push(self.adjacency(hop));
-        self.hops.insert(hop, index);
-        self.publish();
         Ok(index)
+    }
+
+    /// Next hops are held once less.
+    fn release(&mut self, held: &[NextHop]) {
+        held.iter().for_each(|&index| self.hops.release(index));
     }
 
     fn remake_bridges(&mut self) {
@@ -394,17 +475,17 @@ impl Router {
 
     /// Makes the adjacency of a hop anew, if it has one.
     fn remake_adjacency(&mut self, hop: Hop) {
-        if let Some(index) = self.hops.get(&hop) {
+        if let Some(index) = self.hops.get(hop) {
             self.forwarding.adjacencies[index.index() as usize] = self.adjacency(hop);
-            self.publish();
+            self.change();
         }
     }
 
     fn remake_adjacencies(&mut self) {
-        for (&hop, index) in &self.hops {
+        for (hop, index) in self.hops.iter() {
             self.forwarding.adjacencies[index.index() as usize] = self.adjacency(hop);
         }
-        self.publish();
+        self.change();
     }
 
     fn adjacency(&self, hop: Hop) -> Adjacency {
@@ -439,7 +520,45 @@ impl Router {
         }
     }
 
-    fn publish(&self) {
+    /// Workers are to know what has changed, at the end of the batch if one is under way.
+    fn change(&mut self) {
+        self.changed = true;
+        if !self.batch {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
         self.publisher.publish(self.forwarding.clone());
+        self.hops.published();
+        self.changed = false;
+    }
+
+    /// Makes many changes of interfaces and neighbours, of which workers hear at its end. Each publication
+    /// costs a copy of all adjacencies.
+    ///
+    /// # Errors
+    /// Those of `changes`, of which those before the first error stay; [`Error::Fib`] when there is no room
+    /// for a neighbour's route.
+    pub fn batch<T>(&mut self, changes: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if self.batch {
+            return changes(self);
+        }
+        self.batch = true;
+        let result = changes(self);
+        self.batch = false;
+        // Held until they have their routes, so that all are published at once.
+        let unconnected = std::mem::take(&mut self.unconnected);
+        let hops = unconnected.iter().map(|&(interface, address)| Hop::Neighbour(interface, address));
+        let held: Vec<_> = hops.map_while(|hop| self.hold(hop).ok()).collect();
+        if self.changed {
+            self.publish();
+        }
+        let mut connected = Ok(());
+        for (interface, address) in unconnected {
+            connected = connected.and_then(|()| self.connect_neighbour(interface, address));
+        }
+        self.release(&held);
+        connected.and(result)
     }
 }

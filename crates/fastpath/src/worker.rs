@@ -11,7 +11,7 @@ use crate::device::{Input, Output};
 use crate::events::{Injected, Injections};
 use crate::graph::{Context, Graph};
 use crate::node::Node;
-use crate::router::Attachment;
+use crate::router::{Attachment, Turns};
 use crate::throttle::Throttle;
 use crate::vector::{Packets, VECTOR};
 
@@ -33,6 +33,7 @@ pub struct Worker {
     packets: Box<Packets>,
     inputs: Vec<Receive>,
     injections: Injections,
+    turns: Arc<Turns>,
     /// When the last turn ended.
     clock: u64,
 }
@@ -47,7 +48,7 @@ impl Worker {
         attachment: Attachment,
         counters: Arc<Counters>,
     ) -> Self {
-        let Attachment { mut updates, ip4, ip6, events, injections, trace } = attachment;
+        let Attachment { mut updates, ip4, ip6, events, injections, turns, trace } = attachment;
         let forwarding = updates.news().unwrap_or_default();
         let beside = Vec::new();
         let context = Context {
@@ -66,7 +67,7 @@ impl Worker {
             trace,
         };
         let (graph, packets) = (Graph::default(), Packets::new());
-        Self { context, graph, packets, inputs, injections, clock: clocks() }
+        Self { context, graph, packets, inputs, injections, turns, clock: clocks() }
     }
 
     /// Asks each receive queue once, and forwards what it has, after the frames that were injected.
@@ -88,6 +89,7 @@ impl Worker {
             self.packets.end();
             receive.input.release();
         }
+        self.turns.end();
         let counters = &self.context.counters;
         counters.loops.add(1);
         if received == 0 {

@@ -5,6 +5,7 @@
 mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use fastpath::counters::Reason;
 use fastpath::events::Event;
@@ -261,4 +262,119 @@ fn an_interface_without_an_address_cannot_ask() {
     two.wires[0].put(frame(OURS[0], [99, 0, 0, 1], 64, 46));
     two.run();
     assert_eq!((two.dropped(Reason::ArpNoAddress), two.counters.made.get()), (1, 0));
+}
+
+#[test]
+fn a_silent_neighbour_is_asked_again_and_then_forgotten() {
+    let mut two = two();
+    let known = |two: &Two| two.router.neighbours().any(|(_, address, _)| address == THEM);
+    let at = Duration::from_secs;
+    two.router.tick(at(1000));
+    two.router.handle(Event::Neighbour { interface: 1, address: THEM.into(), mac: THEIRS[1] }).unwrap();
+    two.router.tick(at(1299));
+    two.run();
+    assert_eq!(two.wires[1].take(), None);
+    let mut asked = request(US, THEM);
+    asked.sender_mac = OURS[1];
+    let asked = packet(THEIRS[1], OURS[1], asked);
+    two.router.tick(at(1300));
+    two.run();
+    assert_eq!(two.wires[1].take().unwrap(), asked);
+    // It answers, and is believed.
+    two.wires[1].put(packet(OURS[1], THEIRS[1], reply(THEM, THEIRS[1])));
+    two.run();
+    two.router.poll().unwrap();
+    two.router.tick(at(1599));
+    two.run();
+    assert_eq!(two.wires[1].take(), None);
+    for second in 1600..1603 {
+        two.router.tick(at(second));
+        two.run();
+        assert_eq!(two.wires[1].take().unwrap(), asked);
+        assert!(known(&two));
+    }
+    two.router.tick(at(1603));
+    two.run();
+    assert_eq!((known(&two), two.wires[1].take()), (false, None));
+    // Who sends to it asks anew; those that were set by hand stay.
+    two.wires[0].put(frame(OURS[0], THEM.octets(), 64, 46));
+    two.run();
+    assert_eq!(two.dropped(Reason::Ip4NoNeighbour), 1);
+    assert!(two.router.neighbours().any(|(_, address, _)| address == IpAddr::from([10, 1, 0, 2])));
+}
+
+#[test]
+fn many_neighbours_are_learned_and_forgotten_at_once() {
+    let mut two = Two::new(1024);
+    two.router.add_address(1, [10, 1, 0, 1].into(), 16).unwrap();
+    let before = two.router.forwarding().adjacencies.len();
+    let address = |number: u16| IpAddr::from([10, 1, (number >> 8) as u8 + 1, number as u8]);
+    let mac = |number: u16| MacAddress([2, 7, 0, 0, (number >> 8) as u8, number as u8]);
+    for round in 0..3 {
+        two.router
+            .batch(|router| {
+                (0..5000).try_for_each(|number| {
+                    router.handle(Event::Neighbour {
+                        interface: 1,
+                        address: address(number),
+                        mac: mac(number),
+                    })
+                })
+            })
+            .unwrap();
+        for number in [0, 2500, 4999] {
+            let IpAddr::V4(to) = address(number) else { unreachable!() };
+            two.wires[0].put(frame(OURS[0], to.octets(), 64, 46));
+            two.run();
+            assert_eq!(two.wires[1].take().unwrap()[..6], mac(number).0);
+        }
+        two.router
+            .batch(|router| {
+                (0..5000).try_for_each(|number| router.remove_neighbour(1, address(number)).map(|_| ()))
+            })
+            .unwrap();
+        // The worker has ended its turn, so that their places are free.
+        two.run();
+        let adjacencies = two.router.forwarding().adjacencies.len();
+        assert_eq!(adjacencies, before + 5000, "round {round}");
+    }
+}
+
+#[test]
+fn routes_of_the_same_hops_share_a_group_as_long_as_one_is_there() {
+    let mut two = two();
+    let hop = |last: u8| Hop::Neighbour(1, [10, 1, 0, last].into());
+    let prefix = |number: u32| Prefix::new(99 << 24 | number << 8, 24).unwrap();
+    let count = two.router.forwarding().adjacencies.len();
+    // More than there is room for groups.
+    for number in 0..5000 {
+        two.router.add_route(prefix(number), &[hop(3), hop(4)]).unwrap();
+    }
+    for number in 0..5000u32 {
+        let other = (number % 200) as u8 + 20;
+        two.router.add_route(prefix(number), &[hop(2), hop(other)]).unwrap();
+        two.run();
+    }
+    for number in 0..5000 {
+        assert!(two.router.withdraw_route(prefix(number)));
+        assert!(!two.router.withdraw_route(prefix(number)));
+    }
+    two.run();
+    // What was let go is used again.
+    let most = two.router.forwarding().adjacencies.len();
+    assert!(most <= count + 2 + 201, "{count}, {most}");
+    for number in 0..200 {
+        two.router.add_route(prefix(number), &[hop(number as u8 + 20)]).unwrap();
+    }
+    assert_eq!(two.router.forwarding().adjacencies.len(), most);
+    // Those that fail leave nothing.
+    let none = two.router.add_route(prefix(0), &[]);
+    assert!(none.is_err());
+    let many: Vec<_> = (0..300u32).map(|number| Hop::Neighbour(1, Ipv4Addr::from(number).into())).collect();
+    assert!(two.router.add_route(prefix(0), &many).is_err());
+    two.run();
+    two.router.add_route(prefix(0), &[hop(20)]).unwrap();
+    let grown = two.router.forwarding().adjacencies.len();
+    assert!(two.router.add_route(prefix(0), &many).is_err());
+    assert_eq!(two.router.forwarding().adjacencies.len(), grown);
 }

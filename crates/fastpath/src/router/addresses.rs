@@ -24,7 +24,7 @@ impl Router {
             return Err(Error::AddressTaken(address));
         }
         self.forwarding.interfaces[usize::from(interface)].addresses.push(subnet);
-        self.publish();
+        self.change();
         for (prefix, length, hop) in routes(interface, &subnet) {
             self.set_route(prefix, length, hop)?;
         }
@@ -44,14 +44,14 @@ impl Router {
         let at = addresses.iter().position(|subnet| subnet.address == address);
         let at = at.ok_or(Error::NoAddress(address))?;
         let subnet = self.forwarding.interfaces[usize::from(interface)].addresses.remove(at);
-        self.publish();
+        self.change();
         let gone = routes(interface, &subnet);
         for &(prefix, length, _) in &gone {
-            self.unset_route(prefix, length)?;
+            self.unset_route(prefix, length);
         }
         for neighbour in self.neighbours_of(interface) {
             if self.interface(interface)?.subnet_of(neighbour).is_none() {
-                self.disconnect_neighbour(interface, neighbour)?;
+                self.disconnect_neighbour(interface, neighbour);
             }
         }
         // Another address may be on the same subnet.
