@@ -4,7 +4,7 @@
 //! frames that the router leaves to the kernel ──► Tap ──► kernel, routing daemons
 //! frames that these send                      ◄── Tap ◄──
 //! what the kernel's tables hold ──► Watcher ──► Change ──► Installer ──► Fib
-//!                                   a thread             Adjacencies
+//!                                   a thread             Routing
 //! ```
 //!
 //! A [`Tap`] makes the kernel see an interface of the router. A [`Watcher`] follows the kernel's main
@@ -25,7 +25,7 @@ mod watcher;
 
 pub use self::change::{Change, RouteChange};
 pub use self::error::Error;
-pub use self::installer::{Adjacencies, Installer, Towards};
-pub use self::path::{Hop, Path};
+pub use self::installer::{Adjacencies, Installer, Routing};
+pub use self::path::{Hop, Path, Towards};
 pub use self::tap::{Settings, Tap, TapCounters};
 pub use self::watcher::{Health, Watcher};

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
 use fastpath::fib::{Capacity, Fib, NextHop};
-use fastpath::kernel::{Adjacencies, Installer, Path, Towards, Watcher};
+use fastpath::kernel::{Adjacencies, Installer, Path, Routing, Towards, Watcher};
 
 use crate::namespace::{Follower, Namespace, through};
 
@@ -119,8 +119,8 @@ fn nexthop_objects_without_what_they_lead_to_are_refused() {
     assert!(error.contains("nexthop_compat_mode to 1"), "{error}");
 }
 
-/// Next hops whose number is that of their interface.
-struct ByInterface;
+/// A table whose next hops have the number of their interface.
+struct ByInterface(Fib<u32>);
 
 impl Adjacencies for ByInterface {
     fn next_hop(&mut self, towards: Towards) -> NextHop {
@@ -131,6 +131,12 @@ impl Adjacencies for ByInterface {
     }
 
     fn release(&mut self, _: NextHop) {}
+}
+
+impl Routing<u32> for ByInterface {
+    fn fib(&mut self) -> &mut Fib<u32> {
+        &mut self.0
+    }
 }
 
 const MANY: u32 = 10_000;
@@ -154,10 +160,11 @@ fn many_routes_at_once_reach_the_table() {
     batch(&namespace, "add");
     follower.until("all are there", |known| known.routes.len() == others + MANY as usize);
 
-    let mut fib = Fib::new(Capacity::of::<u32>()).unwrap();
+    let fib = Fib::new(Capacity::of::<u32>()).unwrap();
     let (mut installer, mut reader) = (Installer::default(), fib.reader());
+    let mut router = ByInterface(fib);
     for change in follower.known.changes4.drain(..) {
-        installer.apply(&change, &mut fib, &mut ByInterface).unwrap();
+        installer.apply(&change, &mut router).unwrap();
     }
     let interfaces = [namespace.index("left"), namespace.index("right")];
     for number in 0..MANY {

@@ -3,35 +3,10 @@
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::path::places;
-use super::{Path, RouteChange};
+use super::{Path, RouteChange, Towards};
 use crate::fib::{Address, Error, Fib, Group, NextHop, Via};
-
-/// The most members of a group.
-const MEMBERS: usize = 256;
-
-/// Where one next hop leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Towards {
-    /// To a neighbour on an interface.
-    Neighbour {
-        /// The kernel's index of the interface; it may be none of the router's.
-        interface: u32,
-        /// The router there; without one the packet's destination is the neighbour.
-        gateway: Option<IpAddr>,
-    },
-    /// Nowhere, and nobody is told.
-    Blackhole,
-    /// Nowhere, and the sender is told that the destination is unreachable.
-    Unreachable,
-    /// Nowhere, and the sender is told that this is prohibited.
-    Prohibit,
-    /// To the kernel.
-    Kernel,
-}
 
 /// The router's next hops, by number.
 pub trait Adjacencies {
@@ -39,8 +14,15 @@ pub trait Adjacencies {
     /// [`NextHop::NONE`] if there is no room for another one: its packets are discarded.
     fn next_hop(&mut self, towards: Towards) -> NextHop;
 
-    /// This next hop is needed once less than before.
+    /// This next hop is needed once less than before. It may also be one that somebody else's route went
+    /// through, if a route of the kernel to the same prefix took its place.
     fn release(&mut self, hop: NextHop);
+}
+
+/// A router's table of one kind of address, with the next hops that its routes lead to.
+pub trait Routing<A>: Adjacencies {
+    /// The table.
+    fn fib(&mut self) -> &mut Fib<A>;
 }
 
 /// Keeps track of the groups that the routes of one [`Fib`] need. All its routes with several next hops
@@ -60,41 +42,32 @@ impl<A: Address> Default for Installer<A> {
 }
 
 impl<A: Address> Installer<A> {
-    /// Does to `fib`, always the same one, what happened to a route of the kernel. The new next hops are
-    /// there before the old ones are let go.
+    /// Does to the table of `routing`, always the same one, what happened to a route of the kernel. The new
+    /// next hops are there before the old ones are let go.
     ///
     /// # Errors
     /// [`Error::Full`]; the route is as it was then.
-    pub fn apply(
-        &mut self,
-        change: &RouteChange<A>,
-        fib: &mut Fib<A>,
-        adjacencies: &mut impl Adjacencies,
-    ) -> Result<(), Error> {
+    pub fn apply(&mut self, change: &RouteChange<A>, routing: &mut impl Routing<A>) -> Result<(), Error> {
         let before = match &change.path {
-            None => fib.withdraw(change.prefix),
+            None => routing.fib().withdraw(change.prefix),
             Some(path) => {
-                let via = self.hold(path, fib, adjacencies)?;
-                match fib.insert(change.prefix, via) {
+                let via = self.hold(path, routing)?;
+                match routing.fib().insert(change.prefix, via) {
                     Ok(before) => before,
                     Err(error) => {
-                        self.release(via, fib, adjacencies)?;
+                        self.release(via, routing)?;
                         return Err(error);
                     }
                 }
             }
         };
-        before.map_or(Ok(()), |before| self.release(before, fib, adjacencies))
+        before.map_or(Ok(()), |before| self.release(before, routing))
     }
 
     /// What one more route by `path` goes through.
-    fn hold(
-        &mut self,
-        path: &Path,
-        fib: &mut Fib<A>,
-        adjacencies: &mut impl Adjacencies,
-    ) -> Result<Via, Error> {
-        let mut members = members(path, adjacencies);
+    fn hold(&mut self, path: &Path, routing: &mut impl Routing<A>) -> Result<Via, Error> {
+        let mut members: Vec<NextHop> =
+            path.members().into_iter().map(|towards| routing.next_hop(towards)).collect();
         match members.as_slice() {
             [] => return Ok(NextHop::NONE.into()),
             [hop] => return Ok((*hop).into()),
@@ -103,11 +76,11 @@ impl<A: Address> Installer<A> {
         // Whichever numbers they have, equal members are in the same order.
         members.sort_unstable();
         if let Some(group) = self.groups.get(members.as_slice()).copied() {
-            members.into_iter().for_each(|hop| adjacencies.release(hop));
+            members.into_iter().for_each(|hop| routing.release(hop));
             self.count(group, 1);
             return Ok(group.into());
         }
-        match fib.add_group(&members) {
+        match routing.fib().add_group(&members) {
             Ok(group) => {
                 let members: Arc<[NextHop]> = members.into();
                 self.groups.insert(Arc::clone(&members), group);
@@ -115,22 +88,17 @@ impl<A: Address> Installer<A> {
                 Ok(group.into())
             }
             Err(error) => {
-                members.into_iter().for_each(|hop| adjacencies.release(hop));
+                members.into_iter().for_each(|hop| routing.release(hop));
                 Err(error)
             }
         }
     }
 
     /// One route less goes through `via`. The last one takes the group along.
-    fn release(
-        &mut self,
-        via: Via,
-        fib: &mut Fib<A>,
-        adjacencies: &mut impl Adjacencies,
-    ) -> Result<(), Error> {
+    fn release(&mut self, via: Via, routing: &mut impl Routing<A>) -> Result<(), Error> {
         if let Some(hop) = via.next_hop() {
             if hop != NextHop::NONE {
-                adjacencies.release(hop);
+                routing.release(hop);
             }
             return Ok(());
         }
@@ -140,8 +108,8 @@ impl<A: Address> Installer<A> {
         }
         if let Some((members, _)) = self.uses.remove(&group) {
             self.groups.remove(&members);
-            fib.remove_group(group)?;
-            members.iter().for_each(|hop| adjacencies.release(*hop));
+            routing.fib().remove_group(group)?;
+            members.iter().for_each(|hop| routing.release(*hop));
         }
         Ok(())
     }
@@ -151,26 +119,6 @@ impl<A: Address> Installer<A> {
         *routes = routes.saturating_add_signed(more);
         *routes
     }
-}
-
-/// The next hops of a path, each as often as its weight asks, and each needed as often.
-fn members(path: &Path, adjacencies: &mut impl Adjacencies) -> Vec<NextHop> {
-    let towards = match path {
-        Path::Through(hops) => {
-            let weights: Vec<u16> = hops.iter().map(|hop| hop.weight).collect();
-            let shares = hops.iter().zip(places(&weights, MEMBERS));
-            let members = shares.flat_map(|(hop, places)| {
-                let towards = Towards::Neighbour { interface: hop.interface, gateway: hop.gateway };
-                std::iter::repeat_n(towards, places)
-            });
-            return members.map(|towards| adjacencies.next_hop(towards)).collect();
-        }
-        Path::Blackhole => Towards::Blackhole,
-        Path::Unreachable => Towards::Unreachable,
-        Path::Prohibit => Towards::Prohibit,
-        Path::Kernel => Towards::Kernel,
-    };
-    vec![adjacencies.next_hop(towards)]
 }
 
 #[cfg(test)]

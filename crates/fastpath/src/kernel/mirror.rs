@@ -76,7 +76,7 @@ impl Mirror {
 
     /// The kernel told this by itself. Doubtful is what makes it change routes of which it does not tell:
     /// - an interface went down or up: routes through it go, and come back, unsaid (IPv4 and multipath);
-    /// - an address went: routes from it go unsaid;
+    /// - an IPv4 address went: routes that send from it go unsaid;
     /// - a nexthop object changed or went: so did the routes that go by it.
     pub fn notified(&mut self, told: Told, changes: &mut Vec<Change>) -> Agreement {
         match told {
@@ -96,7 +96,9 @@ impl Mirror {
                     }
                     Presence::Gone if self.addresses.unset(address) => {
                         changes.push(address_gone(address));
-                        return Agreement::Doubtful;
+                        if ip.is_ipv4() {
+                            return Agreement::Doubtful;
+                        }
                     }
                     _ => {}
                 }

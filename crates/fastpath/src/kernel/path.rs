@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+/// The most members of a group of next hops.
+const MEMBERS: usize = 256;
+
 /// Where the packets of a route go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
@@ -28,6 +31,26 @@ pub struct Hop {
     pub weight: u16,
 }
 
+/// Where one next hop leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Towards {
+    /// To a neighbour on an interface.
+    Neighbour {
+        /// The kernel's index of the interface; it may be none of the router's.
+        interface: u32,
+        /// The router there; without one the packet's destination is the neighbour.
+        gateway: Option<IpAddr>,
+    },
+    /// Nowhere, and nobody is told.
+    Blackhole,
+    /// Nowhere, and the sender is told that the destination is unreachable.
+    Unreachable,
+    /// Nowhere, and the sender is told that this is prohibited.
+    Prohibit,
+    /// To the kernel.
+    Kernel,
+}
+
 impl Path {
     /// By `hops`, in whichever order the kernel told them.
     #[must_use]
@@ -40,6 +63,25 @@ impl Path {
     #[must_use]
     pub fn hops(&self) -> &[Hop] {
         if let Self::Through(hops) = self { hops } else { &[] }
+    }
+
+    /// Where its packets go, for a group of at most 256 members: each next hop as often as its weight asks.
+    #[must_use]
+    pub fn members(&self) -> Vec<Towards> {
+        vec![match self {
+            Self::Through(hops) => {
+                let weights: Vec<u16> = hops.iter().map(|hop| hop.weight).collect();
+                let shares = hops.iter().zip(places(&weights, MEMBERS));
+                let members = shares.flat_map(|(&Hop { interface, gateway, .. }, places)| {
+                    std::iter::repeat_n(Towards::Neighbour { interface, gateway }, places)
+                });
+                return members.collect();
+            }
+            Self::Blackhole => Towards::Blackhole,
+            Self::Unreachable => Towards::Unreachable,
+            Self::Prohibit => Towards::Prohibit,
+            Self::Kernel => Towards::Kernel,
+        }]
     }
 
     /// Whether all it leads to, `other` leads to as well.
@@ -69,7 +111,7 @@ impl Path {
 /// places go; where there are more weights than places, only the first get one. Weights that fit as
 /// they are, divided by what they have in common, are exact; others are rounded as in elections (the
 /// method of Sainte-Laguë, with one place for each from the start).
-pub(super) fn places(weights: &[u16], most: usize) -> Vec<usize> {
+fn places(weights: &[u16], most: usize) -> Vec<usize> {
     let weights = &weights[..weights.len().min(most)];
     let common = weights.iter().fold(0, |divisor, weight| common_divisor(divisor, *weight)).max(1);
     let exact: Vec<usize> = weights.iter().map(|weight| usize::from((weight / common).max(1))).collect();

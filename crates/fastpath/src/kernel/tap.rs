@@ -54,7 +54,7 @@ pub struct TapCounters {
     pub written: u64,
     /// The kernel sent them.
     pub read: u64,
-    /// The kernel did not take them: it has set the interface down.
+    /// The kernel did not take them: somebody set the interface down, or removed it.
     pub down: u64,
     /// The kernel did not take them: it has no memory or room for them.
     pub full: u64,
@@ -139,7 +139,7 @@ impl Tap {
     pub fn try_write(&self, frame: &[u8]) -> bool {
         let counter = match write(&self.device, frame) {
             Ok(_) => &self.counters.written,
-            Err(Errno::EIO) => &self.counters.down,
+            Err(Errno::EIO | Errno::EBADFD) => &self.counters.down,
             Err(Errno::EINVAL) => &self.counters.malformed,
             Err(_) => &self.counters.full,
         };

@@ -39,8 +39,6 @@ const BATCHES: usize = 16;
 const BACKLOG: usize = 32 << 20;
 /// How long after a doubt the tables are read again: others often follow at once.
 const SETTLE: Duration = Duration::from_millis(20);
-/// How many times as long as reading took, tables are then left alone.
-const REST: u32 = 4;
 /// By which the kernel says whether it names what nexthop objects lead to.
 const COMPATIBLE: &str = "/proc/sys/net/ipv4/nexthop_compat_mode";
 
@@ -231,7 +229,9 @@ impl Follower {
         }
     }
 
-    /// Reads all tables. Notifications wait meanwhile, and repeat some of what was read.
+    /// Reads all tables. Notifications wait meanwhile, and repeat some of what was read. That does no harm,
+    /// unless just then somebody replaces one of several routes of the same prefix and metric (no daemon
+    /// makes such routes).
     fn read_tables(&mut self) -> Result<Result<(), Unwanted>, Error> {
         self.due = None;
         self.health.readings.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,8 @@ impl Follower {
                 return Ok(wanted);
             }
         }
-        self.rested = Instant::now() + REST * begun.elapsed();
+        // At most half of the time goes into reading.
+        self.rested = Instant::now() + begun.elapsed();
         if of_one_moment {
             self.mirror.end_reading(&mut self.changes);
         } else {
