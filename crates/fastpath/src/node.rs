@@ -112,7 +112,7 @@ nodes! {
     /// Gives a frame the tag of the interface that it leaves by.
     L2Output = "l2-output", l2_output::process, [Tx, ErrorDrop];
     /// Answers those who ask for our link address, and learns theirs.
-    ArpInput = "arp-input", arp_input::process, [InterfaceOutput, ErrorDrop];
+    ArpInput = "arp-input", arp_input::process, [InterfaceOutput, Punt, ErrorDrop];
     /// Checks the IPv4 header.
     Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Finds the next hop.

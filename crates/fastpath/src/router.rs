@@ -422,9 +422,8 @@ impl Router {
     }
 
     /// Of IPv4 this network, loopback, and what is reserved (RFC 1812, 4.2.2.11 and 5.3.7); what is for groups
-    /// or for all stations is the kernel's. Of IPv6 the
-    /// unspecified address, loopback, addresses of IPv4 within a host, groups, and what never leaves its
-    /// link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
+    /// or for all stations is the kernel's. Of IPv6 the unspecified address, loopback, addresses of IPv4
+    /// within a host, groups, and what never leaves its link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
     fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
         let martian = Hop::Drop(Reason::Ip6MartianDestination);
         for (first, length, hop) in [

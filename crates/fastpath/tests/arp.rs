@@ -10,10 +10,11 @@ use std::time::Duration;
 use fastpath::counters::Reason;
 use fastpath::events::Event;
 use fastpath::fib::Prefix;
+use fastpath::punt::Kernel;
 use fastpath::router::{Error, Hop};
 use wire::{MacAddress, arp, ethernet};
 
-use crate::common::{OURS, THEIRS, Two, frame};
+use crate::common::{OURS, THEIRS, Taken, Two, frame};
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const THEM: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 9);
@@ -130,6 +131,19 @@ fn what_is_no_question_to_us_ends_under_its_reason() {
     two.router.poll().unwrap();
     let learned: Vec<_> = two.router.neighbours().filter(|(interface, ..)| *interface == 1).collect();
     assert!(learned.contains(&(1, THEM.into(), THEIRS[1])) && learned.len() == 2, "{learned:?}");
+}
+
+#[test]
+fn the_kernel_hears_what_it_may_have_asked() {
+    let mut two = two();
+    let kernel = Taken::new(10);
+    two.router.set_kernel(1, Some(Kernel::new(kernel.clone()))).unwrap();
+    let answer = packet(OURS[1], THEIRS[1], reply(THEM, THEIRS[1]));
+    two.wires[1].put(from_them(request(THEM, US)));
+    two.wires[1].put(answer.clone());
+    two.run();
+    assert_eq!(kernel.take(), [answer]);
+    assert_eq!((two.router.poll().unwrap(), two.counters.balance().punted), (2, 1));
 }
 
 #[test]

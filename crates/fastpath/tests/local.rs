@@ -6,16 +6,15 @@
 mod common;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
 
 use etherparse::{Icmpv4Slice, Icmpv4Type, Ipv4HeaderSlice};
 use fastpath::counters::Reason;
-use fastpath::punt::{Kernel, Punt};
+use fastpath::punt::Kernel;
 use proptest::prelude::*;
 use wire::checksum::Sum;
 use wire::{MacAddress, icmp};
 
-use crate::common::{OURS, THEIRS, Two, changed, frame, ping};
+use crate::common::{OURS, THEIRS, Taken, Two, changed, frame, ping};
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const THEM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -25,31 +24,6 @@ fn two() -> Two {
     let mut two = Two::new(1024);
     two.router.add_address(0, US.into(), 24).unwrap();
     two
-}
-
-/// A kernel that takes some frames.
-struct Taken {
-    frames: Mutex<Vec<Vec<u8>>>,
-    room: usize,
-}
-
-impl Taken {
-    fn new(room: usize) -> Arc<Self> {
-        Arc::new(Self { frames: Mutex::default(), room })
-    }
-
-    fn take(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.frames.lock().unwrap())
-    }
-}
-
-impl Punt for Taken {
-    fn punt(&self, frame: &[u8]) -> bool {
-        let mut frames = self.frames.lock().unwrap();
-        let room = frames.len() < self.room;
-        frames.extend(room.then(|| frame.to_vec()));
-        room
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! arp-input: ARP packets for IPv4 enter (RFC 826); requests for our addresses leave as replies to
-//! interface-output, all others are dropped. The router is told what they say of neighbours.
+//! interface-output, replies to us go to punt, as the kernel may have asked, and all others are dropped. The
+//! router is told what they say of neighbours.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,15 +15,12 @@ use crate::vector::{Index, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {
-        *next = match answer(context, packets, index) {
-            Ok(()) => Node::InterfaceOutput,
-            Err(reason) => packets.drop(index, reason),
-        };
+        *next = answer(context, packets, index).unwrap_or_else(|reason| packets.drop(index, reason));
     }
 }
 
-/// Makes a reply of a request for one of our addresses; says why there is none otherwise.
-fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
+/// Makes a reply of a request for one of our addresses; says where a packet goes, or why it ends here.
+fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
     let number = packets.arrived[usize::from(index)];
     let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let packet = packets.packet(index);
@@ -41,6 +39,7 @@ fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<(), 
     }
     match (for_us, packet.operation) {
         (true, arp::REQUEST) => reply(packets, index, number, interface, &packet),
+        (true, _) if interface.kernel.is_some() => Ok(Node::Punt),
         (true, _) => Err(Reason::ArpReply),
         (false, _) if packet.sender == packet.target => Err(Reason::ArpAnnouncement),
         (false, _) => Err(Reason::ArpOthers),
@@ -81,7 +80,7 @@ fn reply(
     number: u16,
     interface: &Interface,
     request: &arp::Header,
-) -> Result<(), Reason> {
+) -> Result<Node, Reason> {
     let reply = arp::Header {
         operation: arp::REPLY,
         sender_mac: interface.mac,
@@ -93,5 +92,6 @@ fn reply(
         *place = reply.emit();
     }
     let (header, length) = interface.link_header(request.sender_mac, ethernet::ARP);
-    super::write_header(packets, index, &header, usize::from(length), number)
+    super::write_header(packets, index, &header, usize::from(length), number)?;
+    Ok(Node::InterfaceOutput)
 }

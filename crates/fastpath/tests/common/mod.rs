@@ -4,11 +4,12 @@
 #![allow(dead_code)] // not every test needs all of it
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fastpath::counters::{Counters, Reason};
 use fastpath::device::simulated::Wire;
 use fastpath::fib::Prefix;
+use fastpath::punt::Punt;
 use fastpath::router::{Hop, Router};
 use fastpath::worker::{Receive, Worker};
 use wire::checksum::Sum;
@@ -99,4 +100,29 @@ pub fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8>
     let sum = Sum::default().bytes(&frame[14..14 + length]).checksum();
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
     frame
+}
+
+/// A kernel that takes some frames.
+pub struct Taken {
+    frames: Mutex<Vec<Vec<u8>>>,
+    room: usize,
+}
+
+impl Taken {
+    pub fn new(room: usize) -> Arc<Self> {
+        Arc::new(Self { frames: Mutex::default(), room })
+    }
+
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.frames.lock().unwrap())
+    }
+}
+
+impl Punt for Taken {
+    fn punt(&self, frame: &[u8]) -> bool {
+        let mut frames = self.frames.lock().unwrap();
+        let room = frames.len() < self.room;
+        frames.extend(room.then(|| frame.to_vec()));
+        room
+    }
 }
