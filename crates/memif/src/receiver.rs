@@ -51,6 +51,18 @@ impl Receiver {
     /// Further calls lend further frames.
     #[inline]
     pub fn receive(&mut self, frames: &mut [Frame]) -> usize {
+        let most = frames.len();
+        let mut places = frames.iter_mut();
+        self.receive_each(most, |frame| {
+            if let Some(place) = places.next() {
+                *place = frame;
+            }
+        })
+    }
+
+    /// As [`Self::receive`], handing `most` frames over one by one.
+    #[inline]
+    pub fn receive_each(&mut self, most: usize, mut lend: impl FnMut(Frame)) -> usize {
         if self.attached.is_stale() {
             // Lent frames keep their memory, and so their connection, until they are given back.
             if self.lent > 0 {
@@ -60,7 +72,7 @@ impl Receiver {
         }
         let Some(link) = self.attached.link() else { return 0 };
         let mut available = self.filled.wrapping_sub(self.next);
-        if usize::from(available) < frames.len() {
+        if usize::from(available) < most {
             let filled = link.ring.load(link.theirs());
             available = filled.wrapping_sub(self.next);
             if available > link.ring.size() - self.next.wrapping_sub(self.released) {
@@ -72,14 +84,14 @@ impl Receiver {
             return 0;
         }
         let mut burst = Burst::default();
-        while burst.frames < frames.len() && self.next != self.filled {
+        while burst.frames < most && self.next != self.filled {
             let index = self.next;
             self.next = index.wrapping_add(1);
             if let Some(frame) = take(link, index, &mut self.in_chain, &mut burst) {
                 prefetch(frame.start());
                 burst.bytes += frame.length() as u64;
-                frames[burst.frames] = frame;
                 burst.frames += 1;
+                lend(frame);
             }
         }
         let counters = &self.attached.shared.counters;

@@ -68,10 +68,12 @@ impl Sender {
         unsafe { self.send_each(frames.len(), |at| (frames[at].start().cast_const(), frames[at].length())) }
     }
 
+    /// As [`Self::send`], of `count` frames: `frame` tells the address and the length of each by its number.
+    ///
     /// # Safety
-    /// `frame` returns the address and length of readable memory for each number below `count`.
+    /// All that `frame` tells can be read for as long as this takes.
     #[inline]
-    unsafe fn send_each(&mut self, count: usize, frame: impl Fn(usize) -> (*const u8, usize)) -> usize {
+    pub unsafe fn send_each(&mut self, count: usize, frame: impl Fn(usize) -> (*const u8, usize)) -> usize {
         let room = self.room_for(count);
         let counters = &self.attached.shared.counters;
         let (Some(link), true) = (self.attached.link(), room > 0) else {
