@@ -16,7 +16,7 @@ struct Header {
     cookie: AtomicU32,
     flags: AtomicU16,
     head: AtomicU16,
-    _pad: [u64; 7],
+    _pad: [AtomicU64; 7],
     tail: AtomicU16,
 }
 
