@@ -196,6 +196,8 @@ reasons! {
     NeighbourAdvertised = Icmp6NeighbourAdvertisement, Information, "neighbour advertisement";
     /// Nobody has told the link address of its next hop yet, which has been asked for.
     Ip6NoNeighbour = Ip6DiscoverNeighbour, Information, "IPv6 next hop not resolved";
+    /// Its next hop has been asked for its link address for seconds.
+    Ip6NoAnswer = Ip6DiscoverNeighbour, Information, "IPv6 next hop does not answer";
     /// Its source address is known on the link that it came from alone.
     Ip6BeyondScope = Ip6Rewrite, Error, "beyond scope of the IPv6 source address";
     /// It has no hops left.

@@ -30,7 +30,7 @@ pub enum Event {
         mac: MacAddress,
     },
     /// A neighbour was asked for its link address, and said one that may not be the best: it is noted if
-    /// none is known (RFC 4861, 7.2.5).
+    /// no other is known (RFC 4861, 7.2.5).
     Offer {
         /// Where it is.
         interface: u16,

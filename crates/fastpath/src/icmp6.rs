@@ -192,7 +192,7 @@ impl Problem {
             Reason::Ip6NoRoute => (Self::UNREACHABLE, 0, 0),
             Reason::Ip6Prohibited => (Self::UNREACHABLE, 1, 0),
             Reason::Ip6BeyondScope => (Self::UNREACHABLE, 2, 0),
-            Reason::Ip6Unreachable => (Self::UNREACHABLE, 3, 0),
+            Reason::Ip6Unreachable | Reason::Ip6NoAnswer => (Self::UNREACHABLE, 3, 0),
             Reason::Ip6TooBig => (Self::TOO_BIG, 0, u32::from(mtu)),
             Reason::Ip6Expired => (Self::TIME_EXCEEDED, 0, 0),
             _ => return None,

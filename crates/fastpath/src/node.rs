@@ -186,9 +186,9 @@ fn send_back(packets: &mut Packets, index: Index, interface: &Interface) -> Resu
     Ok(Node::InterfaceOutput)
 }
 
-/// Drops an IPv6 packet, and has its source told why, if it is a reason to tell.
+/// Where a packet of IPv6 goes that goes no further for `reason`.
 #[cold]
-fn report(packets: &mut Packets, index: Index, reason: Reason) -> Node {
+fn refuse_ip6(packets: &mut Packets, index: Index, reason: Reason) -> Node {
     let node = packets.drop(index, reason);
     if icmp6::Problem::of(reason, 0).is_some() { Node::Ip6IcmpError } else { node }
 }

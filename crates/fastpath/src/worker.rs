@@ -123,3 +123,55 @@ impl Worker {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use wire::{MacAddress, ethernet, ipv4, ipv6};
+
+    use super::*;
+    use crate::counters::Reason;
+    use crate::device::simulated::Wire;
+    use crate::router::Router;
+
+    /// Time is moved here, since no test should wait for seconds.
+    #[test]
+    fn who_sends_to_a_neighbour_that_never_answers_is_told_so() {
+        let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last);
+        let (ours, theirs) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
+        let mut router = Router::new().unwrap();
+        let (wire, queues) = Wire::device(9);
+        router.add_device("memif0", ours, 1500).unwrap();
+        router.add_address(0, address(1).into(), 64).unwrap();
+        router.set_neighbour(0, address(2).into(), theirs).unwrap();
+        let inputs = queues.inputs.into_iter().map(|input| Receive { device: 0, input }).collect();
+        let counters = Arc::new(Counters::default());
+        let mut worker = Worker::new(inputs, queues.outputs, router.attach(), Arc::clone(&counters));
+        let header = ipv6::Header {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length: 0,
+            next_header: ipv4::UDP,
+            hop_limit: 64,
+            source: address(2),
+            destination: address(9),
+        };
+        let ethernet = ethernet::Header { destination: ours, source: theirs, ethertype: ethernet::IPV6 };
+        let frame = [&ethernet.emit()[..], &header.emit()].concat();
+        // The types and codes of what leaves then.
+        let send = |worker: &mut Worker| {
+            wire.put(frame.clone());
+            while worker.turn() > 0 {}
+            assert!(counters.balance().holds());
+            std::iter::from_fn(|| wire.take()).map(|frame| [frame[54], frame[55]]).collect::<Vec<_>>()
+        };
+        assert_eq!(send(&mut worker), [[135, 0]]);
+        worker.context.throttle.age(1 << 32);
+        assert_eq!(send(&mut worker), [[135, 0]]);
+        worker.context.throttle.age(1 << 32);
+        assert_eq!(send(&mut worker), [[135, 0], [1, 3]]);
+        let dropped = |reason: Reason| counters.reasons[reason as usize].get();
+        assert_eq!((dropped(Reason::Ip6NoNeighbour), dropped(Reason::Ip6NoAnswer)), (2, 1));
+    }
+}

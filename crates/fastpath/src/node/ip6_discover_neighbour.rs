@@ -1,5 +1,6 @@
 //! ip6-discover-neighbor: IPv6 packets enter whose next hop's link address is not known; they are dropped,
-//! and a solicitation for it leaves to interface-output (RFC 4861, 7.2.2), if none did just before.
+//! and a solicitation for it leaves to interface-output (RFC 4861, 7.2.2), if none did just before. Where it has
+//! not been answered for long, they go to ip6-icmp-error.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -18,7 +19,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     for (&index, next) in vector.iter().zip(next) {
         *next = match ask(context, packets, index, now) {
             Ok(()) => packets.drop(index, Reason::Ip6NoNeighbour),
-            Err(reason) => super::report(packets, index, reason),
+            Err(reason) => super::refuse_ip6(packets, index, reason),
         };
     }
 }
@@ -41,7 +42,7 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
         // Without room there is none this time.
         let _ = solicit(context, packets, number, target);
     }
-    Ok(())
+    if context.throttle.in_vain(number, u128::from(target), now) { Err(Reason::Ip6NoAnswer) } else { Ok(()) }
 }
 
 /// Has a solicitation leave by an interface.

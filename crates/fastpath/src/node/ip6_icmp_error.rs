@@ -8,7 +8,7 @@ use wire::{ethernet, ipv6};
 
 use super::{LIFE, Node};
 use crate::clock::clocks;
-use crate::forwarding::Interface;
+use crate::forwarding::{Forwarding, Interface};
 use crate::graph::Context;
 use crate::icmp6::Problem;
 use crate::vector::{Index, Packets};
@@ -35,7 +35,7 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
     }
     let number = packets.arrived[usize::from(index)];
     let interface = context.forwarding.interfaces.get(usize::from(number))?;
-    let source = source(interface, header.source)?;
+    let source = source(&context.forwarding, interface, header.source)?;
     let on_link = header.source.is_unicast_link_local();
     let (link, link_length) = interface.link_header(super::sender(packets, index).ok()?, ethernet::IPV6);
     if !context.errors.take(now) {
@@ -52,15 +52,16 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
 }
 
 /// The address of ours from which a source is told of an error: one that it can answer to (RFC 4443, 2.2).
-fn source(interface: &Interface, to: Ipv6Addr) -> Option<Ipv6Addr> {
+fn source(forwarding: &Forwarding, interface: &Interface, to: Ipv6Addr) -> Option<Ipv6Addr> {
     if to.is_unicast_link_local() {
         return Some(ipv6::link_local(interface.mac));
     }
-    let addresses = interface.addresses.iter().filter_map(|subnet| match subnet.address {
-        IpAddr::V6(address) if !address.is_unicast_link_local() => {
-            Some((subnet.contains(to.into()), address))
-        }
+    // Those of its interface come first, and of these the one on its subnet.
+    let subnets = interface.addresses.iter().filter(|subnet| subnet.contains(to.into()));
+    let others = forwarding.interfaces.iter().flat_map(|interface| &interface.addresses);
+    let mut addresses = subnets.chain(&interface.addresses).chain(others).map(|subnet| subnet.address);
+    addresses.find_map(|address| match address {
+        IpAddr::V6(address) if !address.is_unicast_link_local() => Some(address),
         _ => None,
-    });
-    addresses.max_by_key(|(on_its_subnet, _)| *on_its_subnet).map(|(_, address)| address)
+    })
 }

@@ -36,5 +36,5 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 #[cold]
 fn go_nowhere(packets: &mut Packets, index: Index, hop: NextHop, adjacency: Option<&Adjacency>) -> Node {
     let found = adjacency.filter(|_| hop != NextHop::NONE);
-    super::report(packets, index, found.map_or(Reason::Ip6NoRoute, |adjacency| adjacency.reason))
+    super::refuse_ip6(packets, index, found.map_or(Reason::Ip6NoRoute, |adjacency| adjacency.reason))
 }

@@ -16,7 +16,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
             found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
         *next = match rewritten {
             Ok(()) => Node::InterfaceOutput,
-            Err(reason) => super::report(packets, index, reason),
+            Err(reason) => super::refuse_ip6(packets, index, reason),
         };
     }
 }

@@ -61,7 +61,9 @@ impl Router {
         let known = self.neighbours.get(&(interface, address));
         let on_link = self.interface(interface).is_ok_and(|found| found.subnet_of(address).is_some());
         let noted = match known {
-            Some(neighbour) => neighbour.learned && !matches!(event, Event::Offer { .. }),
+            Some(neighbour) => {
+                neighbour.learned && (neighbour.mac == mac || !matches!(event, Event::Offer { .. }))
+            }
             None => !matches!(event, Event::Announcement { .. }) && self.neighbours.len() < MOST,
         };
         if noted && on_link {
