@@ -200,7 +200,7 @@ fn a_neighbour_of_the_other_kind_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Good packets with any bytes changed, and of any length, in vectors of any length.
     #[test]
