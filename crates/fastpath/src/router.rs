@@ -4,10 +4,11 @@
 mod addresses;
 mod hops;
 mod neighbours;
+mod routes;
 mod table;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use self::table::Table;
 use crate::bridge;
 use crate::counters::{INTERFACES, Reason};
 use crate::events::{self, EVENTS, Event, Injections, Injector};
-use crate::fib::{self, Address, Capacity, Fib, NextHop, Prefix, Reader};
+use crate::fib::{self, Address, Capacity, Fib, Reader};
 pub use crate::forwarding::Hop;
 use crate::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::node::Node;
@@ -307,111 +308,6 @@ impl Router {
         self.age_neighbours();
     }
 
-    /// Has packets to a prefix go to one of `hops` each, chosen by flow where there are several.
-    ///
-    /// # Errors
-    /// [`Error::Fib`] when there is no room, or no hop; [`Error::Family`].
-    pub fn add_route<A: Family>(&mut self, prefix: Prefix<A>, hops: &[Hop]) -> Result<(), Error> {
-        let other = hops.iter().find_map(|hop| match *hop {
-            Hop::Neighbour(_, address) if !A::has(address) => Some(address),
-            _ => None,
-        });
-        if let Some(address) = other {
-            return Err(Error::Family(address));
-        }
-        let mut held = Vec::with_capacity(hops.len());
-        for &hop in hops {
-            match self.hold(hop) {
-                Ok(index) => held.push(index),
-                Err(error) => {
-                    self.release(&held);
-                    return Err(error.into());
-                }
-            }
-        }
-        // Before a route can lead to them.
-        if held.iter().any(|&index| self.hops.is_new(index)) {
-            self.publish();
-        }
-        match self.insert(prefix, &held) {
-            Ok(before) => before.map_or(Ok(()), |before| self.let_go::<A>(before)),
-            Err(error) => {
-                self.release(&held);
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Inserts a route through next hops that are held for it, and returns what it went through before.
-    fn insert<A: Family>(
-        &mut self,
-        prefix: Prefix<A>,
-        held: &[NextHop],
-    ) -> Result<Option<fib::Via>, fib::Error> {
-        let (via, holds) = A::table(self).hold(held)?;
-        match A::table(self).fib.insert(prefix, via) {
-            Ok(before) => {
-                if !holds {
-                    self.release(held);
-                }
-                Ok(before)
-            }
-            Err(error) => {
-                // Who asked lets go of the next hops.
-                if via.group().is_some() {
-                    A::table(self).release(via)?;
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// A route that is gone no longer goes through `via`.
-    fn let_go<A: Family>(&mut self, via: fib::Via) -> Result<(), Error> {
-        let released = A::table(self).release(via)?;
-        self.release(&released);
-        Ok(())
-    }
-
-    /// Takes the route of a prefix away. Says whether there was one.
-    pub fn withdraw_route<A: Family>(&mut self, prefix: Prefix<A>) -> bool {
-        let before = A::table(self).fib.withdraw(prefix);
-        before.is_some_and(|before| self.let_go::<A>(before).is_ok())
-    }
-
-    /// As [`Self::add_route`], of one hop and either kind.
-    fn set_route(&mut self, address: IpAddr, length: u8, hop: Hop) -> Result<(), Error> {
-        match address {
-            IpAddr::V4(address) => self.add_route(Prefix::new(address.to_bits(), length)?, &[hop]),
-            IpAddr::V6(address) => self.add_route(Prefix::new(address.to_bits(), length)?, &[hop]),
-        }
-    }
-
-    /// As [`Self::withdraw_route`], of either kind.
-    fn unset_route(&mut self, address: IpAddr, length: u8) -> bool {
-        match address {
-            IpAddr::V4(address) => {
-                Prefix::new(address.to_bits(), length).is_ok_and(|prefix| self.withdraw_route(prefix))
-            }
-            IpAddr::V6(address) => {
-                Prefix::new(address.to_bits(), length).is_ok_and(|prefix| self.withdraw_route(prefix))
-            }
-        }
-    }
-
-    /// Whether an address has a route of its own, to `hop` alone.
-    fn leads_to(&self, address: IpAddr, hop: Hop) -> bool {
-        let via = match address {
-            IpAddr::V4(address) => {
-                Prefix::new(address.to_bits(), 32).ok().and_then(|of| self.ip4.fib.get(of))
-            }
-            IpAddr::V6(address) => {
-                Prefix::new(address.to_bits(), 128).ok().and_then(|of| self.ip6.fib.get(of))
-            }
-        };
-        via.is_some() && via.and_then(fib::Via::next_hop) == self.hops.get(hop)
-    }
-
     fn add_interface(&mut self, interface: Interface) -> Result<u16, Error> {
         let number = self.forwarding.interfaces.len();
         if number == INTERFACES {
@@ -419,52 +315,6 @@ impl Router {
         }
         self.forwarding.interfaces.push(interface);
         Ok(number as u16)
-    }
-
-    /// Of IPv4 this network, loopback, and what is reserved (RFC 1812, 4.2.2.11 and 5.3.7); what is for groups
-    /// or for all stations is the kernel's. Of IPv6 the unspecified address, loopback, addresses of IPv4
-    /// within a host, groups, and what never leaves its link (RFC 4291, 2.5 and 2.7; RFC 6890, table 20).
-    fn discard_what_nobody_may_send_to(&mut self) -> Result<(), Error> {
-        let martian = Hop::Drop(Reason::Ip6MartianDestination);
-        for (first, length, hop) in [
-            ([0, 0, 0, 0, 0, 0, 0, 0], 128, martian),
-            ([0, 0, 0, 0, 0, 0, 0, 1], 128, martian),
-            ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, martian),
-            ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Hop::Link),
-            ([0xff02, 0, 0, 0, 0, 0, 0, 0], 16, Hop::Link),
-            ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Hop::Drop(Reason::Ip6Multicast)),
-        ] {
-            let prefix = Prefix::new(u128::from(Ipv6Addr::from(first)), length)?;
-            self.add_route(prefix, &[hop])?;
-        }
-        for (address, length) in [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([240, 0, 0, 0], 4)] {
-            let prefix = Prefix::new(u32::from(Ipv4Addr::from(address)), length)?;
-            self.add_route(prefix, &[Hop::Drop(Reason::Ip4MartianDestination)])?;
-        }
-        for (address, length) in [(Ipv4Addr::new(224, 0, 0, 0), 4), (Ipv4Addr::BROADCAST, 32)] {
-            self.add_route(Prefix::new(address.to_bits(), length)?, &[Hop::Punt])?;
-        }
-        Ok(())
-    }
-
-    /// The index of the adjacency of a hop that is held once more. It is still to be published if it is new.
-    fn hold(&mut self, hop: Hop) -> Result<NextHop, fib::Error> {
-        let (index, new) = self.hops.hold(hop)?;
-        if new {
-            let (at, adjacency) = (index.index() as usize, self.adjacency(hop));
-            let adjacencies = &mut self.forwarding.adjacencies;
-            match adjacencies.get_mut(at) {
-                Some(place) => *place = adjacency,
-                None => adjacencies.push(adjacency),
-            }
-            self.changed = true;
-        }
-        Ok(index)
-    }
-
-    /// Next hops are held once less.
-    fn release(&mut self, held: &[NextHop]) {
-        held.iter().for_each(|&index| self.hops.release(index));
     }
 
     fn remake_bridges(&mut self) {
