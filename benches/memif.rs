@@ -2,9 +2,9 @@
 //! `cargo bench -p memif --bench memif [PART OF A ROW'S NAME]`, on an otherwise idle machine with two cores
 //! at least. Without dpdk-testpmd, its rows are missing.
 //!
-//! A sender on the first core, a receiver on the second (but for the first row), frames of 60 bytes without FCS in bursts of
-//! testpmd's size, rings of 1024. All rows take turns, so that each has its share of the machine's fast and
-//! slow phases. Figures are medians of the turns.
+//! A sender on the first core, a receiver on the second (but for the first row), frames of 60 bytes without
+//! FCS in bursts of testpmd's size, rings of 1024. All rows take turns, so that each has its share of the
+//! machine's fast and slow phases. Figures are medians of the turns.
 
 #![allow(clippy::unwrap_used)] // a benchmark may end at its first error
 
