@@ -148,6 +148,8 @@ reasons! {
     IcmpChecksum = Ip4Local, Error, "ICMP checksum wrong";
     /// Nobody has told the link address of its next hop yet, which has been asked for.
     Ip4NoNeighbour = Ip4Arp, Information, "IPv4 next hop not resolved";
+    /// Its next hop has been asked for its link address for seconds.
+    Ip4NoAnswer = Ip4Arp, Information, "IPv4 next hop does not answer";
     /// Nobody can be asked for a link address by an interface without an address.
     ArpNoAddress = Ip4Arp, Error, "output interface without an IPv4 address cannot ask for its neighbours";
     /// It was too long, and left in fragments.

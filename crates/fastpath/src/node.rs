@@ -120,7 +120,7 @@ nodes! {
     /// Takes packets for the router itself.
     Ip4Local = "ip4-local", ip4_local::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Asks for the link address of a next hop.
-    Ip4Arp = "ip4-arp", ip4_arp::process, [InterfaceOutput, ErrorDrop];
+    Ip4Arp = "ip4-arp", ip4_arp::process, [InterfaceOutput, Ip4IcmpError, ErrorDrop];
     /// Cuts packets that are longer than their next hop takes.
     Ip4Frag = "ip4-frag", ip4_frag::process, [Ip4Rewrite, ErrorDrop];
     /// Counts down the time to live, and writes the link header.

@@ -126,7 +126,7 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv6Addr;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     use wire::{MacAddress, ethernet, ipv4, ipv6};
 
@@ -135,19 +135,61 @@ mod tests {
     use crate::device::simulated::Wire;
     use crate::router::Router;
 
-    /// Time is moved here, since no test should wait for seconds.
-    #[test]
-    fn who_sends_to_a_neighbour_that_never_answers_is_told_so() {
-        let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last);
-        let (ours, theirs) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
+    const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+
+    /// A worker with one interface, whose address is `ours`, and one neighbour, `theirs`.
+    fn one(ours: IpAddr, theirs: IpAddr, length: u8) -> (Wire, Worker, Arc<Counters>) {
         let mut router = Router::new().unwrap();
         let (wire, queues) = Wire::device(9);
-        router.add_device("memif0", ours, 1500).unwrap();
-        router.add_address(0, address(1).into(), 64).unwrap();
-        router.set_neighbour(0, address(2).into(), theirs).unwrap();
+        router.add_device("memif0", OURS, 1500).unwrap();
+        router.add_address(0, ours, length).unwrap();
+        router.set_neighbour(0, theirs, THEIRS).unwrap();
         let inputs = queues.inputs.into_iter().map(|input| Receive { device: 0, input }).collect();
         let counters = Arc::new(Counters::default());
-        let mut worker = Worker::new(inputs, queues.outputs, router.attach(), Arc::clone(&counters));
+        let worker = Worker::new(inputs, queues.outputs, router.attach(), Arc::clone(&counters));
+        (wire, worker, counters)
+    }
+
+    /// Has a frame arrive; returns what the device sends then.
+    fn send(worker: &mut Worker, wire: &Wire, frame: &[u8]) -> Vec<Vec<u8>> {
+        wire.put(frame);
+        while worker.turn() > 0 {}
+        assert!(worker.context.counters.balance().holds());
+        std::iter::from_fn(|| wire.take()).collect()
+    }
+
+    /// Time is moved here, since no test should wait for seconds.
+    #[test]
+    fn who_sends_to_an_ip4_neighbour_that_never_answers_is_told_so() {
+        let address = |last| Ipv4Addr::new(10, 0, 0, last);
+        let (wire, mut worker, counters) = one(address(1).into(), address(2).into(), 24);
+        let header = ipv4::Header {
+            tos: 0,
+            total_length: 20,
+            identification: 0,
+            ttl: 64,
+            protocol: ipv4::UDP,
+            source: address(2),
+            destination: address(9),
+        };
+        let ethernet = ethernet::Header { destination: OURS, source: THEIRS, ethertype: ethernet::IPV4 };
+        let frame = [&ethernet.emit()[..], &header.emit()].concat();
+        for _ in 0..2 {
+            let sent = send(&mut worker, &wire, &frame);
+            assert_eq!((sent.len(), &sent[0][12..14]), (1, &ethernet::ARP.to_be_bytes()[..]));
+            worker.context.throttle.age(1 << 32);
+        }
+        let sent = send(&mut worker, &wire, &frame);
+        assert_eq!((sent.len(), &sent[1][34..36], &sent[1][42..]), (2, &[3, 1][..], &frame[14..]));
+        let dropped = |reason: Reason| counters.reasons[reason as usize].get();
+        assert_eq!((dropped(Reason::Ip4NoNeighbour), dropped(Reason::Ip4NoAnswer)), (2, 1));
+    }
+
+    #[test]
+    fn who_sends_to_an_ip6_neighbour_that_never_answers_is_told_so() {
+        let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last);
+        let (wire, mut worker, counters) = one(address(1).into(), address(2).into(), 64);
         let header = ipv6::Header {
             traffic_class: 0,
             flow_label: 0,
@@ -157,14 +199,12 @@ mod tests {
             source: address(2),
             destination: address(9),
         };
-        let ethernet = ethernet::Header { destination: ours, source: theirs, ethertype: ethernet::IPV6 };
+        let ethernet = ethernet::Header { destination: OURS, source: THEIRS, ethertype: ethernet::IPV6 };
         let frame = [&ethernet.emit()[..], &header.emit()].concat();
         // The types and codes of what leaves then.
         let send = |worker: &mut Worker| {
-            wire.put(frame.clone());
-            while worker.turn() > 0 {}
-            assert!(counters.balance().holds());
-            std::iter::from_fn(|| wire.take()).map(|frame| [frame[54], frame[55]]).collect::<Vec<_>>()
+            let sent = send(worker, &wire, &frame);
+            sent.iter().map(|frame| [frame[54], frame[55]]).collect::<Vec<_>>()
         };
         assert_eq!(send(&mut worker), [[135, 0]]);
         worker.context.throttle.age(1 << 32);

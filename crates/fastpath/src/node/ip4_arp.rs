@@ -1,5 +1,6 @@
 //! ip4-arp: IPv4 packets enter whose next hop's link address is not known; they are dropped, and an ARP
-//! request for it leaves to interface-output, if none did just before (RFC 1122, 2.3.2.1).
+//! request for it leaves to interface-output, if none did just before (RFC 1122, 2.3.2.1). Where none has been
+//! answered for long, they go to ip4-icmp-error (RFC 1812, 5.2.7.1).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,7 +17,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     let now = clocks();
     for (&index, next) in vector.iter().zip(next) {
         let reason = ask(context, packets, index, now).err().unwrap_or(Reason::Ip4NoNeighbour);
-        *next = packets.drop(index, reason);
+        *next = super::refuse(packets, index, reason);
     }
 }
 
@@ -33,14 +34,15 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
     let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::OutputDown)?;
     let sender = interface.sender(target.into()).ok_or(Reason::ArpNoAddress)?;
     let IpAddr::V4(sender) = sender else { return Err(Reason::ArpNoAddress) };
-    if context.throttle.allows(number, u128::from(u32::from(target)), now) {
+    let address = u128::from(u32::from(target));
+    if context.throttle.allows(number, address, now) {
         let frame = request(interface, sender, target);
         if let Some(made) = context.make(packets, frame.len(), number, Node::InterfaceOutput) {
             packets.bytes_mut(made).copy_from_slice(&frame);
             packets.output[usize::from(made)] = number;
         }
     }
-    Ok(())
+    if context.throttle.in_vain(number, address, now) { Err(Reason::Ip4NoAnswer) } else { Ok(()) }
 }
 
 /// The frame of a request to all stations.

@@ -28,7 +28,7 @@ const EXCEEDED: u8 = 11;
 pub(super) fn message(reason: Reason) -> Option<(u8, u8)> {
     match reason {
         Reason::Ip4NoRoute => Some((UNREACHABLE, 0)),
-        Reason::Ip4Unreachable => Some((UNREACHABLE, 1)),
+        Reason::Ip4Unreachable | Reason::Ip4NoAnswer => Some((UNREACHABLE, 1)),
         Reason::Ip4TooBig => Some((UNREACHABLE, 4)),
         Reason::Ip4Prohibited => Some((UNREACHABLE, 13)),
         Reason::Ip4Expired => Some((EXCEEDED, 0)),
