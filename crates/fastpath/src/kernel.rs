@@ -3,19 +3,19 @@
 //! ```text
 //! frames that the router leaves to the kernel ──► Tap ──► kernel, routing daemons
 //! frames that these send                      ◄── Tap ◄──
-//! what the kernel's tables hold ──► Watcher ──► Change ──► Installer ──► Fib
-//!                                   a thread             Routing
+//! what the kernel's tables hold ──► Watcher ──► Change ──► Importer ──► Router
+//!                                   a thread
 //! ```
 //!
 //! A [`Tap`] makes the kernel see an interface of the router. A [`Watcher`] follows the kernel's main
-//! table, its neighbours and its addresses, and says what changed. An [`Installer`] brings the routes
-//! among these changes into a [`crate::fib::Fib`].
+//! table, its neighbours and its addresses, and says what changed. An [`Importer`] brings the routes
+//! among these changes into a [`crate::router::Router`].
 
 mod candidates;
 mod change;
 mod error;
 mod hosts;
-mod installer;
+mod importer;
 mod message;
 mod mirror;
 mod netlink;
@@ -25,7 +25,7 @@ mod watcher;
 
 pub use self::change::{Change, RouteChange};
 pub use self::error::Error;
-pub use self::installer::{Adjacencies, Installer, Routing};
+pub use self::importer::Importer;
 pub use self::path::{Hop, Path, Towards};
 pub use self::tap::{Settings, Tap, TapCounters};
 pub use self::watcher::{Health, Watcher};

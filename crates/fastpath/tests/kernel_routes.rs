@@ -7,8 +7,9 @@ mod namespace;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
-use fastpath::fib::{Capacity, Fib, NextHop};
-use fastpath::kernel::{Adjacencies, Installer, Path, Routing, Towards, Watcher};
+use fastpath::kernel::{Change, Importer, Path, Watcher};
+use fastpath::router::{Hop, Router};
+use wire::MacAddress;
 
 use crate::namespace::{Follower, Namespace, through};
 
@@ -119,26 +120,6 @@ fn nexthop_objects_without_what_they_lead_to_are_refused() {
     assert!(error.contains("nexthop_compat_mode to 1"), "{error}");
 }
 
-/// A table whose next hops have the number of their interface.
-struct ByInterface(Fib<u32>);
-
-impl Adjacencies for ByInterface {
-    fn next_hop(&mut self, towards: Towards) -> NextHop {
-        match towards {
-            Towards::Neighbour { interface, .. } => NextHop::new(interface).unwrap(),
-            _ => NextHop::NONE,
-        }
-    }
-
-    fn release(&mut self, _: NextHop) {}
-}
-
-impl Routing<u32> for ByInterface {
-    fn fib(&mut self) -> &mut Fib<u32> {
-        &mut self.0
-    }
-}
-
 const MANY: u32 = 10_000;
 
 /// Adds or deletes many networks of 256 addresses, in turns by `left` and by `right`.
@@ -152,7 +133,7 @@ fn batch(namespace: &Namespace, act: &str) {
 }
 
 #[test]
-fn many_routes_at_once_reach_the_table() {
+fn many_routes_at_once_reach_a_router() {
     let Some(namespace) = Namespace::new() else { return };
     namespace.run(LINKS);
     let mut follower = namespace.follow();
@@ -160,16 +141,21 @@ fn many_routes_at_once_reach_the_table() {
     batch(&namespace, "add");
     follower.until("all are there", |known| known.routes.len() == others + MANY as usize);
 
-    let fib = Fib::new(Capacity::of::<u32>()).unwrap();
-    let (mut installer, mut reader) = (Installer::default(), fib.reader());
-    let mut router = ByInterface(fib);
-    for change in follower.known.changes4.drain(..) {
-        installer.apply(&change, &mut router).unwrap();
+    let (mut router, mut importer) = (Router::new().unwrap(), Importer::default());
+    for (name, mac) in [("left", 1), ("right", 2)] {
+        let number = router.add_device(name, MacAddress([2, 0, 0, 0, 0, mac]), 1500).unwrap();
+        router.add_address(number, [10, 0, mac, 1].into(), 24).unwrap();
+        importer.join(namespace.index(name), number);
     }
-    let interfaces = [namespace.index("left"), namespace.index("right")];
+    for change in follower.known.changes4.drain(..) {
+        importer.apply(&Change::Route4(change), &mut router).unwrap();
+    }
+    let mut reader = router.ip4();
     for number in 0..MANY {
-        let hop = reader.pass().lookup(100 << 24 | number << 8 | 7, 0);
-        assert_eq!(hop.index(), interfaces[(number % 2) as usize]);
+        let index = reader.pass().lookup(100 << 24 | number << 8 | 7, 0).index();
+        let side = (number % 2) as u8;
+        let hop = Hop::Neighbour(side.into(), [10, 0, 1 + side, 2].into());
+        assert_eq!(router.forwarding().adjacencies[index as usize].hop, hop);
     }
 }
 
