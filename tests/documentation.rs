@@ -114,7 +114,13 @@ fn every_documented_command_works_as_it_is_written() {
         .filter_map(|line| {
             let started = Instant::now();
             let failure = run(line, &site, directory.path()).err();
-            println!("{:5.1} s  {}:{}: {}", started.elapsed().as_secs_f64(), line.file, line.number, line.text);
+            println!(
+                "{:5.1} s  {}:{}: {}",
+                started.elapsed().as_secs_f64(),
+                line.file,
+                line.number,
+                line.text
+            );
             failure
         })
         .collect();

@@ -44,7 +44,9 @@ mod with_dpdk {
     use traffic::capture::Writer;
 
     use super::common::namespace::Namespace;
-    use super::common::{Finished, QUICK, eventually, has_namespaces, linerate, wait_until};
+    use super::common::{
+        Finished, QUICK, eventually, has_namespaces, linerate, refusal_without_privileges, wait_until,
+    };
 
     /// The processes of devices that belong to the linerate process `pid`, as the machine sees them.
     fn devices_of(pid: u32) -> Vec<i32> {
@@ -175,12 +177,14 @@ mod with_dpdk {
             eprintln!("skipped: sending and receiving apart needs two cores");
             return;
         }
-        for flags in
-            ["--cores 0 --receive-cores 1 --dut-core 1", "--cores 0,1 --receive-cores 1 --dut-core 1"]
-        {
+        for (flags, dropped) in [
+            ("--dut testpmd --cores 0", None),
+            ("--dut testpmd --cores 0,1", None),
+            ("--dut calibrated:drop-every=10 --cores 0,1", Some(10)),
+        ] {
             eventually(|| {
                 let line = format!(
-                    "ramp --engine dpdk --dut testpmd {flags} --vm var2 --target 5kpps --json {QUICK}"
+                    "ramp --engine dpdk {flags} --receive-cores 1 --dut-core 1 --vm var2 --target 5kpps --json {QUICK}"
                 );
                 let run = linerate(&line).run();
                 if !run.status.success() {
@@ -190,6 +194,14 @@ mod with_dpdk {
                 assert_eq!(record.tester.receive_cores, [1]);
                 let direction = &record.directions[0];
                 assert!(direction.forwarded <= direction.offered, "{direction:?}");
+                let entered = record.cross_check[0].points[1].frames;
+                if let Some(every) = dropped {
+                    assert_eq!(
+                        direction.forwarded,
+                        entered - entered / every,
+                        "over all queues: {direction:?}"
+                    );
+                }
                 if direction.forwarded < 1000 { Err(format!("{direction:?}")) } else { Ok(()) }
             });
         }
@@ -286,6 +298,23 @@ mod with_dpdk {
         let null = "--engine dpdk --port0 net_null0 --port1 net_null1";
         let finished = linerate(&format!("gen --duration 100ms {null}")).run();
         assert!(finished.refusal(2).contains("by the kernel alone"), "{}", finished.stderr);
+    }
+
+    #[test]
+    fn missing_privileges_are_named_with_the_remedy() {
+        if !has_namespaces() {
+            return;
+        }
+        // At the machine's own interface: it is refused before anything is sent.
+        for device in [
+            "--dut testpmd",
+            "--dut calibrated",
+            "--port0 net_af_packet0,iface=lo --port1 net_null1",
+            "--port0 net_af_xdp0,iface=lo --port1 net_null1",
+        ] {
+            let refusal = refusal_without_privileges(&format!("ramp --engine dpdk {device}"));
+            assert!(refusal.contains("it as root") && refusal.contains("CAP_"), "{device}: {refusal}");
+        }
     }
 
     #[test]

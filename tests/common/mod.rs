@@ -11,6 +11,7 @@ pub mod sshd;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -284,6 +285,27 @@ impl Finished {
         let reason = line.strip_prefix("linerate: ").or(line.strip_prefix("error: "));
         reason.unwrap_or_else(|| panic!("not an error: {line}"))
     }
+}
+
+/// Why the program fails with the words of `line` for someone without privileges: in one line to people, nothing
+/// to machines, and nothing left behind where it ran. To be asked for by root.
+pub fn refusal_without_privileges(line: &str) -> String {
+    // The program, where anybody may run it.
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = directory.path().join("linerate");
+    fs::copy(PROGRAM, &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&program);
+    let output = command.args(line.split(' ')).current_dir(directory.path()).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{line}: {stderr}");
+    assert!(output.stdout.is_empty(), "{line}");
+    assert_eq!(stderr.trim().lines().count(), 1, "{line}: {stderr}");
+    let entries = fs::read_dir(directory.path()).unwrap().flatten();
+    assert_eq!(entries.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["linerate"], "{line}");
+    stderr
 }
 
 /// All records in `directory`, none if it is not there. All that ends in `.json` must be one.

@@ -72,11 +72,11 @@ impl Dpdk {
             });
             starting.join().unwrap_or(-nix::libc::EFAULT)
         });
+        remove_directory();
         if result < 0 {
             let hugepages = config.memory == Memory::Hugepages;
             return Err(Error::Start { cause: errno(result), said: log.since(0), hugepages });
         }
-        remove_directory();
         Ok(Arc::new(Self { log, _arguments: arguments }))
     }
 
@@ -110,10 +110,10 @@ impl Drop for Dpdk {
     }
 }
 
-/// Removes the directory that DPDK made for this process, which is empty: it has no use for it, and
-/// whatever ends the process then leaves nothing.
+/// Removes the directory that DPDK made for this process, if it came so far. It is empty: DPDK has no use for
+/// it, and whatever ends the process then leaves nothing.
 fn remove_directory() {
-    // SAFETY: DPDK is started; the text belongs to it and is not changed.
+    // SAFETY: DPDK has been asked to start; the text belongs to it and is not changed.
     let directory = unsafe { CStr::from_ptr(shim::linerate_directory()) };
     let _ = fs::remove_dir(Path::new(OsStr::from_bytes(directory.to_bytes())));
 }

@@ -87,6 +87,17 @@ pub enum Error {
     Log(Errno),
 }
 
+impl Error {
+    /// Whether root could do it.
+    #[must_use]
+    pub fn needs_root(&self) -> bool {
+        matches!(self, Self::Device { cause, .. } if remedy_of_permission(*cause).is_some())
+    }
+}
+
+/// What helps those who may not do what others may.
+const AS_ROOT: &str = "run it as root (sudo), or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF";
+
 fn quote(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" ({text})") }
 }
@@ -106,16 +117,26 @@ fn remedy_of_device(device: &str, cause: Errno, said: &str) -> &'static str {
         Errno::ENODEV | Errno::ENOENT if is_address => {
             "bind it to vfio-pci first (dpdk-devbind.py), and see that no kernel driver holds it"
         }
-        // Drivers that give no reason return -1, which is EPERM.
-        Errno::EPERM | Errno::EACCES if !geteuid().is_root() => "run as root",
         Errno::ENOMEM => "give DPDK more memory",
-        _ => "are its arguments right?",
+        _ if said.contains("Invalid socket directory") => {
+            "is there such a directory for its socket, and may you write there?"
+        }
+        _ => remedy_of_permission(cause).unwrap_or("are its arguments right?"),
     }
+}
+
+/// Drivers that give no reason return -1, which is EPERM: root knows better.
+fn remedy_of_permission(cause: Errno) -> Option<&'static str> {
+    let denied = [Errno::EPERM, Errno::EACCES].contains(&cause) && !geteuid().is_root();
+    denied.then_some(AS_ROOT)
 }
 
 fn remedy_of_port(said: &str) -> &'static str {
     if said.contains("Failed to connect") {
         "start its other end first, with the same socket"
+    } else if said.contains("xdp") && !geteuid().is_root() {
+        // The driver keeps the kernel's reason to itself.
+        AS_ROOT
     } else {
         "its driver may need other settings"
     }

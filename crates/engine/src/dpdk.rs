@@ -26,6 +26,7 @@ use crate::Error;
 impl From<dpdk::Error> for Error {
     fn from(error: dpdk::Error) -> Self {
         match error {
+            _ if error.needs_root() => Self::Failed(error.to_string()),
             dpdk::Error::Device { .. } => Self::Port(error.to_string()),
             dpdk::Error::Port { .. } | dpdk::Error::TooMany { .. } => Self::Refused(error.to_string()),
             _ => Self::Failed(error.to_string()),

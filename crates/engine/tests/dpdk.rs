@@ -324,3 +324,17 @@ fn what_cannot_be_is_refused_with_its_cause() {
         assert!(text.contains("net_memif0") && text.contains(clue), "{text}");
     }
 }
+
+#[test]
+fn a_card_without_hugepages_is_refused_with_the_remedy() {
+    let (_dpdk, _one) = start();
+    match engine::dpdk::start(0, &["0000:99:00.0".to_owned()]) {
+        Err(engine::Error::Refused(reason)) => {
+            assert!(reason.contains("fewer than 512 MiB") && reason.contains("doctor --fix"), "{reason}");
+        }
+        other => {
+            assert!(other.unwrap_err().to_string().contains("started in this process already"));
+            eprintln!("skipped: this machine has hugepages");
+        }
+    }
+}

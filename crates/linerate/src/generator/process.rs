@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use lab::Namespace;
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
@@ -150,12 +151,23 @@ fn spawn(mut command: Command) -> Result<(Child, Sender<()>)> {
     let (started, result) = mpsc::channel();
     let (keeper, dropped) = mpsc::channel::<()>();
     thread::Builder::new().name("keeper".to_owned()).spawn(move || {
-        let child = unshare(CloneFlags::CLONE_NEWPID).map_err(io::Error::from).and_then(|()| command.spawn());
+        let child = isolate().and_then(|()| Ok(command.spawn()?));
         let _ = started.send(child);
         let _ = dropped.recv();
     })?;
     let child = result.recv().map_err(|_| anyhow!("the thread that should start it ended"))??;
     Ok((child, keeper))
+}
+
+/// Makes what the calling thread starts next the first process of a process namespace.
+fn isolate() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWPID).map_err(|errno| {
+        let remedy = match errno {
+            Errno::EPERM => "Run it as root (sudo), or with CAP_SYS_ADMIN",
+            _ => "See 'sysctl user.max_pid_namespaces'; a container may forbid them",
+        };
+        anyhow!("cannot create a process namespace (unshare): {}. {remedy}", errno.desc())
+    })
 }
 
 /// Binds the life of `command` to that of the thread that starts it.
