@@ -350,15 +350,18 @@ mod with_dpdk {
             return;
         }
         let namespace = cable();
-        eventually(|| {
-            let ports = "--port0 net_af_packet0,iface=one --port1 net_af_packet1,iface=two";
-            let line = format!("ramp --engine dpdk {ports} --size 256 --target 5kpps --json {QUICK}");
-            let run = linerate(&line).inside(&namespace).run();
-            match forwarded(&run) {
-                Some(frames) if frames > 500 => Ok(()),
-                found => Err(format!("{found:?} {}", run.stderr)),
-            }
-        });
+        for driver in ["net_af_packet", "net_af_xdp"] {
+            eventually(|| {
+                let ports = format!("--port0 {driver}0,iface=one --port1 {driver}1,iface=two");
+                let line = format!("ramp --engine dpdk {ports} --size 256 --target 5kpps --json {QUICK}");
+                let run = linerate(&line).inside(&namespace).run();
+                match forwarded(&run) {
+                    Some(frames) if frames > 500 => Ok(()),
+                    found => Err(format!("{found:?} {}", run.stderr)),
+                }
+            });
+        }
+        assert!(!namespace.run("ip link").contains("xdp"), "a program is left at an interface");
     }
 
     #[test]

@@ -32,9 +32,10 @@ impl Ports {
     pub fn open(dpdk: &Arc<Dpdk>, devices: [&str; 2], longest: usize) -> Result<Self, Error> {
         let config = port_config(1, longest);
         let room = room(longest) as u16;
-        let [sending, arriving] =
-            [Pool::new(dpdk, FRAMES, room, None)?, Pool::new(dpdk, FRAMES, room, None)?];
-        let [zero, one] = devices.map(|device| Opened::new(dpdk, device, &config, &arriving));
+        let sending = Pool::new(dpdk, FRAMES, room, None)?;
+        // Each port has its own for what arrives: net_af_xdp takes half of a pool at the start.
+        let open = |device| Opened::new(dpdk, device, &config, &Pool::new(dpdk, FRAMES, room, None)?);
+        let [zero, one] = devices.map(open);
         let (zero, one) = (zero?, one?);
         wait_for_links([&zero, &one])?;
         let (send, receive) = (zero.queues.send.into_iter().next(), one.queues.receive.into_iter().next());

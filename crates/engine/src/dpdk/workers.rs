@@ -249,8 +249,12 @@ fn worker_on<'a>(
 /// queues as this one has transmit queues, and the other way round.
 fn open(config: &Config<'_>, queues: usize) -> Result<[Opened; 2], Error> {
     let port = port_config(queues, longest(config.table));
-    let pool = pool(config, RECEIVING * queues as u32)?;
-    let [zero, one] = config.devices.map(|device| Opened::new(config.dpdk, device, &port, &pool));
+    let open = |device| -> Result<Opened, Error> {
+        // Each port has its own: net_af_xdp takes 2,048 of a pool at the start, for each queue.
+        let pool = pool(config, RECEIVING * queues as u32)?;
+        Opened::new(config.dpdk, device, &port, &pool)
+    };
+    let [zero, one] = config.devices.map(open);
     Ok([zero?, one?])
 }
 
