@@ -202,7 +202,7 @@ mod with_dpdk {
                         "over all queues: {direction:?}"
                     );
                 }
-                if direction.forwarded < 1000 { Err(format!("{direction:?}")) } else { Ok(()) }
+                if direction.forwarded < 200 { Err(format!("{direction:?}")) } else { Ok(()) }
             });
         }
     }
