@@ -1,9 +1,8 @@
 //! The Toeplitz hash, as network cards spread flows over queues (Microsoft, "RSS hashing functions"): a key
 //! and the addresses and ports of a packet enter, 32 bits leave.
 //!
-//! Bit *i* of the input, if set, adds the 32 bits of the key from its bit *i* on, without carry. So 32 bits
-//! of input together are a product without carry of 32 and 64 bits, of which the middle is wanted: one
-//! instruction (`PCLMULQDQ`) where the processor has it, four look-ups in tables where not.
+//! Bit *i* of the input, if set, adds the 32 bits of the key from its bit *i* on, without carry. What a byte
+//! adds stands in a table: that takes 12 clocks for IPv4, where products without carry (`PCLMULQDQ`) took 16.
 
 use wire::{ethernet, ipv4, ipv6, vlan};
 
@@ -32,34 +31,29 @@ pub const SYMMETRIC: [u8; KEY] = {
     key
 };
 
-const WORDS: usize = INPUT / 4;
-
 /// The hash under one key.
 pub struct Toeplitz {
-    /// For each word of input, the 64 bits of the key that it meets, in reverse.
-    keys: [u64; WORDS],
-    /// For each byte of input and each of its values what it adds; empty where it is not needed.
-    tables: Vec<[u32; 256]>,
+    /// For each byte of input and each of its values what it adds.
+    tables: Box<[[u32; 256]]>,
 }
 
 impl Toeplitz {
     /// The hash under `key`.
     #[must_use]
     pub fn new(key: &[u8; KEY]) -> Self {
-        let tables = if multiplies() { Vec::new() } else { tables(key) };
-        Self { keys: keys(key), tables }
+        let sum = |byte: usize, value: usize| {
+            let set = (0..8).filter(|at| value << at & 0x80 != 0);
+            set.fold(0, |sum, at| sum ^ window(key, byte * 8 + at))
+        };
+        let table = |byte| std::array::from_fn(|value| sum(byte, value));
+        Self { tables: (0..INPUT).map(table).collect() }
     }
 
     /// The hash of an input; of what exceeds [`INPUT`], nothing.
     #[must_use]
     #[inline]
     pub fn hash(&self, input: &[u8]) -> u32 {
-        #[cfg(target_arch = "x86_64")]
-        if self.tables.is_empty() {
-            // SAFETY: there are no tables only where the processor has the instruction.
-            return unsafe { multiplied(&self.keys, input) };
-        }
-        looked_up(&self.tables, input)
+        self.tables.iter().zip(input).fold(0, |sum, (table, &byte)| sum ^ table[usize::from(byte)])
     }
 
     /// The hash of a frame's flow: of the addresses of an IP packet and, where it is TCP or UDP and no
@@ -109,57 +103,10 @@ impl Toeplitz {
     }
 }
 
-/// The 64 bits of the key from each word on, in reverse. Beyond the key there are zeros.
-fn keys(key: &[u8; KEY]) -> [u64; WORDS] {
-    std::array::from_fn(|word| {
-        let bytes = std::array::from_fn(|byte| key.get(word * 4 + byte).copied().unwrap_or(0));
-        u64::from_be_bytes(bytes).reverse_bits()
-    })
-}
-
-fn tables(key: &[u8; KEY]) -> Vec<[u32; 256]> {
-    let bit = |at: usize| key.get(at / 8).is_some_and(|byte| byte << (at % 8) & 0x80 != 0);
-    let window = |from: usize| (from..from + 32).fold(0, |word, at| word << 1 | u32::from(bit(at)));
-    let sum = |byte: usize, value: usize| {
-        (0..8).filter(|at| value << at & 0x80 != 0).fold(0, |sum, at| sum ^ window(byte * 8 + at))
-    };
-    (0..INPUT).map(|byte| std::array::from_fn(|value| sum(byte, value))).collect()
-}
-
-fn looked_up(tables: &[[u32; 256]], input: &[u8]) -> u32 {
-    tables.iter().zip(input).fold(0, |sum, (table, &byte)| sum ^ table[usize::from(byte)])
-}
-
-/// Whether the processor multiplies without carry.
-fn multiplies() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("pclmulqdq");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
-/// As [`looked_up`]. Both factors are in reverse, and so is the product: its bits 31 to 62 are the hash from its
-/// last bit to its first.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "pclmulqdq")]
-fn multiplied(keys: &[u64; WORDS], input: &[u8]) -> u32 {
-    use std::arch::x86_64::{_mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64};
-    let mut sum = 0;
-    let mut add = |word: [u8; 4], key: u64| {
-        let word = _mm_cvtsi64_si128(i64::from(u32::from_be_bytes(word)));
-        let product = _mm_clmulepi64_si128::<0>(word, _mm_cvtsi64_si128(key as i64));
-        sum ^= _mm_cvtsi128_si64(product) as u64;
-    };
-    let (words, rest) = input.as_chunks::<4>();
-    for (&word, &key) in words.iter().zip(keys) {
-        add(word, key);
-    }
-    if let (Some(&key), false) = (keys.get(words.len()), rest.is_empty()) {
-        let mut word = [0; 4];
-        word[..rest.len()].copy_from_slice(rest);
-        add(word, key);
-    }
-    ((sum >> 31) as u32).reverse_bits()
+/// The 32 bits of a key from a bit on.
+fn window(key: &[u8; KEY], from: usize) -> u32 {
+    let bytes = std::array::from_fn(|at| key.get(from / 8 + at).copied().unwrap_or(0));
+    ((u64::from_be_bytes(bytes) << (from % 8)) >> 32) as u32
 }
 
 #[cfg(test)]
@@ -236,7 +183,6 @@ mod tests {
             assert_eq!(toeplitz.hash(&input), addresses, "{from} -> {to}");
             input.extend([from_port, to_port].map(u16::to_be_bytes).as_flattened());
             assert_eq!(toeplitz.hash(&input), ports, "{from} -> {to}, ports");
-            assert_eq!(looked_up(&tables(&MICROSOFT), &input), ports, "{from} -> {to}, by tables");
             for (protocol, tagged, hash) in
                 [(ipv4::UDP, false, ports), (ipv4::TCP, true, ports), (ipv4::ICMP, true, addresses)]
             {
@@ -258,9 +204,20 @@ mod tests {
     }
 
     proptest! {
+        /// As the specification has it, bit by bit.
         #[test]
-        fn products_are_what_tables_say(key: [u8; KEY], input in prop::collection::vec(any::<u8>(), 0..50)) {
-            prop_assert_eq!(Toeplitz::new(&key).hash(&input), looked_up(&tables(&key), &input));
+        fn bit_by_bit_it_is_the_same(mut key: [u8; KEY], input in prop::collection::vec(any::<u8>(), 0..INPUT)) {
+            let toeplitz = Toeplitz::new(&key);
+            let mut hash = 0;
+            for at in 0..input.len() * 8 {
+                if input[at / 8] << (at % 8) & 0x80 != 0 {
+                    hash ^= u32::from_be_bytes([key[0], key[1], key[2], key[3]]);
+                }
+                for byte in 0..KEY {
+                    key[byte] = key[byte] << 1 | key.get(byte + 1).map_or(0, |next| next >> 7);
+                }
+            }
+            prop_assert_eq!(toeplitz.hash(&input), hash);
         }
 
         #[test]
