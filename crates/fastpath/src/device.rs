@@ -2,6 +2,7 @@
 //! over them ends, so that they are rewritten where they lie; what is sent is copied, once.
 
 pub mod memif;
+pub mod null;
 pub mod simulated;
 pub mod spread;
 

@@ -159,6 +159,15 @@ impl<A: Address> Fib<A> {
         self.rib.iter()
     }
 
+    /// How many of 256 flows through `via` go to each next hop, in the order of these.
+    #[must_use]
+    pub fn shares(&self, via: Via) -> Vec<(NextHop, usize)> {
+        match via.group() {
+            Some(group) => self.shared.groups.shares(group),
+            None => via.next_hop().map(|hop| (hop, group::BUCKETS)).into_iter().collect(),
+        }
+    }
+
     /// A new group of next hops, over which packets are spread by flow. A next hop that stands twice
     /// among the members gets twice the share.
     ///

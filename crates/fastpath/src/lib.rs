@@ -11,8 +11,12 @@
 
 pub mod bridge;
 mod bucket;
+pub mod client;
 pub mod clock;
+pub mod config;
+pub mod control;
 pub mod counters;
+pub mod daemon;
 pub mod device;
 pub mod events;
 pub mod fib;
@@ -21,11 +25,15 @@ pub mod forwarding;
 pub mod graph;
 pub mod icmp6;
 pub mod kernel;
+pub mod misuse;
 pub mod node;
 pub mod publish;
 pub mod punt;
 pub mod router;
+pub mod show;
+pub mod snapshot;
 pub mod subnet;
+pub mod threads;
 mod throttle;
 pub mod trace;
 pub mod vector;

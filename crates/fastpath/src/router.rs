@@ -3,6 +3,7 @@
 
 mod addresses;
 mod hops;
+mod listing;
 mod neighbours;
 mod routes;
 mod table;
@@ -17,6 +18,7 @@ use wire::{MacAddress, ethernet, vlan};
 
 use self::hops::Hops;
 pub(crate) use self::hops::Turns;
+pub use self::listing::{Asked, Routes};
 use self::neighbours::Neighbour;
 use self::table::Table;
 use crate::bridge;

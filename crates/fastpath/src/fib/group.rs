@@ -8,7 +8,7 @@
 //!
 //! So flows move no more than they must (as in RFC 2992, section 1.1, but for the least possible share).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::Error;
@@ -38,6 +38,17 @@ impl Groups {
                 bucket.via().next_hop().unwrap_or(NextHop::NONE)
             }
         }
+    }
+
+    /// How many buckets each next hop has, in the order of these.
+    pub fn shares(&self, group: Group) -> Vec<(NextHop, usize)> {
+        let mut shares = BTreeMap::new();
+        for bucket in 0..BUCKETS {
+            if let Some(hop) = self.buckets.relaxed(start(group) + bucket).via().next_hop() {
+                *shares.entry(hop).or_default() += 1;
+            }
+        }
+        shares.into_iter().collect()
     }
 
     /// Whether so many members fit.

@@ -1,0 +1,288 @@
+//! `fastpathctl`: shows what a running fastpath does, and changes it.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use fastpath::client::Client;
+use fastpath::config::SOCKET;
+use fastpath::control::{Answer, Clear, Hop, IpVersion, Request, Set, Show, To};
+use fastpath::misuse;
+
+/// Shows what a running fastpath does, and changes it.
+#[derive(Parser)]
+#[command(name = "fastpathctl", version, max_term_width = 100)]
+struct Cli {
+    /// The control socket of the router
+    #[arg(long, default_value = SOCKET, global = true)]
+    socket: PathBuf,
+    /// Print JSON instead of tables
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what the router does
+    #[command(subcommand)]
+    Show(ShowCommand),
+    /// Count from now on
+    #[command(subcommand)]
+    Clear(ClearCommand),
+    /// Change the running router; its configuration file stays as it is
+    #[command(subcommand)]
+    Set(SetCommand),
+    /// Note what nodes see of packets
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Become what the configuration says now
+    Reload {
+        /// Another configuration than the one that the router began with
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Subcommand)]
+enum ShowCommand {
+    /// What each worker does, node by node
+    Runtime,
+    /// Interfaces, and what went through them
+    Interfaces,
+    /// Why packets went no further
+    Errors,
+    /// The threads of the router
+    Threads,
+    /// The processor
+    Cpu,
+    /// Devices, and which worker serves which queue
+    Hardware,
+    /// The nodes, and where packets go from each
+    Graph,
+    /// Which program runs, and for how long
+    Version,
+    /// Routes
+    #[command(subcommand)]
+    Fib(FibCommand),
+    /// Neighbours whose link address is known
+    Neighbours,
+    /// What nodes saw of packets; see trace add
+    Trace,
+}
+
+#[derive(Subcommand)]
+enum FibCommand {
+    /// Of IPv4
+    Ip4 {
+        /// Only those within a prefix, or the one that packets to an address take
+        of: Option<String>,
+    },
+    /// Of IPv6
+    Ip6 {
+        /// Only those within a prefix, or the one that packets to an address take
+        of: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum TraceCommand {
+    /// Note what nodes see of the next packets of each worker
+    Add {
+        /// How many
+        count: u32,
+    },
+}
+
+#[derive(Subcommand)]
+enum ClearCommand {
+    /// What workers do
+    Runtime,
+    /// What goes through interfaces
+    Interfaces,
+    /// Why packets go no further
+    Errors,
+    /// What nodes saw of packets
+    Trace,
+}
+
+#[derive(Subcommand)]
+enum SetCommand {
+    /// An interface
+    Interface {
+        /// Its name
+        name: String,
+        #[command(subcommand)]
+        change: InterfaceCommand,
+    },
+    /// A route
+    #[command(subcommand)]
+    Route(RouteCommand),
+    /// A neighbour whose address never changes
+    #[command(subcommand)]
+    Neighbour(NeighbourCommand),
+}
+
+#[derive(Subcommand)]
+enum InterfaceCommand {
+    /// It takes and sends packets
+    Up,
+    /// It takes and sends none
+    Down,
+    /// Packets may have so many bytes, without link header
+    Mtu {
+        /// From 68 to 9216
+        bytes: u32,
+    },
+}
+
+#[derive(Subcommand)]
+enum RouteCommand {
+    /// Packets to a prefix go there; what its route was before is forgotten
+    Add {
+        /// Like 10.0.0.0/8
+        prefix: String,
+        /// A next hop, ADDRESS[@INTERFACE][*WEIGHT]; several share the flows
+        #[arg(long, required_unless_present = "drop", conflicts_with = "drop")]
+        via: Vec<String>,
+        /// Packets are dropped
+        #[arg(long)]
+        drop: bool,
+    },
+    /// A prefix has no route any more
+    Del {
+        /// Like 10.0.0.0/8
+        prefix: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum NeighbourCommand {
+    /// It is at an interface, with this MAC address
+    Add {
+        /// The interface
+        interface: String,
+        /// Its address
+        address: String,
+        /// Like 02:00:00:00:00:01
+        mac: String,
+    },
+    /// It is forgotten
+    Del {
+        /// The interface
+        interface: String,
+        /// Its address
+        address: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli: Cli = match misuse::parse() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    let request = match request(cli.command) {
+        Ok(request) => request,
+        Err(misuse) => {
+            eprintln!("fastpathctl: {misuse}");
+            return ExitCode::from(2);
+        }
+    };
+    match Client::connect(&cli.socket).and_then(|mut client| client.ask(&request)) {
+        Ok(answer) => {
+            // Whoever reads may have seen enough.
+            let _ = print(&answer, cli.json);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("fastpathctl: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn request(command: Command) -> Result<Request, String> {
+    Ok(match command {
+        Command::Show(show) => Request::Show(match show {
+            ShowCommand::Runtime => Show::Runtime,
+            ShowCommand::Interfaces => Show::Interfaces,
+            ShowCommand::Errors => Show::Errors,
+            ShowCommand::Threads => Show::Threads,
+            ShowCommand::Cpu => Show::Cpu,
+            ShowCommand::Hardware => Show::Hardware,
+            ShowCommand::Graph => Show::Graph,
+            ShowCommand::Version => Show::Version,
+            ShowCommand::Fib(FibCommand::Ip4 { of }) => Show::Fib { version: IpVersion::Ip4, of },
+            ShowCommand::Fib(FibCommand::Ip6 { of }) => Show::Fib { version: IpVersion::Ip6, of },
+            ShowCommand::Neighbours => Show::Neighbours,
+            ShowCommand::Trace => Show::Trace,
+        }),
+        Command::Clear(clear) => Request::Clear(match clear {
+            ClearCommand::Runtime => Clear::Runtime,
+            ClearCommand::Interfaces => Clear::Interfaces,
+            ClearCommand::Errors => Clear::Errors,
+            ClearCommand::Trace => Clear::Trace,
+        }),
+        Command::Trace(TraceCommand::Add { count }) => Request::Trace(count),
+        Command::Set(set) => Request::Set(self::set(set)?),
+        // The router may be in another directory.
+        Command::Reload { file } => {
+            Request::Reload { file: file.map(|file| std::path::absolute(&file).unwrap_or(file)) }
+        }
+    })
+}
+
+fn set(command: SetCommand) -> Result<Set, String> {
+    Ok(match command {
+        SetCommand::Interface { name, change } => {
+            let (up, mtu) = match change {
+                InterfaceCommand::Up => (Some(true), None),
+                InterfaceCommand::Down => (Some(false), None),
+                InterfaceCommand::Mtu { bytes } => (None, Some(bytes)),
+            };
+            Set::Interface { name, up, mtu }
+        }
+        SetCommand::Route(RouteCommand::Add { prefix, via, .. }) => {
+            let hops = via.iter().map(|text| hop(text)).collect::<Result<Vec<_>, _>>()?;
+            Set::Route { prefix, to: if hops.is_empty() { To::Drop } else { To::Via(hops) } }
+        }
+        SetCommand::Route(RouteCommand::Del { prefix }) => Set::Route { prefix, to: To::Nothing },
+        SetCommand::Neighbour(NeighbourCommand::Add { interface, address, mac }) => {
+            Set::Neighbour { interface, address, mac: Some(mac) }
+        }
+        SetCommand::Neighbour(NeighbourCommand::Del { interface, address }) => {
+            Set::Neighbour { interface, address, mac: None }
+        }
+    })
+}
+
+/// `ADDRESS[@INTERFACE][*WEIGHT]`.
+fn hop(text: &str) -> Result<Hop, String> {
+    let (text, weight) = match text.rsplit_once('*') {
+        None => (text, None),
+        Some((text, weight)) => {
+            let number = weight.parse().map_err(|_| {
+                format!("'{weight}' is no weight: write a whole number after the *, like 10.0.0.2*3")
+            })?;
+            (text, Some(number))
+        }
+    };
+    let (gateway, interface) = match text.split_once('@') {
+        None => (text, None),
+        Some((gateway, interface)) => (gateway, Some(interface.to_owned())),
+    };
+    Ok(Hop { gateway: gateway.to_owned(), interface, weight })
+}
+
+/// Prints an answer as people or programs read it.
+fn print(answer: &Answer, json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        return writeln!(out, "{}", answer.json());
+    }
+    match answer {
+        Answer::Done(done) => writeln!(io::stderr(), "fastpathctl: {done}"),
+        answer => write!(out, "{answer}"),
+    }
+}

@@ -1,0 +1,112 @@
+//! What a new configuration changes: the running one and the new one enter; the changes leave, in an order
+//! in which they can be made, or what cannot change while the router runs.
+
+use std::net::IpAddr;
+
+use wire::MacAddress;
+
+use super::{Config, IpPrefix, Role, Route};
+use crate::subnet::Subnet;
+
+/// One change of a running router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An interface goes up or down.
+    Up(String, bool),
+    /// Packets at an interface may have so many bytes.
+    Mtu(String, u16),
+    /// An interface has another MAC address.
+    Mac(String, MacAddress),
+    /// An interface does something else with what arrives.
+    Role(String, Role),
+    /// An interface has one more address.
+    Address(String, Subnet),
+    /// An interface has lost an address.
+    NoAddress(String, Subnet),
+    /// A neighbour has this address.
+    Neighbour(String, IpAddr, MacAddress),
+    /// A neighbour's address is no longer given.
+    NoNeighbour(String, IpAddr),
+    /// Packets to a prefix go there.
+    Route(IpPrefix, Route),
+    /// A prefix has lost its route.
+    NoRoute(IpPrefix),
+}
+
+/// What a running router cannot change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} cannot change while the router runs: restart it, or leave that as it is")]
+pub struct Fixed(pub String);
+
+/// What makes `old` into `new`: interfaces first, then addresses, neighbours and routes; what goes before
+/// what comes.
+///
+/// # Errors
+/// All that cannot change while the router runs.
+pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>> {
+    let fixed = fixed(old, new);
+    if !fixed.is_empty() {
+        return Err(fixed);
+    }
+    let mut changes = Vec::new();
+    for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        let name = || new.name.clone();
+        if old.mac != new.mac {
+            changes.push(Change::Mac(name(), new.mac));
+        }
+        if old.mtu != new.mtu {
+            changes.push(Change::Mtu(name(), new.mtu));
+        }
+        if old.role != new.role {
+            changes.push(Change::Role(name(), new.role.clone()));
+        }
+        if old.up != new.up {
+            changes.push(Change::Up(name(), new.up));
+        }
+    }
+    for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        let gone = old.addresses.iter().filter(|address| !new.addresses.contains(address));
+        changes.extend(gone.map(|address| Change::NoAddress(old.name.clone(), *address)));
+    }
+    for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
+        let come = new.addresses.iter().filter(|address| !old.addresses.contains(address));
+        changes.extend(come.map(|address| Change::Address(new.name.clone(), *address)));
+    }
+    let gone = old.neighbours.keys().filter(|key| !new.neighbours.contains_key(key));
+    changes.extend(gone.map(|(interface, address)| Change::NoNeighbour(interface.clone(), *address)));
+    let come = new.neighbours.iter().filter(|(key, mac)| old.neighbours.get(key) != Some(mac));
+    changes.extend(come.map(|((name, address), mac)| Change::Neighbour(name.clone(), *address, *mac)));
+    let gone = old.routes.keys().filter(|prefix| !new.routes.contains_key(prefix));
+    changes.extend(gone.map(|prefix| Change::NoRoute(*prefix)));
+    let come = new.routes.iter().filter(|(prefix, route)| old.routes.get(prefix) != Some(route));
+    changes.extend(come.map(|(prefix, route)| Change::Route(*prefix, route.clone())));
+    Ok(changes)
+}
+
+fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
+    let mut fixed = Vec::new();
+    if old.socket != new.socket {
+        fixed.push(Fixed("the control socket".into()));
+    }
+    if old.workers != new.workers {
+        fixed.push(Fixed("workers, which have their cores and queues,".into()));
+    }
+    for interface in &new.interfaces {
+        match old.interface(&interface.name) {
+            None => fixed.push(Fixed(format!("the set of devices and VLANs ({} is new)", interface.name))),
+            Some(before) if before.attachment != interface.attachment => {
+                fixed.push(Fixed(format!("the device of {}", interface.name)));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = old.interfaces.iter().filter(|interface| new.interface(&interface.name).is_none());
+    fixed.extend(gone.map(|gone| Fixed(format!("the set of devices and VLANs ({} is missing)", gone.name))));
+    let names = |config: &Config| {
+        config.interfaces.iter().map(|interface| interface.name.clone()).collect::<Vec<_>>()
+    };
+    if fixed.is_empty() && names(old) != names(new) {
+        fixed.push(Fixed("the order of interfaces, by which they are numbered,".into()));
+    }
+    fixed
+}

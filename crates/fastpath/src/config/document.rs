@@ -1,0 +1,232 @@
+//! The configuration as it is written: TOML enters; its entries leave, each read by itself, so that one
+//! that is wrong does not hide what is wrong with the others.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use super::{Idle, Precedence, Problem};
+
+/// The file as it is written.
+#[derive(Default)]
+pub(super) struct Document {
+    pub control: Option<ControlEntry>,
+    pub workers: Option<WorkersEntry>,
+    /// Whether it says something of the workers, even if that cannot be read.
+    pub names_workers: bool,
+    pub interfaces: Vec<InterfaceEntry>,
+    /// The names of those that cannot be read.
+    pub misread: HashSet<String>,
+    pub routes: Vec<RouteEntry>,
+    pub neighbours: Vec<NeighbourEntry>,
+    /// The length of its text: where what is missing would stand.
+    pub end: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ControlEntry {
+    pub socket: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct WorkersEntry {
+    pub cores: Spanned<Vec<Spanned<usize>>>,
+    #[serde(default)]
+    pub idle: Idle,
+    #[serde(default)]
+    pub precedence: Precedence,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct InterfaceEntry {
+    pub name: Spanned<String>,
+    pub device: Spanned<String>,
+    pub mac: Option<Spanned<String>>,
+    pub mtu: Option<Spanned<u32>>,
+    pub up: Option<bool>,
+    #[serde(default)]
+    pub addresses: Vec<Spanned<String>>,
+    pub bridge: Option<Spanned<String>>,
+    pub cross_connect: Option<Spanned<String>>,
+    #[serde(default)]
+    pub vlan: Vec<VlanEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct VlanEntry {
+    pub id: Spanned<u32>,
+    pub mtu: Option<Spanned<u32>>,
+    pub up: Option<bool>,
+    #[serde(default)]
+    pub addresses: Vec<Spanned<String>>,
+    pub bridge: Option<Spanned<String>>,
+    pub cross_connect: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RouteEntry {
+    pub prefix: Spanned<String>,
+    pub via: Option<Vec<HopEntry>>,
+    #[serde(default)]
+    pub drop: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HopEntry {
+    pub gateway: Spanned<String>,
+    pub interface: Option<Spanned<String>>,
+    pub weight: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct NeighbourEntry {
+    pub interface: Spanned<String>,
+    pub address: Spanned<String>,
+    pub mac: Spanned<String>,
+}
+
+/// What is wrong, by the place in the text.
+#[derive(Default)]
+pub(super) struct Problems(Vec<(usize, String)>);
+
+impl Problems {
+    /// Notes one at byte `at` of the text.
+    pub fn add(&mut self, at: usize, reason: impl Into<String>) {
+        self.0.push((at, reason.into()));
+    }
+
+    /// The value, or `None` and a note of what is wrong with what stands at `at`.
+    pub fn check<T>(&mut self, at: usize, value: Result<T, impl ToString>) -> Option<T> {
+        value.map_err(|error| self.add(at, error.to_string())).ok()
+    }
+
+    /// All, in the order of lines.
+    pub fn in_lines_of(mut self, text: &str) -> Vec<Problem> {
+        self.0.sort_by_key(|(at, _)| *at);
+        let line = |at: usize| {
+            let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
+            1 + before.iter().filter(|byte| **byte == b'\n').count()
+        };
+        self.0.into_iter().map(|(at, reason)| Problem { line: line(at), reason }).collect()
+    }
+}
+
+/// What `text` holds, as far as it can be read; `None` if it is no TOML.
+pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        note(text, error, problems);
+    }
+    if !errors.is_empty() {
+        return None;
+    }
+    let mut document = Document { end: text.trim_end().len(), ..Document::default() };
+    for (key, value) in table.into_inner() {
+        let at = key.span();
+        match key.get_ref().as_ref() {
+            "control" => document.control = entry(text, value, problems),
+            "workers" => {
+                document.names_workers = true;
+                document.workers = entry(text, value, problems);
+            }
+            "interface" => {
+                let named = names(&value);
+                document.interfaces = entries(text, "interface", value, problems);
+                let read =
+                    |name: &String| document.interfaces.iter().any(|entry| entry.name.get_ref() == name);
+                document.misread = named.into_iter().filter(|name| !read(name)).collect();
+            }
+            "route" => document.routes = entries(text, "route", value, problems),
+            "neighbour" => document.neighbours = entries(text, "neighbour", value, problems),
+            unknown => problems.add(
+                at.start,
+                format!(
+                    "unknown key `{unknown}`: there are [control], [workers], [[interface]], [[route]] and \
+                     [[neighbour]]"
+                ),
+            ),
+        }
+    }
+    Some(document)
+}
+
+/// The names in a list of tables.
+fn names(value: &Spanned<DeValue>) -> Vec<String> {
+    let tables = value.get_ref().as_array().into_iter().flatten();
+    let names = tables.filter_map(|table| table.get_ref().get("name")?.get_ref().as_str());
+    names.map(str::to_owned).collect()
+}
+
+fn entries<T: DeserializeOwned>(
+    text: &str,
+    name: &str,
+    value: Spanned<DeValue>,
+    problems: &mut Problems,
+) -> Vec<T> {
+    let at = value.span().start;
+    match value.into_inner() {
+        DeValue::Array(list) => list.into_iter().filter_map(|value| entry(text, value, problems)).collect(),
+        _ => {
+            problems.add(at, format!("there may be several: write [[{name}]]"));
+            Vec::new()
+        }
+    }
+}
+
+fn entry<T: DeserializeOwned>(text: &str, value: Spanned<DeValue>, problems: &mut Problems) -> Option<T> {
+    let whole = value.span();
+    match T::deserialize(ValueDeserializer::from(value)) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            note_at(text, error.message(), error.span().unwrap_or(whole), problems);
+            None
+        }
+    }
+}
+
+fn note(text: &str, error: &toml::de::Error, problems: &mut Problems) {
+    note_at(text, error.message(), error.span().unwrap_or_default(), problems);
+}
+
+fn note_at(text: &str, message: &str, span: Range<usize>, problems: &mut Problems) {
+    let part = text.get(span.clone()).unwrap_or_default();
+    problems.add(span.start, in_plain_words(message, part));
+}
+
+/// What the parser says of `part` of the file, as people say it.
+fn in_plain_words(message: &str, part: &str) -> String {
+    let mut words = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (theirs, ours) in [
+        ("expected usize", "expected a whole number without quotes"),
+        ("expected u32", "expected a whole number without quotes"),
+        ("expected a boolean", "expected true or false without quotes"),
+        ("expected a string", "expected text in quotes"),
+        ("expected a sequence", "expected a list, like [\"one\", \"two\"]"),
+        ("expected a map", "expected a table of keys and values"),
+        ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
+    ] {
+        words = words.replace(theirs, ours);
+    }
+    if let Some(at) = words.find("expected struct ") {
+        words.replace_range(at.., "expected a table of keys and values");
+    }
+    if let Some(key) = words.strip_prefix("missing field ") {
+        words = format!("{key} is missing: write {} = …", key.trim_matches('`'));
+    }
+    if words == "duplicate key" {
+        words = format!("`{}` is there twice: keep one", part.trim());
+    }
+    words
+}

@@ -1,0 +1,159 @@
+//! The running router: a configuration enters; its devices, workers and control socket are there until it
+//! is told to stop. One thread, this one, owns the [`Router`]; all that is asked of it comes by one channel.
+
+mod devices;
+mod facts;
+mod state;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use self::devices::Opened;
+use self::state::State;
+use crate::config::{self, Config};
+use crate::control::server::Socket;
+use crate::control::{Reply, Request};
+use crate::counters::Counters;
+use crate::device::Output;
+use crate::threads::{self, Job, Workers};
+use crate::worker::{Receive, Worker};
+
+/// How often the main thread looks after what nobody asks it for.
+const TICK: Duration = Duration::from_millis(5);
+
+/// What the main thread is told.
+enum Message {
+    /// Somebody asks, and waits for the reply.
+    Asked(Request, SyncSender<Reply>),
+    /// The configuration file may have changed (SIGHUP).
+    Reload,
+    /// It is time to go (SIGINT, SIGTERM).
+    Stop,
+}
+
+/// Reads and checks the configuration in `file`.
+///
+/// # Errors
+/// That it cannot be read, or all that is wrong with it.
+pub fn configuration(file: &Path) -> Result<Config> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the configuration {}: check its name", file.display()))?;
+    Ok(Config::parse(&file.display().to_string(), &text)?)
+}
+
+/// Runs the router that `file` describes until a signal ends it. Says what it does by `log`.
+///
+/// # Errors
+/// When it cannot start, or a worker has failed.
+pub fn run(file: &Path, log: &dyn Fn(&str)) -> Result<()> {
+    let config = configuration(file)?;
+    threads::check(&config.workers.cores)?;
+    // Before anything else: another router that has the socket has the devices too.
+    let socket = Socket::open(&config.socket)?;
+    let (tell, told) = mpsc::channel();
+    signals(tell.clone())?;
+    let (mut state, workers) = start(config, file)?;
+    serve(&socket, tell)?;
+    log(&format!(
+        "in control at {}, with {} workers",
+        state.config().socket.display(),
+        workers.running.len()
+    ));
+    let ended = attend(&mut state, &workers, &told, log);
+    drop(workers);
+    ended
+}
+
+/// Answers what is asked until it is time to go.
+fn attend(state: &mut State, workers: &Workers, told: &Receiver<Message>, log: &dyn Fn(&str)) -> Result<()> {
+    loop {
+        match told.recv_timeout(TICK) {
+            Ok(Message::Asked(request, reply)) => {
+                // Whoever asked may have gone meanwhile.
+                let _ = reply.send(state.answer(request));
+            }
+            Ok(Message::Reload) => match state.reload(None) {
+                Ok(done) => log(&done),
+                Err(error) => log(&format!("the running configuration stays: {error:#}")),
+            },
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        state.tick(log)?;
+        if !workers.all_work() {
+            bail!("a worker has failed, so the router stops: what it said stands above; please report it");
+        }
+    }
+}
+
+/// The router and its workers, each with its share of the devices' queues.
+fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
+    let mut state = State::new(config, file)?;
+    let said = state.config().workers.clone();
+    let workers = said.cores.len();
+    let mut inputs: Vec<Vec<Receive>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut outputs: Vec<Vec<Box<dyn Output>>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut devices: Vec<Opened> = Vec::new();
+    let mut placed = (0..workers).cycle();
+    for interface in &state.config().interfaces {
+        let config::Attachment::Device(device) = &interface.attachment else { continue };
+        let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers)
+            .with_context(|| format!("cannot open the device of {}", interface.name))?;
+        for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {
+            inputs[worker].push(Receive { device: devices.len() as u16, input });
+            // Workers follow the main thread, which is number 0.
+            opened.shown.placement.push(worker + 1);
+        }
+        outputs.iter_mut().zip(queues.outputs).for_each(|(of_worker, output)| of_worker.push(output));
+        devices.push(opened);
+    }
+    let queues = inputs.into_iter().zip(outputs);
+    let jobs = said.cores.iter().zip(queues).map(|(&core, (inputs, outputs))| {
+        let counters = Arc::new(Counters::default());
+        let worker = Worker::new(inputs, outputs, state.router().attach(), Arc::clone(&counters));
+        Job { core, worker, counters }
+    });
+    let workers = threads::start(jobs.collect(), said.idle, said.precedence)?;
+    state.started(devices, &workers);
+    Ok((state, workers))
+}
+
+/// Has signals told.
+fn signals(tell: Sender<Message>) -> Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot install signal handlers")?;
+    let listen = move || {
+        for signal in signals.forever() {
+            let message = if signal == SIGHUP { Message::Reload } else { Message::Stop };
+            if tell.send(message).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(listen).map(drop).context("cannot wait for signals")
+}
+
+/// Has requests told.
+fn serve(socket: &Socket, tell: Sender<Message>) -> Result<()> {
+    let answer = move |request| {
+        let (reply, replied) = mpsc::sync_channel(1);
+        let gone = || Reply::Error("fastpath is about to end: start it again".into());
+        if tell.send(Message::Asked(request, reply)).is_err() {
+            return gone();
+        }
+        replied.recv().unwrap_or_else(|_| gone())
+    };
+    Ok(socket.serve(answer)?)
+}
+
+/// Where a file is, whatever directory this process is in.
+fn absolute(file: &Path) -> PathBuf {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
+}

@@ -1,0 +1,377 @@
+//! What the main thread owns: requests and configurations enter, replies leave, and the router changes.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::devices::Opened;
+use super::facts::{self, Moment};
+use crate::config::{self, Attachment, Change, Config, IpPrefix, Route, difference};
+use crate::control::{Answer, Clear, IpVersion, Reply, Request, Set, Show, Version};
+use crate::counters::{Counters, Reason};
+use crate::forwarding::Role;
+use crate::router::{Asked, Hop, Router};
+use crate::show::{errors, fib, graph, hardware, interfaces, neighbours, runtime, trace};
+use crate::snapshot::Snapshot;
+use crate::threads::{self, Workers};
+
+/// The most routes that are shown at once.
+const MOST_ROUTES: usize = 1000;
+
+/// Of every worker what it had counted when counting began.
+struct Baseline {
+    since: Moment,
+    counted: Vec<Snapshot>,
+}
+
+/// The router, and what it is to be.
+pub(super) struct State {
+    router: Router,
+    config: Config,
+    /// The numbers of interfaces, by name.
+    numbers: HashMap<String, u16>,
+    /// The file that it began with.
+    file: PathBuf,
+    devices: Vec<Opened>,
+    counters: Vec<Arc<Counters>>,
+    /// The core and thread of each worker.
+    placed: Vec<(usize, i32)>,
+    start: Moment,
+    /// The second since then of the router's last tick.
+    ticked: u64,
+    runtime: Baseline,
+    interfaces: Baseline,
+    errors: Baseline,
+}
+
+impl Baseline {
+    fn new() -> Self {
+        Self { since: Moment::now(), counted: Vec::new() }
+    }
+
+    /// What a worker has counted since, and what all have.
+    fn of_each(&self, counters: &[Arc<Counters>]) -> Vec<Snapshot> {
+        let none = Snapshot::default();
+        let before = self.counted.iter().chain(std::iter::repeat(&none));
+        counters.iter().zip(before).map(|(counters, before)| Snapshot::of(counters).since(before)).collect()
+    }
+
+    fn of_all(&self, counters: &[Arc<Counters>]) -> Snapshot {
+        self.of_each(counters).iter().fold(Snapshot::of(&Counters::default()), |sum, one| sum.and(one))
+    }
+
+    fn begin(&mut self, counters: &[Arc<Counters>]) {
+        *self = Self {
+            since: Moment::now(),
+            counted: counters.iter().map(|counters| Snapshot::of(counters)).collect(),
+        };
+    }
+}
+
+impl State {
+    /// The router that `config` describes, which stands in `file`; without workers.
+    pub fn new(config: Config, file: &Path) -> Result<Self> {
+        let mut state = Self {
+            router: Router::new()?,
+            numbers: HashMap::new(),
+            file: super::absolute(file),
+            devices: Vec::new(),
+            counters: Vec::new(),
+            placed: Vec::new(),
+            start: Moment::now(),
+            ticked: 0,
+            runtime: Baseline::new(),
+            interfaces: Baseline::new(),
+            errors: Baseline::new(),
+            config: Config {
+                interfaces: config.interfaces.iter().map(bare).collect(),
+                routes: Default::default(),
+                neighbours: Default::default(),
+                ..config.clone()
+            },
+        };
+        for interface in &config.interfaces {
+            let number = match &interface.attachment {
+                Attachment::Device(_) => {
+                    state.router.add_device(&interface.name, interface.mac, interface.mtu)?
+                }
+                Attachment::Vlan { parent, id } => {
+                    let parent = state.number(parent)?;
+                    state.router.add_vlan(parent, *id)?
+                }
+            };
+            state.numbers.insert(interface.name.clone(), number);
+            let (mac, mtu) = (interface.mac, interface.mtu);
+            state.router.set_interface(number, |new| {
+                new.mac = mac;
+                new.mtu = mtu;
+            })?;
+        }
+        let changes = difference(&state.config, &config).map_err(all)?;
+        state.make_all(changes)?;
+        Ok(state)
+    }
+
+    /// What is known when workers are there.
+    pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) {
+        self.devices = devices;
+        self.counters = workers.running.iter().map(|worker| Arc::clone(&worker.counters)).collect();
+        self.placed = facts::placed(workers);
+        for baseline in [&mut self.runtime, &mut self.interfaces, &mut self.errors] {
+            baseline.since = Moment::now();
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+
+    /// Takes up what workers and devices tell; what became of devices is said by `log`.
+    pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<()> {
+        self.router.poll()?;
+        let now = self.start.time.elapsed();
+        if now.as_secs() != self.ticked {
+            self.ticked = now.as_secs();
+            self.router.tick(now);
+        }
+        for device in &mut self.devices {
+            if let Some(said) = device.poll()? {
+                log(&said);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what is asked.
+    pub fn answer(&mut self, request: Request) -> Reply {
+        let answer = match request {
+            Request::Show(show) => self.show(&show),
+            Request::Clear(clear) => Ok(self.clear(clear)),
+            Request::Trace(count) => {
+                self.router.traces().add(count);
+                Ok(Answer::Done(format!("the next {count} packets are traced: see show trace")))
+            }
+            Request::Set(set) => self.set(&set).map(Answer::Done),
+            Request::Reload { file } => self.reload(file.as_deref()).map(Answer::Done),
+        };
+        answer.map_or_else(|error| Reply::Error(format!("{error:#}")), Reply::Answer)
+    }
+
+    /// Becomes what `file`, or the one that it began with, says; says what changed.
+    pub fn reload(&mut self, file: Option<&Path>) -> Result<String> {
+        let file = file.unwrap_or(&self.file);
+        let new = super::configuration(file)?;
+        let changes = difference(&self.config, &new).map_err(all)?;
+        let count = changes.len();
+        let said = format!("{}: {count} changes made", file.display());
+        self.make_all(changes)?;
+        Ok(said)
+    }
+
+    fn show(&self, show: &Show) -> Result<Answer> {
+        Ok(match show {
+            Show::Runtime => Answer::Runtime(self.show_runtime()),
+            Show::Interfaces => {
+                let counted = self.interfaces.of_all(&self.counters);
+                Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
+            }
+            Show::Errors => Answer::Errors(errors::errors(&self.errors.of_all(&self.counters))),
+            Show::Threads => Answer::Threads(facts::threads(&self.placed)),
+            Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
+            Show::Hardware => Answer::Hardware(hardware::Hardware {
+                devices: self.devices.iter().map(Opened::show).collect(),
+            }),
+            Show::Graph => Answer::Graph(graph::graph()),
+            Show::Fib { version, of } => Answer::Fib(self.show_fib(*version, of.as_deref())?),
+            Show::Neighbours => Answer::Neighbours(neighbours::neighbours(&self.router)),
+            Show::Trace => {
+                let traces = self.router.traces();
+                let packets = traces.list(self.router.forwarding());
+                Answer::Trace(trace::Trace { packets, wanted: traces.wanted() })
+            }
+            Show::Version => Answer::Version(Version {
+                program: env!("CARGO_PKG_NAME").into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                process: std::process::id(),
+                seconds: self.start.time.elapsed().as_secs(),
+            }),
+        })
+    }
+
+    fn show_runtime(&self) -> runtime::Runtime {
+        let seconds = self.runtime.since.time.elapsed().as_secs_f64();
+        let counted = self.runtime.of_each(&self.counters);
+        let thread = |(number, (counted, (core, _))): (usize, (&Snapshot, &(usize, i32)))| {
+            runtime::thread(number + 1, &threads::name(number), *core, seconds, counted)
+        };
+        runtime::Runtime { threads: counted.iter().zip(&self.placed).enumerate().map(thread).collect() }
+    }
+
+    /// The routes of a version of IP, or of what is asked for.
+    fn show_fib(&self, version: IpVersion, of: Option<&str>) -> Result<fib::Fib> {
+        let forwarding = self.router.forwarding();
+        let other = || anyhow!("{} is of the other version of IP: ask for its", of.unwrap_or_default());
+        let prefix = of.filter(|of| of.contains('/')).map(str::parse::<IpPrefix>).transpose()?;
+        let address = of.filter(|of| !of.contains('/')).map(|of| {
+            of.parse()
+                .map_err(|_| anyhow!("'{of}' is no address and no prefix: write 10.0.0.1 or 10.0.0.0/8"))
+        });
+        let address: Option<IpAddr> = address.transpose()?;
+        match version {
+            IpVersion::Ip4 => {
+                let asked = match (prefix, address) {
+                    (Some(IpPrefix::Ip4(prefix)), _) => Asked::Within(prefix),
+                    (_, Some(IpAddr::V4(address))) => Asked::To(address.to_bits()),
+                    (None, None) => Asked::All,
+                    _ => return Err(other()),
+                };
+                Ok(fib::fib(&self.router.routes4(asked, MOST_ROUTES), forwarding))
+            }
+            IpVersion::Ip6 => {
+                let asked = match (prefix, address) {
+                    (Some(IpPrefix::Ip6(prefix)), _) => Asked::Within(prefix),
+                    (_, Some(IpAddr::V6(address))) => Asked::To(address.to_bits()),
+                    (None, None) => Asked::All,
+                    _ => return Err(other()),
+                };
+                Ok(fib::fib(&self.router.routes6(asked, MOST_ROUTES), forwarding))
+            }
+        }
+    }
+
+    fn clear(&mut self, clear: Clear) -> Answer {
+        let (baseline, what) = match clear {
+            Clear::Trace => {
+                self.router.traces().clear();
+                return Answer::Done("traces forgotten".into());
+            }
+            Clear::Runtime => (&mut self.runtime, "runtime"),
+            Clear::Interfaces => (&mut self.interfaces, "interfaces"),
+            Clear::Errors => (&mut self.errors, "errors"),
+        };
+        baseline.begin(&self.counters);
+        Answer::Done(format!("{what} counted from now on"))
+    }
+
+    fn set(&mut self, set: &Set) -> Result<String> {
+        let changes = config::changes_of(&self.config, set).map_err(|problem| anyhow!(problem))?;
+        let count = changes.len();
+        self.make_all(changes)?;
+        Ok(format!("{count} changes made"))
+    }
+
+    /// The number of an interface.
+    fn number(&self, name: &str) -> Result<u16> {
+        self.numbers.get(name).copied().with_context(|| format!("there is no interface '{name}'"))
+    }
+
+    fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
+        let count = changes.len();
+        for (at, change) in changes.into_iter().enumerate() {
+            self.make(change).with_context(|| {
+                format!("{at} of {count} changes were made, and the next one cannot be: mend it and reload")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes a change, in the router and in what is known of it.
+    fn make(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Up(name, up) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.up = up)?;
+                self.interface(&name)?.up = up;
+            }
+            Change::Mtu(name, mtu) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.mtu = mtu)?;
+                self.interface(&name)?.mtu = mtu;
+            }
+            Change::Mac(name, mac) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.mac = mac)?;
+                self.interface(&name)?.mac = mac;
+            }
+            Change::Role(name, role) => {
+                let new = match &role {
+                    config::Role::Router => Role::Router,
+                    config::Role::CrossConnect(other) => Role::CrossConnect(self.number(other)?),
+                    config::Role::Bridge(number) => Role::Bridge(*number),
+                };
+                self.router.set_interface(self.number(&name)?, |interface| interface.role = new)?;
+                self.interface(&name)?.role = role;
+            }
+            Change::Address(name, address) => {
+                self.router.add_address(self.number(&name)?, address.address, address.length)?;
+                self.interface(&name)?.addresses.push(address);
+            }
+            Change::NoAddress(name, address) => {
+                self.router.remove_address(self.number(&name)?, address.address)?;
+                self.interface(&name)?.addresses.retain(|other| *other != address);
+            }
+            Change::Neighbour(name, address, mac) => {
+                self.router.set_neighbour(self.number(&name)?, address, mac)?;
+                self.config.neighbours.insert((name, address), mac);
+            }
+            Change::NoNeighbour(name, address) => {
+                self.router.remove_neighbour(self.number(&name)?, address)?;
+                self.config.neighbours.remove(&(name, address));
+            }
+            Change::Route(prefix, route) => {
+                self.set_route(prefix, &route)?;
+                self.config.routes.insert(prefix, route);
+            }
+            Change::NoRoute(prefix) => {
+                match prefix {
+                    IpPrefix::Ip4(prefix) => self.router.withdraw_route(prefix),
+                    IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix),
+                };
+                self.config.routes.remove(&prefix);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_route(&mut self, prefix: IpPrefix, route: &Route) -> Result<()> {
+        let hops = match route {
+            Route::Drop => vec![Hop::Drop(match prefix {
+                IpPrefix::Ip4(_) => Reason::Ip4Blackhole,
+                IpPrefix::Ip6(_) => Reason::Ip6Blackhole,
+            })],
+            Route::Via(hops) => {
+                let mut list = Vec::new();
+                for hop in hops {
+                    let hop_to = Hop::Neighbour(self.number(&hop.interface)?, hop.gateway);
+                    list.extend(std::iter::repeat_n(hop_to, usize::from(hop.weight)));
+                }
+                list
+            }
+        };
+        match prefix {
+            IpPrefix::Ip4(prefix) => self.router.add_route(prefix, &hops),
+            IpPrefix::Ip6(prefix) => self.router.add_route(prefix, &hops),
+        }
+        .with_context(|| prefix.to_string())
+    }
+
+    fn interface(&mut self, name: &str) -> Result<&mut config::Interface> {
+        let found = self.config.interfaces.iter_mut().find(|interface| interface.name == name);
+        found.with_context(|| format!("there is no interface '{name}'"))
+    }
+}
+
+/// An interface as the router makes it.
+fn bare(interface: &config::Interface) -> config::Interface {
+    config::Interface { up: true, addresses: Vec::new(), role: config::Role::Router, ..interface.clone() }
+}
+
+/// All that cannot change, in one error.
+fn all(fixed: Vec<config::Fixed>) -> anyhow::Error {
+    let lines: Vec<String> = fixed.iter().map(ToString::to_string).collect();
+    anyhow!(lines.join("\n"))
+}

@@ -1,0 +1,17 @@
+//! What users see of a router: snapshots and plain facts enter, plain data leaves, which is printed as a
+//! table or as JSON. The columns are those that users of VPP know.
+
+pub mod cpu;
+pub mod errors;
+pub mod fib;
+pub mod graph;
+pub mod hardware;
+pub mod interfaces;
+pub mod neighbours;
+pub mod runtime;
+mod table;
+pub mod threads;
+pub mod trace;
+
+#[cfg(test)]
+mod tests;

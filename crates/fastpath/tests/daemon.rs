@@ -1,0 +1,342 @@
+//! The router and its control as people use them: the programs are started, asked, told to change, and
+//! stopped; then nothing of them is left.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::Duration;
+
+use common::{OURS, THEIRS, frame};
+use fastpath::client::Client;
+use memif::{Config, Memif, Opened, Role, Socket};
+use nix::sched::sched_getaffinity;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A directory with a configuration, and where the socket is to be.
+struct Site {
+    directory: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("control")
+    }
+
+    /// Writes a configuration of two interfaces, and what else it says.
+    fn write(&self, name: &str, more: &str) -> PathBuf {
+        let core = (0..1024).find(|core| sched_getaffinity(Pid::from_raw(0)).unwrap().is_set(*core).unwrap());
+        let text = format!(
+            "[control]\nsocket = \"{}\"\n[workers]\ncores = [{}]\nidle = \"sleep\"\n\
+             [[interface]]\nname = \"lan\"\ndevice = \"null\"\naddresses = [\"10.0.0.1/24\"]\n\
+             [[interface]]\nname = \"wan\"\ndevice = \"null\"\naddresses = [\"10.1.0.1/24\"]\n{more}\n",
+            self.socket().display(),
+            core.unwrap()
+        );
+        let path = self.directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn ctl(&self, words: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpathctl"));
+        command.arg("--socket").arg(self.socket()).args(words.split_whitespace()).output().unwrap()
+    }
+
+    /// What it answers as JSON.
+    fn json(&self, words: &str) -> Value {
+        let output = self.ctl(&format!("--json {words}"));
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn fastpath(file: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+    command.arg(file);
+    command
+}
+
+/// A router that runs; it ends with the test, however that ends.
+struct Router {
+    process: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Router {
+    /// Starts one, and waits until it says that it is in control.
+    fn start(file: &Path) -> Self {
+        let mut process = fastpath(file).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap());
+        let mut router = Self { process, said };
+        let line = router.line();
+        assert!(line.contains("in control at"), "{line}");
+        router
+    }
+
+    /// The next line that it says.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Has it end, and says what else it said.
+    fn stop(mut self, signal: Signal) -> String {
+        self.signal(signal);
+        assert!(self.process.wait().unwrap().success());
+        let mut rest = String::new();
+        self.said.read_to_string(&mut rest).unwrap();
+        rest
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
+    let site = Site::new();
+    let file = site.write("router.toml", "");
+    let mut router = Router::start(&file);
+
+    let runtime = site.json("show runtime");
+    let thread = &runtime["threads"][0];
+    assert_eq!((&thread["id"], &thread["name"]), (&1.into(), &"worker 0".into()));
+    assert_eq!(
+        (&thread["nodes"][0]["name"], &thread["nodes"][0]["state"]),
+        (&"device-input".into(), &"polling".into())
+    );
+    assert!(thread["nodes"][0]["calls"].as_u64().unwrap() > 0);
+    for (command, clue) in [
+        ("show runtime", "Vectors/Call"),
+        ("show interfaces", "wan"),
+        ("show errors", "Severity"),
+        ("show threads", "worker 0"),
+        ("show cpu", "GHz"),
+        ("show hardware", "null"),
+        ("show graph", "ip4-lookup"),
+        ("show version", "fastpath"),
+        ("show fib ip4", "10.1.0.0/24"),
+        ("show fib ip4 10.1.0.9", "connected"),
+        ("show fib ip6", "routes in all"),
+        ("show neighbours", "MAC"),
+        ("show trace", "0 traced"),
+    ] {
+        let output = site.ctl(command);
+        assert!(output.status.success() && text(&output.stdout).contains(clue), "{command}: {output:?}");
+        assert!(site.json(command).is_object());
+    }
+    let kinds = site.json("show threads");
+    assert_eq!(
+        (&kinds["threads"][0]["type"], &kinds["threads"][1]["type"]),
+        (&"main".into(), &"worker".into())
+    );
+    for command in [
+        "clear runtime",
+        "clear interfaces",
+        "clear errors",
+        "trace add 5",
+        "clear trace",
+        "set interface wan mtu 1400",
+        "set route add 5.0.0.0/8 --via 10.1.0.2 --via 10.0.0.2*3",
+        "set route add 6.0.0.0/8 --drop",
+        "set route del 5.0.0.0/8",
+        "set neighbour add wan 10.1.0.2 02:00:00:00:00:20",
+        "set neighbour del wan 10.1.0.2",
+        "set interface lan down",
+    ] {
+        let output = site.ctl(command);
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+    }
+    let route = &site.json("show fib ip4 6.1.2.3")["routes"][0];
+    assert_eq!((&route["prefix"], &route["paths"][0]["action"]), (&"6.0.0.0/8".into(), &"drop".into()));
+    let interfaces = Client::connect(&site.socket()).unwrap().interfaces().unwrap().interfaces;
+    assert_eq!((interfaces[0].up, interfaces[1].up, interfaces[1].mtu), (false, true, 1400));
+
+    // A wrong configuration changes nothing; a right one is taken up, from wherever it is read.
+    let wrong = site.write("wrong.toml", "[[route]]\nprefix = \"7.0.0.1/8\"\ndrop = true");
+    let output = site.ctl(&format!("reload {}", wrong.display()));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("wrong.toml:15: 7.0.0.1/8 has bits set"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(!site.json("show interfaces")["interfaces"][0]["up"].as_bool().unwrap());
+    let other = site.write("other.toml", "[[interface]]\nname = \"dmz\"\ndevice = \"null\"");
+    let output = site.ctl(&format!("reload {}", other.display()));
+    assert!(text(&output.stderr).contains("dmz is new"), "{}", text(&output.stderr));
+    fs::write(&file, "nonsense").unwrap();
+    router.signal(Signal::SIGHUP);
+    let line = router.line();
+    assert!(line.contains("the running configuration stays"), "{line}");
+    site.write("router.toml", "");
+    assert!(site.ctl("reload").status.success());
+    let interfaces = site.json("show interfaces");
+    assert_eq!(
+        (&interfaces["interfaces"][0]["up"], &interfaces["interfaces"][1]["mtu"]),
+        (&true.into(), &1500.into())
+    );
+
+    // There is only one at a socket.
+    let second = fastpath(&file).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("another fastpath"), "{}", text(&second.stderr));
+
+    assert_eq!(router.stop(Signal::SIGTERM), "");
+    assert!(!site.socket().exists());
+}
+
+#[test]
+fn a_router_that_was_killed_is_followed_by_another() {
+    let site = Site::new();
+    let file = site.write("router.toml", "");
+    drop(Router::start(&file));
+    assert!(site.socket().exists());
+    let output = site.ctl("show runtime");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("start one, or name its socket"), "{}", text(&output.stderr));
+    let router = Router::start(&file);
+    assert!(site.ctl("show version").status.success());
+    router.stop(Signal::SIGINT);
+    assert!(!site.socket().exists());
+}
+
+#[test]
+fn wrong_use_is_told_with_what_is_known() {
+    let site = Site::new();
+    for (words, clue) in [
+        ("show nothing", "runtime"),
+        ("frobnicate", "reload"),
+        ("set interface wan sideways", "mtu"),
+        ("set route add 5.0.0.0/8", "--via"),
+        ("show fib ip5", "ip6"),
+        ("set route add 5.0.0.0/8 --via 10.0.0.2*x", "whole number"),
+        ("show runtime --jsonn", "--json"),
+    ] {
+        let output = site.ctl(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(text(&output.stderr).contains(clue), "{words}: {}", text(&output.stderr));
+    }
+    let good = site.write("good.toml", "");
+    let wrong = site.write("wrong.toml", "[[rout]]");
+    let check = |file: &Path| fastpath(file).arg("--check").output().unwrap();
+    assert!(text(&check(&good).stderr).contains("sound: 1 workers, 2 interfaces"));
+    let output = check(&wrong);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("wrong.toml:14: unknown key `rout`"), "{}", text(&output.stderr));
+    assert_eq!(check(Path::new("/nowhere")).status.code(), Some(1));
+    let core = site.write("core.toml", "");
+    let text_of = fs::read_to_string(&core).unwrap();
+    let cores = text_of.lines().find(|line| line.starts_with("cores")).unwrap();
+    fs::write(&core, text_of.replace(cores, "cores = [1000]")).unwrap();
+    let output = fastpath(&core).output().unwrap();
+    assert!(text(&output.stderr).contains("no worker can have core 1000"), "{}", text(&output.stderr));
+    assert!(!site.socket().exists());
+}
+
+/// Polls both peers until `condition` holds of what the router answers.
+fn until(site: &Site, peers: &mut [Opened], words: &str, condition: impl Fn(&Value) -> bool) {
+    for _ in 0..500 {
+        for peer in &mut *peers {
+            peer.memif.poll(Duration::from_millis(5)).unwrap();
+        }
+        // The router may know of a connection before its peer does.
+        let connected = peers.iter().all(|peer| peer.memif.is_connected());
+        if connected && condition(&site.json(words)) {
+            return;
+        }
+    }
+    panic!("{words}: {}", site.json(words));
+}
+
+#[test]
+fn packets_are_routed_between_memifs_and_peers_may_come_back() {
+    let site = Site::new();
+    let path = |name: &str| site.directory.path().join(name);
+    let memif = |name: &str| format!("device = \"memif:socket={}\"", path(name).display());
+    let file = site.write(
+        "router.toml",
+        "[[route]]\nprefix = \"48.0.0.0/8\"\nvia = [{ gateway = \"10.1.0.2\" }]\n\
+         [[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"02:00:00:00:00:21\"",
+    );
+    let text_of = fs::read_to_string(&file).unwrap();
+    let text_of =
+        text_of.replacen("device = \"null\"", &format!("{}\nmac = \"{}\"", memif("lan"), OURS[0]), 1);
+    let text_of =
+        text_of.replacen("device = \"null\"", &format!("{}\nmac = \"{}\"", memif("wan"), OURS[1]), 1);
+    fs::write(&file, text_of).unwrap();
+    let mut router = Router::start(&file);
+    let peer = |name: &str| Memif::open(Config::new(Role::Client, Socket::Path(path(name)))).unwrap();
+    let mut peers = [peer("lan"), peer("wan")];
+    let up =
+        |devices: &Value| devices["devices"].as_array().unwrap().iter().all(|device| device["link"] == "up");
+    until(&site, &mut peers, "show hardware", up);
+    assert!(router.line().contains("connected with"));
+    let sent = frame(OURS[0], [48, 0, 0, 1], 64, 46);
+    let counted = |count: u64| move |answer: &Value| answer["interfaces"][1]["tx_packets"] == count;
+    assert!(site.ctl("trace add 1").status.success());
+    assert_eq!(peers[0].senders[0].send(&[&sent[..]; 100]), 100);
+    until(&site, &mut peers, "show interfaces", counted(100));
+    let mut received = [memif::Frame::NONE; 256];
+    assert_eq!(peers[1].receivers[0].receive(&mut received), 100);
+    let mut expected = frame(THEIRS[1], [48, 0, 0, 1], 63, 46);
+    expected[6..12].copy_from_slice(&OURS[1].0);
+    // SAFETY: it is lent until it is released.
+    assert_eq!(unsafe { received[99].bytes() }, &expected[..]);
+    peers[1].receivers[0].release();
+
+    // What users see of it.
+    let mut client = Client::connect(&site.socket()).unwrap();
+    let runtime = client.runtime().unwrap();
+    let thread = &runtime.threads[0];
+    let vectors = |name: &str| thread.nodes.iter().find(|row| row.name == name).unwrap().vectors;
+    assert_eq!((vectors("ip4-lookup"), vectors("tx")), (100, 100));
+    assert!(thread.clocks_per_packet.unwrap().without_polling > 0.0);
+    assert!(text(&site.ctl("show trace").stdout).contains("ip4-lookup"));
+    peers[0].senders[0].send(&[&frame(OURS[0], [99, 0, 0, 1], 64, 46)]);
+    // Its sender cannot be told either.
+    until(&site, &mut peers, "show errors", |answer| answer["errors"][0]["count"] == 2);
+    for what in ["runtime", "interfaces", "errors"] {
+        assert!(site.ctl(&format!("clear {what}")).status.success());
+    }
+    assert_eq!(site.json("show errors")["errors"], Value::Array(Vec::new()));
+    assert_eq!(site.json("show interfaces")["interfaces"][1]["tx_packets"], 0);
+
+    // A peer goes, and one like it comes.
+    peers[1] = peer("wan");
+    let is_down = |devices: &Value| devices["devices"][1]["link"] != "up";
+    until(&site, &mut [], "show hardware", is_down);
+    until(&site, &mut peers, "show hardware", up);
+    assert_eq!(peers[0].senders[0].send(&[&sent[..]; 10]), 10);
+    until(&site, &mut peers, "show interfaces", counted(10));
+    let said = router.stop(Signal::SIGTERM);
+    assert!(said.contains("wan: disconnected: the peer"), "{said}");
+    let left: Vec<_> =
+        fs::read_dir(site.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["router.toml"]);
+}
