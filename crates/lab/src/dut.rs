@@ -58,7 +58,7 @@ struct Kind {
     parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
 }
 
-const DEVICES: [Kind; 9] = [
+const DEVICES: [Kind; 10] = [
     linux_router::KIND,
     linux_bridge::KIND,
     xdp_router::KIND,
@@ -68,6 +68,7 @@ const DEVICES: [Kind; 9] = [
     delayed::KIND,
     user_space::TESTPMD,
     user_space::VPP,
+    user_space::FASTPATH,
 ];
 
 /// Every device that `--dut` knows.

@@ -116,6 +116,10 @@ enum Command {
     #[cfg(feature = "dpdk")]
     #[command(hide = true)]
     UserSpaceDevice(user_space::forward::Args),
+    /// The router of a load test in user space, which starts it
+    #[cfg(feature = "dpdk")]
+    #[command(hide = true)]
+    UserSpaceRouter(user_space::fastpath::Args),
 }
 
 /// How a command ended, when it ended without an error of its own.
@@ -160,6 +164,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(&args),
         #[cfg(feature = "dpdk")]
         Command::UserSpaceDevice(args) => user_space::forward::main(&args),
+        #[cfg(feature = "dpdk")]
+        Command::UserSpaceRouter(args) => user_space::fastpath::main(&args),
     };
     match result {
         Ok(Ending::Done) => ExitCode::SUCCESS,

@@ -4,7 +4,9 @@
 mod card;
 mod counters;
 mod dut;
+pub mod fastpath;
 pub mod forward;
+mod private;
 mod testpmd;
 mod vpp;
 
@@ -84,8 +86,8 @@ impl UserSpace {
             }
             (None, None) => {
                 return Err(misuse(
-                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated, testpmd \
-                     or vpp",
+                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated, \
+                     testpmd, vpp or fastpath",
                 ));
             }
         };

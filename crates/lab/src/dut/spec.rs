@@ -201,6 +201,7 @@ mod tests {
             "testpmd:mode=macswap",
             "vpp:mode=router",
             "vpp:mode=xconnect",
+            "fastpath:mode=xconnect",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -232,6 +233,7 @@ mod tests {
                 refused("delayed:reorder=51%"),
                 refused("delayed:duplicate=0%"),
                 refused("vpp:mode=bridge"),
+                refused("fastpath:mode=bridge"),
             ]
             .join("\n")
         );

@@ -18,8 +18,9 @@ use results::record::NodeRuntimes;
 use wire::MacAddress;
 
 use super::counters::Counters;
+use super::fastpath::Fastpath;
 use super::vpp::Vpp;
-use super::{testpmd, vpp};
+use super::{fastpath, private, testpmd, vpp};
 use crate::args::misuse;
 use crate::generator::process::Process;
 
@@ -58,6 +59,7 @@ enum Program {
     Twin(Counters),
     Testpmd,
     Vpp(Vpp),
+    Fastpath(Fastpath),
 }
 
 impl Dut {
@@ -74,6 +76,11 @@ impl Dut {
                 (Program::Testpmd, words)
             }
             vpp::NAME => (Program::Vpp(Vpp::prepare(&mode(vpp::ROUTER))?), vpp::words(site)),
+            fastpath::NAME => {
+                let configuration = fastpath::configuration(&mode(fastpath::ROUTER), site, tester);
+                let words = fastpath::words(&configuration);
+                (Program::Fastpath(Fastpath::prepare(&mode(fastpath::ROUTER))?), words)
+            }
             _ if spec.rules(0).is_some() => {
                 let counters = Counters::create()?;
                 let words = words(spec, site, &sockets, &counters.path());
@@ -82,7 +89,7 @@ impl Dut {
             name => {
                 return Err(misuse(format!(
                     "{name} forwards between interfaces of the kernel: with --engine dpdk give --dut calibrated, \
-                     testpmd or vpp, or name ports with --port0 and --port1"
+                     testpmd, vpp or fastpath, or name ports with --port0 and --port1"
                 )));
             }
         };
@@ -99,8 +106,9 @@ impl Dut {
             Program::Testpmd => testpmd::tidy_up(),
             Program::Vpp(vpp) => {
                 dut.configuration.extend(vpp.configure(pid, site, tester)?);
-                dut.ends = vpp.sockets(pid).map(|socket| format!("socket={socket},socket-abstract=no"));
+                dut.ends = ends_at_files(pid);
             }
+            Program::Fastpath(_) => dut.ends = ends_at_files(pid),
         }
         Ok(dut)
     }
@@ -113,6 +121,7 @@ impl Dut {
                 Program::Twin(counters) => counters.is_ready(),
                 Program::Testpmd => testpmd::is_ready(&self.process.said()?),
                 Program::Vpp(vpp) => vpp.is_ready(self.process.id()),
+                Program::Fastpath(fastpath) => fastpath.is_ready(self.process.id()),
             };
             if ready {
                 return Ok(());
@@ -145,6 +154,7 @@ impl Dut {
     pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
         match &self.program {
             Program::Vpp(vpp) => vpp.next_hops(),
+            Program::Fastpath(fastpath) => fastpath.next_hops(),
             Program::Twin(_) | Program::Testpmd => None,
         }
     }
@@ -165,6 +175,7 @@ impl Dut {
             }
             Program::Testpmd => testpmd::ask(&self.process),
             Program::Vpp(vpp) => vpp.counters(self.process.id()),
+            Program::Fastpath(fastpath) => fastpath.counters(self.process.id()),
         }
     }
 
@@ -172,7 +183,7 @@ impl Dut {
     pub fn counted(&self) -> Option<[Passed; 2]> {
         match &self.program {
             Program::Twin(counters) => Some(counters.get()),
-            Program::Testpmd | Program::Vpp(_) => None,
+            Program::Testpmd | Program::Vpp(_) | Program::Fastpath(_) => None,
         }
     }
 
@@ -180,6 +191,7 @@ impl Dut {
     pub fn nodes(&self) -> Result<NodeRuntimes> {
         match &self.program {
             Program::Vpp(vpp) => vpp.nodes(self.process.id()),
+            Program::Fastpath(fastpath) => fastpath.nodes(self.process.id()),
             Program::Twin(_) | Program::Testpmd => Ok(NodeRuntimes::new()),
         }
     }
@@ -219,6 +231,7 @@ impl Program {
     fn namespace(&self) -> Option<&Namespace> {
         match self {
             Self::Vpp(vpp) => Some(vpp.namespace()),
+            Self::Fastpath(fastpath) => Some(fastpath.namespace()),
             Self::Twin(_) | Self::Testpmd => None,
         }
     }
@@ -226,7 +239,7 @@ impl Program {
     /// What to do where it does not start.
     fn remedy(&self) -> String {
         match self {
-            Self::Twin(_) => String::new(),
+            Self::Twin(_) | Self::Fastpath(_) => String::new(),
             Self::Testpmd => "; is Debian's dpdk-dev installed (`make setup`)?".to_owned(),
             Self::Vpp(_) => format!("; {}", vpp::REMEDY),
         }
@@ -240,6 +253,11 @@ impl Drop for Paused {
     fn drop(&mut self) {
         let _ = kill(self.0, Signal::SIGCONT);
     }
+}
+
+/// The other ends of a device's ports, which the process `pid` listens at files for.
+fn ends_at_files(pid: u32) -> [String; 2] {
+    private::sockets(pid).map(|socket| format!("socket={socket},socket-abstract=no"))
 }
 
 /// The device that listens at `socket`, for port `number`.

@@ -1,8 +1,7 @@
 //! VPP as the device, where it is installed: a mode enters; its start-up configuration, the commands that make
 //! it a router or a cross connect, and what it counts leave.
 //!
-//! It runs in namespaces of its own: it reaches no interface of the machine, and its files are in memory that
-//! goes with it. Nothing asks for addresses at ports of DPDK, so its neighbours are static.
+//! Nothing asks for addresses at ports of DPDK, so its neighbours are static.
 
 mod said;
 
@@ -15,6 +14,7 @@ use results::record::NodeRuntimes;
 use wire::MacAddress;
 
 use super::dut::Site;
+use super::private::{self, DIRECTORY, outside, socket};
 use crate::bench::is_installed;
 
 /// What `--dut` calls it.
@@ -23,8 +23,6 @@ pub const NAME: &str = "vpp";
 pub const ROUTER: &str = "router";
 /// Its programs.
 const EXECUTABLES: [&str; 2] = ["vpp", "vppctl"];
-/// The directory that is its own, and holds nothing of anyone else's that it needs.
-const DIRECTORY: &str = "/dev/shm";
 /// Where it listens for commands, there.
 const COMMANDS: &str = "cli.sock";
 /// The longest frame that it takes unless told otherwise, FCS included, and what of it an MTU does not count.
@@ -58,9 +56,7 @@ impl Vpp {
         if let Some(refusal) = refusal() {
             bail!(refusal);
         }
-        let namespace = Namespace::create()?;
-        namespace.make_private(DIRECTORY)?;
-        Ok(Self { namespace, mode: mode.to_owned() })
+        Ok(Self { namespace: private::create()?, mode: mode.to_owned() })
     }
 
     /// Where it is to be started.
@@ -114,11 +110,6 @@ impl Vpp {
     /// What the nodes of the process `pid` did since it started.
     pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
         Ok(said::runtime(&ask(pid, "show runtime")?))
-    }
-
-    /// Where the process `pid` listens for the other end of each port.
-    pub fn sockets(&self, pid: u32) -> [String; 2] {
-        [0, 1].map(|number| outside(pid, &socket(number)))
     }
 }
 
@@ -184,16 +175,6 @@ fn routes(interface: &str, side: Side, mac: MacAddress) -> Vec<String> {
 /// What VPP calls the interface at the tester's port `number`.
 fn interface(number: usize) -> String {
     format!("memif{}/0", number + 1)
-}
-
-/// The file of its memif at port `number`, in its directory.
-fn socket(number: usize) -> String {
-    format!("memif{number}.sock")
-}
-
-/// Where a file of the directory of the process `pid` is for others.
-fn outside(pid: u32, file: &str) -> String {
-    format!("/proc/{pid}/root{DIRECTORY}/{file}")
 }
 
 /// What the process `pid` answers to `command`.

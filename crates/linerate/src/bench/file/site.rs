@@ -12,7 +12,7 @@ use super::{Site, Source};
 use crate::args::EngineName;
 
 /// The devices that only DPDK reaches.
-const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
+const USER_SPACE: [&str; 3] = ["testpmd", "vpp", "fastpath"];
 /// A device that DPDK reaches, too.
 const CALIBRATED: &str = "calibrated";
 
@@ -110,11 +110,11 @@ impl Source<'_> {
                 "engine = \"dpdk\" has ports of its own: write port0 and port1 in place of ports"
             }
             (true, Site::Lab(dut)) if !is_user_space(dut) && name(dut) != CALIBRATED => {
-                "engine = \"dpdk\" reaches no device of the lab but testpmd, vpp and calibrated: write one of \
-                 them, or port0 and port1"
+                "engine = \"dpdk\" reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
+                 write one of them, or port0 and port1"
             }
             (false, Site::Lab(dut)) if is_user_space(dut) => {
-                "testpmd and vpp are between ports of DPDK: write engine = \"dpdk\" too"
+                "testpmd, vpp and fastpath are between ports of DPDK: write engine = \"dpdk\" too"
             }
             (false, Site::Devices(_)) => "port0 and port1 are of DPDK: write engine = \"dpdk\" too",
             _ => return Ok(()),
