@@ -1,5 +1,6 @@
 //! The running router: a configuration enters; its devices, workers and control socket are there until it
-//! is told to stop. One thread, this one, owns the [`Router`]; all that is asked of it comes by one channel.
+//! is told to stop. One thread, this one, owns the [`crate::router::Router`]; all that is asked of it comes
+//! by one channel.
 
 mod devices;
 mod facts;

@@ -143,7 +143,7 @@ enum RouteCommand {
     Add {
         /// Like 10.0.0.0/8
         prefix: String,
-        /// A next hop, ADDRESS[@INTERFACE][*WEIGHT]; several share the flows
+        /// A next hop, ADDRESS@INTERFACE*WEIGHT, or its beginning; several share the flows
         #[arg(long, required_unless_present = "drop", conflicts_with = "drop")]
         via: Vec<String>,
         /// Packets are dropped

@@ -90,7 +90,10 @@ impl Fastpath {
                 send_dropped: 0,
             })
         };
-        counters(0).zip(counters(1)).map(|(zero, one)| [zero, one]).context("fastpath has lost its interfaces")
+        counters(0)
+            .zip(counters(1))
+            .map(|(zero, one)| [zero, one])
+            .context("fastpath has lost its interfaces")
     }
 
     /// What the nodes of the process `pid` did since it started.
