@@ -33,6 +33,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The threads that forward.
     pub workers: Workers,
+    /// Whether the routes of the kernel's main table are the router's too.
+    pub routes_from_kernel: bool,
     /// By number; those with VLAN tags follow the one whose device they share.
     pub interfaces: Vec<Interface>,
     /// Routes.
@@ -87,6 +89,8 @@ pub struct Interface {
     pub mtu: u16,
     /// Whether it takes and sends packets.
     pub up: bool,
+    /// Whether the kernel has an interface of the same name, to which what is for itself goes.
+    pub tap: bool,
     /// Its network addresses.
     pub addresses: Vec<Subnet>,
     /// What it does with what arrives.

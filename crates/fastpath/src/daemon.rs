@@ -4,6 +4,7 @@
 
 mod devices;
 mod facts;
+mod kernel;
 mod state;
 
 use std::fs;
@@ -123,7 +124,7 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
         Job { core, worker, counters }
     });
     let workers = threads::start(jobs.collect(), said.idle, said.precedence)?;
-    state.started(devices, &workers);
+    state.started(devices, &workers)?;
     Ok((state, workers))
 }
 

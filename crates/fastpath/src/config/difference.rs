@@ -91,11 +91,17 @@ fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
     if old.workers != new.workers {
         fixed.push(Fixed("workers, which have their cores and queues,".into()));
     }
+    if old.routes_from_kernel != new.routes_from_kernel {
+        fixed.push(Fixed("routes-from-kernel".into()));
+    }
     for interface in &new.interfaces {
         match old.interface(&interface.name) {
             None => fixed.push(Fixed(format!("the set of devices and VLANs ({} is new)", interface.name))),
             Some(before) if before.attachment != interface.attachment => {
                 fixed.push(Fixed(format!("the device of {}", interface.name)));
+            }
+            Some(before) if before.tap != interface.tap => {
+                fixed.push(Fixed(format!("the tap of {}", interface.name)));
             }
             Some(_) => {}
         }

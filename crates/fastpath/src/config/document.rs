@@ -18,6 +18,7 @@ pub(super) struct Document {
     pub workers: Option<WorkersEntry>,
     /// Whether it says something of the workers, even if that cannot be read.
     pub names_workers: bool,
+    pub routes_from_kernel: Option<Spanned<bool>>,
     pub interfaces: Vec<InterfaceEntry>,
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
@@ -51,6 +52,7 @@ pub(super) struct InterfaceEntry {
     pub mac: Option<Spanned<String>>,
     pub mtu: Option<Spanned<u32>>,
     pub up: Option<bool>,
+    pub tap: Option<Spanned<bool>>,
     #[serde(default)]
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
@@ -65,6 +67,7 @@ pub(super) struct VlanEntry {
     pub id: Spanned<u32>,
     pub mtu: Option<Spanned<u32>>,
     pub up: Option<bool>,
+    pub tap: Option<Spanned<bool>>,
     #[serde(default)]
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
@@ -147,13 +150,14 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                     |name: &String| document.interfaces.iter().any(|entry| entry.name.get_ref() == name);
                 document.misread = named.into_iter().filter(|name| !read(name)).collect();
             }
+            "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
             "route" => document.routes = entries(text, "route", value, problems),
             "neighbour" => document.neighbours = entries(text, "neighbour", value, problems),
             unknown => problems.add(
                 at.start,
                 format!(
-                    "unknown key `{unknown}`: there are [control], [workers], [[interface]], [[route]] and \
-                     [[neighbour]]"
+                    "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
+                     [[route]] and [[neighbour]]"
                 ),
             ),
         }

@@ -101,6 +101,11 @@ fn what_is_written_is_what_the_router_is_to_be() {
     assert_eq!(config.routes[&"192.168.0.0/16".parse().unwrap()], Route::Drop);
     assert_eq!(config.neighbours.len(), 1);
     assert_eq!(parse(HEAD).unwrap().socket.to_str(), Some(SOCKET));
+    assert!(!config.routes_from_kernel && !lan.tap);
+    let tapped = WHOLE.replace("id = 7", "id = 7\ntap = true");
+    let config = parse(&format!("routes-from-kernel = true\n{tapped}")).unwrap();
+    let tapped: Vec<bool> = config.interfaces.iter().map(|interface| interface.tap).collect();
+    assert_eq!((config.routes_from_kernel, tapped), (true, vec![false, true, false, false, false, false]));
 }
 
 #[test]
@@ -169,6 +174,11 @@ fn what_cannot_be_is_refused_with_what_to_write_instead() {
         (two("cross-connect = \"dmz\""), "there are lan, wan"),
         (two("cross-connect = \"wan\"\naddresses = [\"10.0.0.1/24\"]"), "takes no addresses"),
         (two("cross-connect = \"wan\"\nbridge = \"b\""), "leave one of them out"),
+        (two("tap = 1"), "true or false without quotes"),
+        (two("cross-connect = \"wan\"\ntap = true"), "takes no tap"),
+        (two("[[interface.vlan]]\nid = 7\nbridge = \"b\"\ntap = true"), "lan.7 does not route"),
+        (format!("{HEAD}{}", interface("a-name-of-some-length", "tap = true")), "15 bytes at most"),
+        (format!("routes-from-kernel = true\n{}", two("tap = false")), "write tap = true"),
         (two("bridge = \"\""), "no name for a bridge"),
         (two("[[interface.vlan]]\nid = 4095"), "write one of 1 to 4094"),
         (two("[[interface.vlan]]\nid = 3\n[[interface.vlan]]\nid = 3"), "lan has two VLANs 3"),
@@ -291,6 +301,10 @@ fn a_difference_says_what_to_change_in_an_order_that_works() {
 #[test]
 fn what_cannot_change_is_said_by_name() {
     let old = parse(WHOLE).unwrap();
+    let taps = WHOLE.replace("up = false", "up = false\ntap = true");
+    let fixed = difference(&old, &parse(&format!("routes-from-kernel = true\n{taps}")).unwrap()).unwrap_err();
+    let fixed: Vec<&str> = fixed.iter().map(|fixed| fixed.0.as_str()).collect();
+    assert_eq!(fixed, ["routes-from-kernel", "the tap of lan.7"]);
     for (from, to, clue) in [
         ("/run/one.sock", "/run/two.sock", "the control socket cannot change while the router runs"),
         ("cores = [1, 3]", "cores = [1]", "workers, which have their cores"),

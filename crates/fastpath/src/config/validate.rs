@@ -23,6 +23,8 @@ const MTUS: std::ops::RangeInclusive<u32> = 68..=9216;
 const MAX_WORKERS: usize = 64;
 /// The longest name of a file that a socket can have.
 const MAX_SOCKET: usize = 107;
+/// The longest name of an interface in the kernel.
+const MAX_TAP: usize = 15;
 /// The most that the weights of a route's hops may add up to.
 const MAX_WEIGHT: u32 = 256;
 
@@ -33,10 +35,13 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
         problems.add(document.end, "no core is named for the workers: write [workers] and cores = [1]");
     }
     let workers = document.workers.as_ref().map(|entry| workers(entry, problems)).unwrap_or_default();
-    let interfaces = Interfaces::read(&document.interfaces, document.misread, problems);
+    let misread = document.misread.clone();
+    let interfaces = Interfaces::read(&document.interfaces, misread, problems);
+    let routes_from_kernel = routes_from_kernel(&document, &interfaces, problems);
     let mut config = Config {
         socket,
         workers,
+        routes_from_kernel,
         interfaces: interfaces.all,
         routes: BTreeMap::new(),
         neighbours: BTreeMap::new(),
@@ -76,6 +81,17 @@ fn workers(entry: &WorkersEntry, problems: &mut Problems) -> Workers {
     Workers { cores, idle: entry.idle, precedence: entry.precedence }
 }
 
+fn routes_from_kernel(document: &Document, interfaces: &Interfaces, problems: &mut Problems) -> bool {
+    let Some(written) = &document.routes_from_kernel else { return false };
+    let may_have_taps = !interfaces.misread.is_empty() || interfaces.all.iter().any(|one| one.tap);
+    if *written.get_ref() && !may_have_taps {
+        let reason = "no interface has a tap, so that no route of the kernel leads anywhere: write tap = true \
+                      at those that it is to route by, or leave routes-from-kernel out";
+        problems.add(written.span().start, reason);
+    }
+    *written.get_ref()
+}
+
 /// The interfaces of a configuration.
 struct Interfaces {
     all: Vec<Interface>,
@@ -87,6 +103,7 @@ struct Interfaces {
 struct Common<'a> {
     mtu: Option<&'a Spanned<u32>>,
     up: Option<bool>,
+    tap: Option<&'a Spanned<bool>>,
     addresses: &'a [Spanned<String>],
     bridge: Option<&'a Spanned<String>>,
     cross_connect: Option<&'a Spanned<String>>,
@@ -131,6 +148,7 @@ impl Interfaces {
         let common = Common {
             mtu: entry.mtu.as_ref(),
             up: entry.up,
+            tap: entry.tap.as_ref(),
             addresses: &entry.addresses,
             bridge: entry.bridge.as_ref(),
             cross_connect: entry.cross_connect.as_ref(),
@@ -152,6 +170,7 @@ impl Interfaces {
             let common = Common {
                 mtu: entry.mtu.as_ref(),
                 up: entry.up,
+                tap: entry.tap.as_ref(),
                 addresses: &entry.addresses,
                 bridge: entry.bridge.as_ref(),
                 cross_connect: entry.cross_connect.as_ref(),
@@ -220,8 +239,9 @@ impl Checks<'_> {
         }
         let addresses =
             common.addresses.iter().filter_map(|written| self.address(name, written, problems)).collect();
+        let tap = tap(name, common, &role, problems);
         let (name, attachment) = (name.to_owned(), attachment.clone());
-        Interface { name, attachment, mac, mtu, up: common.up.unwrap_or(true), addresses, role }
+        Interface { name, attachment, mac, mtu, up: common.up.unwrap_or(true), tap, addresses, role }
     }
 
     fn role(&mut self, name: &str, common: &Common, problems: &mut Problems) -> Role {
@@ -270,6 +290,20 @@ impl Checks<'_> {
         self.networks.push((network, name.to_owned()));
         Some(subnet)
     }
+}
+
+/// Whether an interface has a tap, and can have one.
+fn tap(name: &str, common: &Common, role: &Role, problems: &mut Problems) -> bool {
+    let Some(written) = common.tap.filter(|written| *written.get_ref()) else { return false };
+    let at = written.span().start;
+    if *role != Role::Router {
+        problems.add(at, format!("{name} does not route, so it takes no tap: leave that or its role out"));
+    }
+    if name.len() > MAX_TAP {
+        let reason = format!("the kernel cannot have an interface '{name}': give it {MAX_TAP} bytes at most");
+        problems.add(at, reason);
+    }
+    true
 }
 
 /// An MTU, if it is one.

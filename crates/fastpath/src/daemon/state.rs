@@ -9,10 +9,12 @@ use anyhow::{Context, Result, anyhow};
 
 use super::devices::Opened;
 use super::facts::{self, Moment};
+use super::kernel::{Kernel, mtu_of_tap};
 use crate::config::{self, Attachment, Change, Config, IpPrefix, Route, difference};
 use crate::control::{Answer, Clear, IpVersion, Reply, Request, Set, Show, Version};
 use crate::counters::{Counters, Reason};
 use crate::forwarding::Role;
+use crate::kernel::Tap;
 use crate::router::{Asked, Hop, Router};
 use crate::show::{errors, fib, graph, hardware, interfaces, neighbours, runtime, trace};
 use crate::snapshot::Snapshot;
@@ -30,6 +32,7 @@ struct Baseline {
 /// The router, and what it is to be.
 pub(super) struct State {
     router: Router,
+    kernel: Kernel,
     config: Config,
     /// The numbers of interfaces, by name.
     numbers: HashMap<String, u16>,
@@ -76,6 +79,7 @@ impl State {
     pub fn new(config: Config, file: &Path) -> Result<Self> {
         let mut state = Self {
             router: Router::new()?,
+            kernel: Kernel::default(),
             numbers: HashMap::new(),
             file: super::absolute(file),
             devices: Vec::new(),
@@ -109,6 +113,9 @@ impl State {
                 new.mac = mac;
                 new.mtu = mtu;
             })?;
+            if interface.tap {
+                state.kernel.join(&mut state.router, number, interface)?;
+            }
         }
         let changes = difference(&state.config, &config).map_err(all)?;
         state.make_all(changes)?;
@@ -116,13 +123,17 @@ impl State {
     }
 
     /// What is known when workers are there.
-    pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) {
+    ///
+    /// # Errors
+    /// When the kernel does not let its routes or frames be followed.
+    pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) -> Result<()> {
         self.devices = devices;
         self.counters = workers.running.iter().map(|worker| Arc::clone(&worker.counters)).collect();
         self.placed = facts::placed(workers);
         for baseline in [&mut self.runtime, &mut self.interfaces, &mut self.errors] {
             baseline.since = Moment::now();
         }
+        self.kernel.start(self.router.injectors().first(), self.config.routes_from_kernel)
     }
 
     pub fn config(&self) -> &Config {
@@ -133,7 +144,7 @@ impl State {
         &mut self.router
     }
 
-    /// Takes up what workers and devices tell; what became of devices is said by `log`.
+    /// Takes up what workers, devices and the kernel tell; what became of them is said by `log`.
     pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<()> {
         self.router.poll()?;
         let now = self.start.time.elapsed();
@@ -145,6 +156,9 @@ impl State {
             if let Some(said) = device.poll()? {
                 log(&said);
             }
+        }
+        if let Some(said) = self.kernel.poll(&mut self.router, &self.config.routes) {
+            log(&said);
         }
         Ok(())
     }
@@ -187,6 +201,7 @@ impl State {
             Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
             Show::Hardware => Answer::Hardware(hardware::Hardware {
                 devices: self.devices.iter().map(Opened::show).collect(),
+                taps: self.kernel.show(),
             }),
             Show::Graph => Answer::Graph(graph::graph()),
             Show::Fib { version, of } => Answer::Fib(self.show_fib(*version, of.as_deref())?),
@@ -272,6 +287,11 @@ impl State {
         self.numbers.get(name).copied().with_context(|| format!("there is no interface '{name}'"))
     }
 
+    /// The tap of an interface, if it has one.
+    fn tap(&self, name: &str) -> Result<Option<&Tap>> {
+        Ok(self.kernel.tap(self.number(name)?))
+    }
+
     fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
         let count = changes.len();
         for (at, change) in changes.into_iter().enumerate() {
@@ -282,19 +302,22 @@ impl State {
         Ok(())
     }
 
-    /// Makes a change, in the router and in what is known of it.
+    /// Makes a change: in the router, in what the kernel sees of it, and in what is known of it.
     fn make(&mut self, change: Change) -> Result<()> {
         match change {
             Change::Up(name, up) => {
                 self.router.set_interface(self.number(&name)?, |interface| interface.up = up)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_carrier(up))?;
                 self.interface(&name)?.up = up;
             }
             Change::Mtu(name, mtu) => {
                 self.router.set_interface(self.number(&name)?, |interface| interface.mtu = mtu)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_mtu(mtu_of_tap(mtu)))?;
                 self.interface(&name)?.mtu = mtu;
             }
             Change::Mac(name, mac) => {
                 self.router.set_interface(self.number(&name)?, |interface| interface.mac = mac)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_mac(mac))?;
                 self.interface(&name)?.mac = mac;
             }
             Change::Role(name, role) => {
@@ -308,10 +331,14 @@ impl State {
             }
             Change::Address(name, address) => {
                 self.router.add_address(self.number(&name)?, address.address, address.length)?;
+                let tap = self.tap(&name)?;
+                tap.map_or(Ok(()), |tap| tap.add_address(address.address, address.length))?;
                 self.interface(&name)?.addresses.push(address);
             }
             Change::NoAddress(name, address) => {
                 self.router.remove_address(self.number(&name)?, address.address)?;
+                let tap = self.tap(&name)?;
+                tap.map_or(Ok(()), |tap| tap.remove_address(address.address, address.length))?;
                 self.interface(&name)?.addresses.retain(|other| *other != address);
             }
             Change::Neighbour(name, address, mac) => {
@@ -332,6 +359,7 @@ impl State {
                     IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix),
                 };
                 self.config.routes.remove(&prefix);
+                self.kernel.uncover(&mut self.router, prefix)?;
             }
         }
         Ok(())

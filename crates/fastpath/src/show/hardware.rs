@@ -1,4 +1,4 @@
-//! Devices: what drives them, and which worker serves which queue.
+//! Devices: what drives them, and which worker serves which queue; and taps, which the kernel sees.
 
 use std::fmt;
 
@@ -11,6 +11,26 @@ use super::table::{self, Column};
 pub struct Hardware {
     /// By number.
     pub devices: Vec<Device>,
+    /// By the number of their interfaces.
+    #[serde(default)]
+    pub taps: Vec<Tap>,
+}
+
+/// What the kernel sees of an interface, and the frames that passed between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tap {
+    /// The name of both.
+    pub name: String,
+    /// The kernel's index of it.
+    pub kernel_index: u32,
+    /// The kernel took them.
+    pub to_kernel: u64,
+    /// The kernel did not take them: somebody set it down or removed it, or there was no room.
+    pub refused: u64,
+    /// The kernel sent them.
+    pub from_kernel: u64,
+    /// The kernel sent them, but they were too long or there was no room.
+    pub lost: u64,
 }
 
 /// A device.
@@ -66,6 +86,24 @@ impl fmt::Display for Hardware {
                 device.transmit_queues.to_string(),
             ]
         });
+        table::write(formatter, &columns, rows)?;
+        if self.taps.is_empty() {
+            return Ok(());
+        }
+        let columns = [
+            Left("Tap"),
+            Right("Kernel idx"),
+            Right("To kernel"),
+            Right("Refused"),
+            Right("From kernel"),
+            Right("Lost"),
+        ];
+        let rows = self.taps.iter().map(|tap| {
+            let Tap { name, kernel_index, to_kernel, refused, from_kernel, lost } = tap;
+            let numbers = [u64::from(*kernel_index), *to_kernel, *refused, *from_kernel, *lost];
+            std::iter::once(name.clone()).chain(numbers.map(|number| number.to_string())).collect()
+        });
+        writeln!(formatter)?;
         table::write(formatter, &columns, rows)
     }
 }

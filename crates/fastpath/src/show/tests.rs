@@ -130,5 +130,8 @@ fn hardware_says_who_serves_which_queue() {
     };
     let down = hardware::Link::Down("the peer has gone".into());
     let devices = vec![device("lan", 0, hardware::Link::Up), device("wan", 1, down)];
-    insta::assert_snapshot!(hardware::Hardware { devices });
+    insta::assert_snapshot!(hardware::Hardware { devices: devices.clone(), taps: Vec::new() });
+    let (name, kernel_index) = ("lan".into(), 7);
+    let tap = hardware::Tap { name, kernel_index, to_kernel: 12, refused: 1, from_kernel: 345, lost: 2 };
+    insta::assert_snapshot!("taps", hardware::Hardware { devices, taps: vec![tap] });
 }

@@ -1,0 +1,179 @@
+//! The router beside the kernel as routing daemons use it: taps stand for its interfaces, and what they
+//! bring into the kernel's table it routes by.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+mod namespace;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{OURS, THEIRS, frame};
+use etherparse::PacketBuilder;
+use fastpath::client::Client;
+use fastpath::control::{Answer, IpVersion, Request, Show};
+use memif::{Config, Frame, Memif, Opened, Role, Socket};
+use nix::sched::sched_getaffinity;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::namespace::Namespace;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A router in a namespace; it ends with the test, however that ends.
+struct Router {
+    process: Child,
+    /// Kept open, so that it can speak.
+    said: BufReader<ChildStderr>,
+}
+
+impl Router {
+    fn start(namespace: &Namespace, file: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        command.arg(file).stderr(Stdio::piped());
+        let mut process = namespace.inside(move || command.spawn().unwrap());
+        let said = BufReader::new(process.stderr.take().unwrap());
+        let mut router = Self { process, said };
+        let mut line = String::new();
+        router.said.read_line(&mut line).unwrap();
+        assert!(line.contains("in control at"), "{line}");
+        router
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Does something again and again until it has what is wanted.
+fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(wanted) = attempt() {
+            return wanted;
+        }
+        assert!(Instant::now() < deadline, "never came to that: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The next frame to arrive at a peer that is `wanted`.
+fn arrives(peer: &mut Opened, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    until(what, || {
+        let mut frames = [Frame::NONE; 64];
+        let count = peer.receivers[0].receive(&mut frames);
+        // SAFETY: they are lent until they are released.
+        let mut frames = frames[..count].iter().map(|frame| unsafe { frame.bytes() }.to_vec());
+        let found = frames.find(|frame| wanted(frame));
+        peer.receivers[0].release();
+        found
+    })
+}
+
+fn configuration(directory: &Path) -> String {
+    let core = (0..1024).find(|core| sched_getaffinity(Pid::from_raw(0)).unwrap().is_set(*core).unwrap());
+    let interface = |name: &str, number: usize| {
+        format!(
+            "[[interface]]\nname = \"{name}\"\ndevice = \"memif:socket={}/{name}\"\nmac = \"{}\"\n\
+             addresses = [\"10.{number}.0.1/24\"]\ntap = true\n",
+            directory.display(),
+            OURS[number]
+        )
+    };
+    format!(
+        "routes-from-kernel = true\n[control]\nsocket = \"{}/control\"\n[workers]\ncores = [{}]\n\
+         idle = \"sleep\"\n{}{}\
+         [[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"{}\"\n\
+         [[route]]\nprefix = \"49.0.0.0/8\"\ndrop = true\n",
+        directory.display(),
+        core.unwrap(),
+        interface("lan", 0),
+        interface("wan", 1),
+        THEIRS[1]
+    )
+}
+
+#[test]
+fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
+    let Some(namespace) = Namespace::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("router.toml");
+    let text = configuration(directory.path());
+    fs::write(&file, &text).unwrap();
+    let mut router = Router::start(&namespace, &file);
+    let open = |name: &str| {
+        Memif::open(Config::new(Role::Client, Socket::Path(directory.path().join(name)))).unwrap()
+    };
+    let mut peers = [open("lan"), open("wan")];
+    for peer in &mut peers {
+        until("the peers are connected", || {
+            peer.memif.poll(Duration::from_millis(5)).unwrap();
+            peer.memif.is_connected().then_some(())
+        });
+    }
+    let mut client = Client::connect(&directory.path().join("control")).unwrap();
+    let shown = namespace.run("ip address show dev wan");
+    assert!(shown.contains("inet 10.1.0.1/24") && shown.contains(&OURS[1].to_string()), "{shown}");
+
+    // Who speaks to a program of the kernel gets its answer, for which the kernel asks where he is.
+    let socket = namespace.inside(|| UdpSocket::bind("10.0.0.1:7").unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut datagram = Vec::new();
+    let built = PacketBuilder::ethernet2(THEIRS[0].0, OURS[0].0).ipv4([10, 0, 0, 2], [10, 0, 0, 1], 64);
+    built.udp(9, 7).write(&mut datagram, b"to you").unwrap();
+    assert_eq!(peers[0].senders[0].send(&[&datagram[..]]), 1);
+    let mut heard = [0; 99];
+    let (length, from) = socket.recv_from(&mut heard).unwrap();
+    assert_eq!((&heard[..length], from.to_string()), (&b"to you"[..], "10.0.0.2:9".to_owned()));
+    socket.send_to(b"and back", from).unwrap();
+    let asks = |frame: &[u8]| frame[12..14] == [8, 6] && frame[38..42] == [10, 0, 0, 2];
+    let request = arrives(&mut peers[0], "the kernel asks", asks);
+    let answer = [&[0, 2], &THEIRS[0].0[..], &[10, 0, 0, 2], &request[22..32]].concat();
+    let answer = [&request[6..12], &THEIRS[0].0, &request[12..20], &answer].concat();
+    assert_eq!(peers[0].senders[0].send(&[&answer[..]]), 1);
+    arrives(&mut peers[0], "the program answers", |frame| frame.ends_with(b"and back"));
+
+    // Routes of the kernel come and go; one that is configured stays.
+    let has_route = |client: &mut Client, prefix: &str, action: Option<&str>| {
+        let show = Show::Fib { version: IpVersion::Ip4, of: Some(prefix.to_owned()) };
+        until(&format!("{prefix}: {action:?}"), || {
+            let Answer::Fib(fib) = client.ask(&Request::Show(show.clone())).unwrap() else { panic!() };
+            let fib = serde_json::to_value(fib).unwrap();
+            (fib["routes"][0]["paths"][0]["action"].as_str() == action).then_some(())
+        });
+    };
+    namespace.run("for net in 48 49; do ip route add $net.0.0.0/8 via 10.1.0.2 dev wan; done");
+    has_route(&mut client, "48.0.0.0/8", Some("via"));
+    has_route(&mut client, "49.0.0.0/8", Some("drop"));
+    assert_eq!(peers[0].senders[0].send(&[&frame(OURS[0], [48, 0, 0, 1], 64, 46)]), 1);
+    let routed = arrives(&mut peers[1], "a packet is routed", |frame| frame[30..34] == [48, 0, 0, 1]);
+    assert_eq!((&routed[..6], &routed[6..12], routed[22]), (&THEIRS[1].0[..], &OURS[1].0[..], 63));
+    namespace.run("ip route del 48.0.0.0/8");
+    has_route(&mut client, "48.0.0.0/8", None);
+
+    // Without the configured route that of the kernel is there; taps and the key stay as they are.
+    fs::write(&file, text.split("[[route]]").next().unwrap()).unwrap();
+    client.ask(&Request::Reload { file: None }).unwrap();
+    has_route(&mut client, "49.0.0.0/8", Some("via"));
+    fs::write(&file, text.replacen("tap = true", "", 1)).unwrap();
+    let refused = client.ask(&Request::Reload { file: None }).unwrap_err().to_string();
+    assert!(refused.contains("the tap of lan cannot change while the router runs"), "{refused}");
+    let Answer::Hardware(hardware) = client.ask(&Request::Show(Show::Hardware)).unwrap() else { panic!() };
+    let lan = &hardware.taps[0];
+    assert_eq!((lan.name.as_str(), lan.kernel_index, lan.refused), ("lan", namespace.index("lan"), 0));
+    assert!(lan.to_kernel >= 2 && lan.from_kernel >= 2, "{lan:?}");
+
+    kill(Pid::from_raw(router.process.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert!(router.process.wait().unwrap().success());
+    let links = namespace.run("ip -o link");
+    assert!(!links.contains("lan") && !links.contains("wan"), "{links}");
+}
