@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{eventually, has_namespaces, linerate};
+use common::{has_namespaces, linerate};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use results::record::GoalResult;
 use stats::Random;
 
+/// A machine may be disturbed for longer than this many take.
+const SEARCHES: usize = 3;
 /// As long as a capacity takes on a machine at rest, and as much again.
 const SEARCH: &str = "search --max-duration 50s --json --dut";
 /// What a device's queue of 256 frames hides by design.
@@ -44,17 +46,18 @@ fn a_capacity_that_nobody_told_is_found_within_half_a_percent() {
         return;
     }
     let capacity = drawn(0);
-    eventually(|| {
-        let ndr = ndr(capacity);
-        if ndr.disturbed || ndr.irregular.is_some() {
-            return Err(format!("{capacity}: the machine was not at rest: {ndr:?}"));
+    let mut wrong = Vec::new();
+    for _ in 0..SEARCHES {
+        let found = ndr(capacity);
+        let near = (found.pps / capacity - 1.0).abs() <= 0.005 && holds(capacity, &found);
+        match (near, found.disturbed || found.irregular.is_some()) {
+            (true, false) => return,
+            (false, false) => wrong.push(found),
+            (_, true) => assert!(holds(capacity, &found), "{capacity}: {found:?}"),
         }
-        let error = ndr.pps / capacity - 1.0;
-        if error.abs() > 0.005 || !holds(capacity, &ndr) {
-            return Err(format!("{capacity}: off by {:.2} %: {ndr:?}", error * 100.0));
-        }
-        Ok(())
-    });
+    }
+    assert_eq!(wrong, [], "{capacity}");
+    eprintln!("skipped: the machine was not at rest in {SEARCHES} searches, and they said so");
 }
 
 /// Burns `core` for up to 50 ms, then rests for up to 200 ms, over and over, until told.

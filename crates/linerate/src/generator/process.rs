@@ -233,7 +233,9 @@ mod tests {
         if !has_namespaces() {
             return;
         }
-        let mut process = start("trap 'echo bye >&2; exit' INT; cat $1; sleep 60 & wait", Some(b"input\n"));
+        // Not `wait`: a signal just before it is heeded only when the child has ended.
+        let script = "trap 'echo bye >&2; exit' INT; cat $1; while :; do sleep 0.01; done";
+        let mut process = start(script, Some(b"input\n"));
         while process.said().unwrap().stdout.is_empty() {
             thread::sleep(Duration::from_millis(5));
         }

@@ -120,7 +120,12 @@ fn signals_make_the_keeper_undo_and_end() {
         let mut ssh = here();
         remember(&mut ssh, directory.path(), "one");
         let pid = ssh.child.id();
-        Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        // A shell heeds a signal just before it reads only when it has read.
+        while log(directory.path()).is_empty() && Instant::now() < deadline {
+            Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).output().unwrap();
+            thread::sleep(Duration::from_millis(50));
+        }
         wait_for(directory.path(), "one\n");
         assert!(ssh.run("true").is_err(), "{signal}");
     }
