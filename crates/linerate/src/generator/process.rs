@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::{AccessFlags, Pid, access};
 
 /// The word of a command that stands for the program's input file.
@@ -176,6 +176,9 @@ fn bind(command: &mut Command) -> Result<()> {
     let us = CString::new(format!("/proc/{}/exe", std::process::id()))?;
     let bound = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // Where we ignore it (`nohup linerate … &`), the program would too, and could not be asked to end.
+        // SAFETY: the default action runs nothing of ours.
+        unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
         // We may have died before that.
         access(us.as_c_str(), AccessFlags::F_OK)?;
         Ok(())
