@@ -15,6 +15,8 @@ mod router;
 #[path = "fib/tables.rs"]
 #[allow(dead_code)] // only the IPv4 table is used
 mod tables;
+#[path = "forwarding/template.rs"]
+mod template;
 #[path = "forwarding/testpmd.rs"]
 mod testpmd;
 

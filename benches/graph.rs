@@ -10,6 +10,8 @@
 #[path = "fib/tables.rs"]
 #[allow(dead_code)] // only the IPv4 table is used
 mod tables;
+#[path = "forwarding/template.rs"]
+mod template;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,14 +25,15 @@ use fastpath::router::{Hop, Router};
 use fastpath::vector::{Frame, VECTOR};
 use fastpath::worker::{Receive, Worker};
 use stats::random::Random;
-use wire::{MacAddress, ethernet, ipv4};
+use wire::MacAddress;
+
+use crate::template::{FRAME, HEADERS, Template};
 
 const TURNS: usize = 7;
 const TURN: Duration = Duration::from_millis(250);
 const BUFFERS: usize = 2048;
 /// Bytes of a buffer, of which the frame has the first 60.
 const BUFFER: usize = 2048 + 64;
-const FRAME: usize = 60;
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
 /// A case: its name, the routes, how many destinations, and how many frames at a time.
@@ -165,9 +168,7 @@ fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Ro
 struct Memory {
     buffers: Box<[u8]>,
     at: usize,
-    /// The headers of a frame, and the sum of all but its destination.
-    header: [u8; 34],
-    sum: u32,
+    template: Template,
     destinations: Vec<u32>,
     next: usize,
     vector: usize,
@@ -175,25 +176,14 @@ struct Memory {
 
 impl Memory {
     fn new(destinations: Vec<u32>, vector: usize) -> Self {
-        let ethernet = ethernet::Header {
-            destination: OURS,
-            source: MacAddress([2, 0, 0, 0, 0, 2]),
-            ethertype: ethernet::IPV4,
-        };
-        let ip4 = ipv4::Header {
-            tos: 0,
-            total_length: 46,
-            identification: 0,
-            ttl: 64,
-            protocol: ipv4::UDP,
-            source: Ipv4Addr::new(16, 0, 0, 1),
-            destination: Ipv4Addr::UNSPECIFIED,
-        };
-        let mut header = [0; 34];
-        header[..14].copy_from_slice(&ethernet.emit());
-        header[14..].copy_from_slice(&ip4.emit());
-        let sum = u32::from(!u16::from_be_bytes([header[24], header[25]]));
-        Self { buffers: vec![0; BUFFERS * BUFFER].into(), at: 0, header, sum, destinations, next: 0, vector }
+        Self {
+            buffers: vec![0; BUFFERS * BUFFER].into(),
+            at: 0,
+            template: Template::new(OURS),
+            destinations,
+            next: 0,
+            vector,
+        }
     }
 }
 
@@ -205,12 +195,7 @@ impl Input for Memory {
             self.at = (self.at + 1) % BUFFERS;
             let destination = self.destinations[self.next];
             self.next = if self.next + 1 == self.destinations.len() { 0 } else { self.next + 1 };
-            buffer[..34].copy_from_slice(&self.header);
-            buffer[30..34].copy_from_slice(&destination.to_be_bytes());
-            let sum = self.sum + (destination >> 16) + (destination & 0xffff);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            buffer[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            buffer[..HEADERS].copy_from_slice(&self.template.to(destination));
             // SAFETY: the buffer has so many bytes, and is touched again only 2,048 frames later.
             *frame = unsafe { Frame::new(buffer.as_mut_ptr(), FRAME as u32, BUFFER as u32) };
         }

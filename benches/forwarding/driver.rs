@@ -7,17 +7,16 @@ use std::time::{Duration, Instant};
 use memif::{Config, Frame, Memif, Opened, Receiver, Role, Sender, Socket};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use wire::{MacAddress, ethernet, ipv4};
+use wire::MacAddress;
 
 use crate::router::Router;
 use crate::tables::Table;
+use crate::template::{FRAME, HEADERS, Template};
 
 const WARM_UP: Duration = Duration::from_millis(200);
 const TURN: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(10);
 const VECTOR: usize = 256;
-/// The bytes of a frame, without FCS.
-const FRAME: usize = 60;
 /// The link address of the device.
 pub const DEVICE: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
@@ -119,9 +118,7 @@ fn take(receiver: &mut Receiver) -> usize {
 
 /// Builds frames.
 struct Generator<'a> {
-    header: [u8; 34],
-    /// The header's sum without the destination.
-    sum: u32,
+    template: Template,
     destinations: &'a [u32],
     next: usize,
     frames: Box<[Frame; VECTOR]>,
@@ -129,22 +126,12 @@ struct Generator<'a> {
 
 impl<'a> Generator<'a> {
     fn new(destinations: &'a [u32]) -> Self {
-        let source = MacAddress([2, 0, 0, 0, 0, 2]);
-        let ethernet = ethernet::Header { destination: DEVICE, source, ethertype: ethernet::IPV4 };
-        let ip4 = ipv4::Header {
-            tos: 0,
-            total_length: (FRAME - ethernet::LENGTH) as u16,
-            identification: 0,
-            ttl: 64,
-            protocol: ipv4::UDP,
-            source: Ipv4Addr::new(16, 0, 0, 1),
-            destination: Ipv4Addr::UNSPECIFIED,
-        };
-        let mut header = [0; 34];
-        header[..14].copy_from_slice(&ethernet.emit());
-        header[14..].copy_from_slice(&ip4.emit());
-        let sum = u32::from(!u16::from_be_bytes([header[24], header[25]]));
-        Self { header, sum, destinations, next: 0, frames: Box::new([Frame::NONE; VECTOR]) }
+        Self {
+            template: Template::new(DEVICE),
+            destinations,
+            next: 0,
+            frames: Box::new([Frame::NONE; VECTOR]),
+        }
     }
 
     fn send(&mut self, sender: &mut Sender) -> usize {
@@ -152,15 +139,10 @@ impl<'a> Generator<'a> {
         for frame in &mut self.frames[..count] {
             let destination = self.destinations[self.next];
             self.next = if self.next + 1 == self.destinations.len() { 0 } else { self.next + 1 };
-            let mut header = self.header;
-            header[30..].copy_from_slice(&destination.to_be_bytes());
-            let sum = self.sum + (destination >> 16) + (destination & 0xffff);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            header[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            let headers = self.template.to(destination);
             frame.set_length(FRAME);
             // SAFETY: the sender has reserved it for us.
-            unsafe { frame.bytes()[..34].copy_from_slice(&header) };
+            unsafe { frame.bytes()[..HEADERS].copy_from_slice(&headers) };
         }
         sender.commit(&self.frames[..count]);
         count
