@@ -2,7 +2,8 @@
 //! leave, in the order of departure.
 //!
 //! A frame costs what its first bytes and its signature cost: payloads stand in the memory already.
-//! So buffers must hold [`FrameTable::fill`] from the start, and are used for one table only.
+//! So buffers must hold [`FrameTable::fill`] from the start, and are used for one table only; for others
+//! there is [`Builder::whole`].
 
 use traffic::table::Row;
 use traffic::{FrameTable, finish};
@@ -80,6 +81,12 @@ impl Builder {
             refill: lengths().any(|length| length != shortest).then_some(table.fill),
             shortest,
         }
+    }
+
+    /// Writes every payload anew, for buffers that may hold anything.
+    #[must_use]
+    pub fn whole(self, table: &FrameTable) -> Self {
+        Self { refill: Some(table.fill), shortest: 0, ..self }
     }
 
     /// Begins with the first row again; sequence numbers go on.

@@ -1,25 +1,16 @@
-//! The user-space engine: frames are built in this process, and sent and received by DPDK.
+//! Ports of DPDK: the engine in user space on them, and what else is sent and received by them.
 
-//!
-//! A frame table and two ports enter; counts per interval leave. A worker is a thread on a core of its
-//! own: it sends (`sender`), receives (`receiver`) or both, reads loads from a `board`, and counts in a
-//! `tally` that nobody else writes.
-
-mod board;
 pub mod build_rate;
+mod engine;
 mod ports;
-mod receiver;
 pub mod replay;
-mod sender;
 mod setup;
 pub mod stream;
-mod tally;
-mod workers;
 
 pub use dpdk::{Dpdk, Memory};
+pub use engine::{Config, DpdkEngine, DpdkPorts};
 pub use ports::{PortCounted, PortsWatch};
 pub use setup::{Opened, port_config, room, socket_name, start, wait_for_links};
-pub use workers::{Config, DpdkEngine, MAX_FRAME, Workers};
 
 use crate::Error;
 

@@ -12,10 +12,12 @@ pub mod builder;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod live;
+pub mod memif;
 pub mod order;
 pub mod pacing;
 pub mod replay;
 pub mod simulated;
+pub mod user_space;
 pub mod xdp;
 
 mod refusal;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod user_space;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
@@ -9,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use ::dpdk::{Pool, Port, PortConfig, Queues};
 use engine::dpdk::{self, Config, Dpdk, DpdkEngine, socket_name};
-use engine::{Counts, Engine, Error, Load};
-use traffic::{Directions, Endpoint, Endpoints, FrameTable, IpVersion, Profile, Tunables};
-use wire::MacAddress;
+use engine::{Engine, Error, Load};
+use traffic::{Directions, FrameTable, IpVersion, Tunables};
+
+use user_space::{is_accounted_for, sized, table, trial};
 
 /// The DPDK of this process, for one test at a time.
 fn start() -> (Arc<Dpdk>, MutexGuard<'static, ()>) {
@@ -19,20 +22,6 @@ fn start() -> (Arc<Dpdk>, MutexGuard<'static, ()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     (Arc::clone(DPDK.get_or_init(|| dpdk::start(0, &[]).unwrap().0)), guard)
-}
-
-fn table(tunables: &Tunables, directions: Directions) -> FrameTable {
-    let mac = |last| MacAddress([2, 0, 0, 0, 0, last]);
-    let endpoints = Endpoints([
-        Endpoint { source: mac(1), destination: mac(2) },
-        Endpoint { source: mac(2), destination: mac(1) },
-    ]);
-    Profile::builtin("bench", tunables).unwrap().table(&endpoints, directions)
-}
-
-fn sized(size: &str, directions: Directions) -> FrameTable {
-    let tunables = Tunables { size: size.parse().ok(), vm: "var2".parse().ok(), ..Tunables::default() };
-    table(&tunables, directions)
 }
 
 /// An engine on both ends of a memif.
@@ -69,29 +58,6 @@ fn start_apart(
 ) -> Result<DpdkEngine, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     DpdkEngine::start(&Config { dpdk, devices, send_cores, receive_cores, table, stop })
-}
-
-/// The counts of an interval of `load`, when its last frames have returned: a worker that does not get
-/// its core hears of the interval's end later.
-fn trial(engine: &mut DpdkEngine, load: Load, milliseconds: u64) -> Vec<Counts> {
-    let interval = engine.begin(load).unwrap();
-    engine.wait(Duration::from_millis(milliseconds)).unwrap();
-    engine.begin(Load::Idle).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let mut before = Vec::new();
-    loop {
-        engine.wait(Duration::from_millis(50)).unwrap();
-        let counts = engine.counts(interval).unwrap();
-        if (counts == before && counts.iter().all(is_accounted_for)) || Instant::now() > deadline {
-            return counts;
-        }
-        before = counts;
-    }
-}
-
-/// Whether every frame that was due is offered or unsent; a direction's share may be off by one.
-fn is_accounted_for(counts: &Counts) -> bool {
-    ((counts.offered + counts.unsent) as f64 - counts.intended).abs() < 3.0
 }
 
 #[test]

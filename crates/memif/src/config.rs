@@ -56,6 +56,8 @@ pub struct Config {
     pub ring_size: u16,
     /// Bytes of a buffer, as many as the longest frame has without FCS. A server uses the client's.
     pub buffer_size: u32,
+    /// What all bytes of a client's buffers are at first, for those who build frames in the ring.
+    pub fill: u8,
 }
 
 impl Config {
@@ -72,6 +74,7 @@ impl Config {
             send_queues: 1,
             ring_size: 1024,
             buffer_size: 2048,
+            fill: 0,
         }
     }
 

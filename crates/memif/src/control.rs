@@ -347,7 +347,7 @@ impl Search {
         }
         let Self::Found(found) = self else { return None };
         let was_connected = found.connected;
-        match found.step(broken) {
+        match found.step(broken, config.fill) {
             Ok(Progress::Going) => None,
             Ok(Progress::Done(name, links)) => Some((Ok((name, links)), false)),
             Err(reason) => {
@@ -360,12 +360,12 @@ impl Search {
 }
 
 impl Found {
-    fn step(&mut self, broken: bool) -> Result<Progress, Reason> {
+    fn step(&mut self, broken: bool, fill: u8) -> Result<Progress, Reason> {
         verdict(self.since, self.connected, broken)?;
         while let Some((message, _)) = self.channel.receive()? {
             match self.handshake.receive(message)? {
                 Step::Plan(plan, message) => {
-                    self.memory = Some(Memory::new(&plan)?);
+                    self.memory = Some(Memory::new(&plan, fill)?);
                     self.channel.send(&message, None)?;
                 }
                 Step::Send(message, attachment) => {

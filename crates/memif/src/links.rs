@@ -76,17 +76,18 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Makes what is planned.
+    /// Makes what is planned; the buffers' bytes are `fill`.
     ///
     /// # Errors
     /// When there is not so much memory, or no more files.
-    pub fn new(plan: &Plan) -> Result<Self, Reason> {
+    pub fn new(plan: &Plan, fill: u8) -> Result<Self, Reason> {
         let region = Arc::new(Region::create(plan.size())?);
         let rings = (0..plan.to_server)
             .map(|index| (Direction::ToServer, index))
             .chain((0..plan.to_client).map(|index| (Direction::ToClient, index)));
-        let link =
-            |(direction, index)| Ok((direction, index, Arc::new(own_link(&region, plan, direction, index)?)));
+        let link = |(direction, index)| {
+            Ok((direction, index, Arc::new(own_link(&region, plan, (direction, index), fill)?)))
+        };
         let links = rings.map(link).collect::<Result<_, Reason>>()?;
         Ok(Self { region, links: Links { links, sealed: true } })
     }
@@ -118,13 +119,21 @@ impl Memory {
     }
 }
 
-fn own_link(region: &Arc<Region>, plan: &Plan, direction: Direction, index: u16) -> Result<Link, Reason> {
+fn own_link(
+    region: &Arc<Region>,
+    plan: &Plan,
+    (direction, index): (Direction, u16),
+    fill: u8,
+) -> Result<Link, Reason> {
     const IMPOSSIBLE: Reason = Reason::Refused("a plan that exceeds its region");
     let ring = Ring::new(region, plan.ring(direction, index), plan.log2_size).ok_or(IMPOSSIBLE)?;
     let first = plan.buffers(direction, index);
     let spaced = Spaced { region: 0, first, stride: plan.stride(), size: plan.buffer_size };
     let buffers = Buffers::own(region, spaced, &ring).ok_or(IMPOSSIBLE)?;
     buffers.describe(&ring);
+    if fill != 0 {
+        buffers.fill(&ring, fill);
+    }
     if direction == Direction::ToClient {
         ring.mask_interrupts();
     }

@@ -294,6 +294,16 @@ impl Buffers {
         }
     }
 
+    /// Sets all bytes of the buffers of a new ring.
+    pub fn fill(&self, ring: &Ring, byte: u8) {
+        for slot in 0..ring.size() {
+            if let Some(buffer) = self.own_at(ring, slot) {
+                // SAFETY: it is inside our mapping, and the peer does not know of it yet.
+                unsafe { buffer.start.as_ptr().write_bytes(byte, buffer.capacity as usize) };
+            }
+        }
+    }
+
     /// Offers the buffer at `index` of ours anew.
     #[inline]
     pub fn reset(&self, ring: &Ring, index: u16) {

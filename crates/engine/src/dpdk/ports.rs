@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use dpdk::{Port, Stats, Watch};
 
-use super::tally::Tally;
 use crate::Error;
+use crate::user_space::tally::Tally;
 
 /// What the driver of a port counted since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]

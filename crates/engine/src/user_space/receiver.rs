@@ -1,29 +1,23 @@
 //! One worker's receiving side: frames that arrive at a port enter; ours are counted.
 
-use std::sync::Arc;
-
-use dpdk::{Burst, Dpdk, RxQueue};
 use wire::signature::{DEPARTURE_MASK, Signature};
 
+use super::Receive;
 use super::tally::{DIRECTIONS, Tally};
 use crate::Error;
 use crate::live::{INTERVALS, monotonic};
 use crate::order::{Order, Window};
 use crate::timeline::BIN_SHIFT;
 
-/// Frames that are received together at most.
-const BURST: usize = 64;
-
 /// Receives at one queue of a port.
 #[derive(Debug)]
-pub struct Receiver {
-    queue: RxQueue,
+pub struct Receiver<R> {
+    queue: R,
     /// The direction whose frames arrive here.
     direction: usize,
     workers: usize,
     /// By stream and worker.
     windows: Vec<Window>,
-    burst: Burst,
 }
 
 /// Frames in a row that left in the same interval and bin, not yet counted.
@@ -70,24 +64,25 @@ impl Run {
     }
 }
 
-impl Receiver {
+impl<R: Receive> Receiver<R> {
     /// Frames of `direction` from `workers` workers and up to `streams` streams arrive at `queue`.
-    pub fn new(dpdk: &Arc<Dpdk>, queue: RxQueue, direction: usize, streams: usize, workers: usize) -> Self {
+    pub fn new(queue: R, direction: usize, streams: usize, workers: usize) -> Self {
         let windows = vec![Window::default(); streams * workers];
-        Self { queue, direction: direction % DIRECTIONS, workers, windows, burst: Burst::new(dpdk) }
+        Self { queue, direction: direction % DIRECTIONS, workers, windows }
     }
 
     /// Counts what has arrived.
     #[inline]
     pub fn receive(&mut self, tally: &Tally) -> Result<(), Error> {
-        if self.queue.receive(&mut self.burst, BURST) == 0 {
+        let arrived = self.queue.receive();
+        if arrived == 0 {
             return Ok(());
         }
         let now = monotonic()?;
         let mut run = Run::NONE;
-        for index in 0..self.burst.len() {
+        for index in 0..arrived {
             judge(
-                self.burst.frame(index),
+                self.queue.frame(index),
                 now,
                 (self.direction, self.workers),
                 &mut self.windows,
@@ -96,7 +91,7 @@ impl Receiver {
             );
         }
         run.count(self.direction, tally);
-        self.burst.clear();
+        self.queue.release();
         Ok(())
     }
 }

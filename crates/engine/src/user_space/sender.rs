@@ -1,42 +1,16 @@
 //! One worker's sending side: the schedule enters, built frames leave by the ports.
 
-use std::sync::Arc;
-
-use dpdk::{Burst, Dpdk, Pool, TxQueue};
-
 use super::board::Board;
 use super::tally::Tally;
+use super::{BURST, Transmit, WhenFull};
 use crate::builder::{Builder, Stamp};
 use crate::pacing::{Due, GIVE_UP_NS, Schedule};
 
-/// Frames that leave together at most, and share a reading of the clock.
-const BURST: usize = 64;
-
-/// What becomes of a frame that a port has no room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// The port's queue is the device's receive queue, in memory that both share: the device did not
-    /// keep up, and the frame is lost as it would be at a card of its own.
-    Lost,
-    /// The queue is the tester's own: the frame waits, until it is too late and counts as unsent.
-    Waits,
-}
-
-impl WhenFull {
-    /// How ports of `driver` are.
-    pub fn of(driver: &str) -> Self {
-        if matches!(driver, "net_memif" | "net_ring") { Self::Lost } else { Self::Waits }
-    }
-}
-
 /// Where frames of one direction leave.
 #[derive(Debug)]
-pub struct Outlet {
-    queue: TxQueue,
-    pool: Pool,
+pub struct Outlet<T> {
+    queue: T,
     when_full: WhenFull,
-    /// Buffers: the first ones hold built frames, the others are in stock.
-    burst: Burst,
     /// Lengths of the built frames.
     lengths: [u16; BURST],
     built: usize,
@@ -47,19 +21,18 @@ pub struct Outlet {
 
 /// Sends a worker's share of a frame table.
 #[derive(Debug)]
-pub struct Sender {
+pub struct Sender<T> {
     builder: Builder,
     schedule: Schedule,
     /// The slot that it follows; none before the first.
     slot: Option<u64>,
     /// One for each direction.
-    outlets: Vec<Outlet>,
+    outlets: [Outlet<T>; 2],
 }
 
-impl Outlet {
-    pub fn new(dpdk: &Arc<Dpdk>, queue: TxQueue, pool: Pool, when_full: WhenFull) -> Self {
-        let burst = Burst::new(dpdk);
-        Self { queue, pool, when_full, burst, lengths: [0; BURST], built: 0, slot: 0, departure: 0 }
+impl<T: Transmit> Outlet<T> {
+    pub fn new(queue: T, when_full: WhenFull) -> Self {
+        Self { queue, when_full, lengths: [0; BURST], built: 0, slot: 0, departure: 0 }
     }
 
     /// Hands the built frames to the port at `now`, and counts them.
@@ -67,7 +40,7 @@ impl Outlet {
         if self.built == 0 {
             return;
         }
-        let taken = self.queue.send(&mut self.burst, self.built);
+        let taken = self.queue.send(self.built);
         let refused = self.built - taken;
         let mut offered = taken;
         if refused > 0 {
@@ -86,7 +59,6 @@ impl Outlet {
         sent.bytes.add(bytes);
         tally.sent_bins[direction % 2].count(self.departure, offered as u64);
         if self.when_full == WhenFull::Lost || self.built == 0 {
-            // What was refused is in stock again.
             self.built = 0;
         } else {
             self.lengths.copy_within(taken..self.built, 0);
@@ -100,8 +72,8 @@ impl Outlet {
     }
 }
 
-impl Sender {
-    pub fn new(builder: Builder, schedule: Schedule, outlets: Vec<Outlet>) -> Self {
+impl<T: Transmit> Sender<T> {
+    pub fn new(builder: Builder, schedule: Schedule, outlets: [Outlet<T>; 2]) -> Self {
         Self { builder, schedule, slot: None, outlets }
     }
 
@@ -144,11 +116,8 @@ impl Sender {
             };
             let Some(upcoming) = self.builder.upcoming() else { return };
             let Some(outlet) = self.outlets.get_mut(upcoming.direction) else { return };
-            if outlet.built == outlet.burst.len() {
-                // A port holds too many buffers for now: the frame stays due.
-                outlet.burst.stock(&outlet.pool, BURST);
-            }
-            let Some(buffer) = outlet.burst.buffer(outlet.built, upcoming.length) else { return };
+            // A port may have no buffers left for now: the frame stays due.
+            let Some(buffer) = outlet.queue.place(outlet.built, upcoming.length) else { return };
             self.builder.build(buffer, stamp);
             outlet.lengths[outlet.built] = upcoming.length as u16;
             outlet.built += 1;

@@ -1,21 +1,18 @@
-//! The workers: ports and a frame table enter, threads that send and count leave.
+//! The workers: two open ports and a frame table enter, threads that send and count leave.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use dpdk::{Dpdk, Pool, Port};
 use stats::Histogram;
 use traffic::FrameTable;
 
 use super::board::Board;
-use super::ports::PortsWatch;
 use super::receiver::Receiver;
-use super::sender::{Outlet, Sender, WhenFull};
-use super::setup::{Opened, longest, port_config, room, wait_for_links};
-use super::tally::Tally;
+use super::sender::{Outlet, Sender};
+use super::tally::{Buckets, Tally};
+use super::{Crew, MAX_FRAME, Member, Ports, Queues};
 use crate::build_rate::pin;
 use crate::builder::Builder;
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
@@ -23,14 +20,8 @@ use crate::pacing::{Announced, Schedule};
 use crate::xdp::precedence;
 use crate::{Capabilities, Error, Load, Timeline, Totals, refusal, timeline};
 
-/// The largest frame, FCS included.
-pub const MAX_FRAME: usize = 9216;
 /// Most workers: as many as a signature tells apart.
 const MAX_WORKERS: usize = 128;
-/// Buffers for what a worker sends: a card keeps a queue full of them.
-const SENDING: u32 = 4095;
-/// Buffers for what arrives, for each queue.
-const RECEIVING: u32 = 4095;
 /// How long workers may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a link may be down in the middle of a run: what is due meanwhile is unsent.
@@ -42,79 +33,34 @@ const UNSEEN: [&str; 2] = [
     "frames that are due together share a reading of the clock, up to 64 of them, in both directions: up to some microseconds of a figure are the tester's",
 ];
 
-/// What a [`DpdkEngine`] is made of.
-pub struct Config<'a> {
-    /// DPDK, started.
-    pub dpdk: &'a Arc<Dpdk>,
-    /// Port 0 and port 1: drivers with their arguments, or PCI addresses.
-    pub devices: [&'a str; 2],
-    /// The cores that send, one worker each.
-    pub send_cores: &'a [usize],
-    /// The cores that receive, and share the queues that arrive; those that send also receive where none
-    /// are named.
-    pub receive_cores: &'a [usize],
-    /// What to send.
-    pub table: &'a FrameTable,
-    /// Set by someone else to end the run.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// The user-space engine on two ports. Dropping it ends its workers and closes its ports.
-pub type DpdkEngine = Live<Workers>;
-
-/// Threads that send and receive.
-pub struct Workers {
+/// Threads that send and receive by two ports. Dropping them ends them, and then closes the ports.
+pub struct Workers<P> {
     board: Arc<Board>,
-    senders: Vec<Arc<Tally>>,
+    pub(crate) senders: Vec<Arc<Tally>>,
     receivers: Vec<Arc<Tally>>,
     threads: Vec<Option<JoinHandle<Result<(), Error>>>>,
     directions: usize,
-    ports: [Port; 2],
+    pub(crate) ports: P,
     /// Since when each port's link has been down.
     down: [Option<Instant>; 2],
 }
 
-impl DpdkEngine {
-    /// Opens both ports and starts idle workers.
-    ///
-    /// # Errors
-    /// When the table does not fit this engine, a port cannot be used or has no other end, or a worker
-    /// does not start.
-    pub fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let workers = Workers::start(config)?;
-        Self::new(workers, config.table.directions(), Arc::clone(&config.stop))
-    }
-
-    /// The two ports.
-    #[must_use]
-    pub fn ports(&self) -> &[Port; 2] {
-        &self.machinery().ports
-    }
-
-    /// The two ports from beside.
-    #[must_use]
-    pub fn watch(&self) -> PortsWatch {
-        let workers = self.machinery();
-        PortsWatch::new(&workers.ports, workers.senders.clone())
-    }
-}
-
 /// One thread's work.
-struct Worker {
+struct Worker<P: Ports> {
     core: usize,
     /// Whether cores are left for everyone else.
     others: bool,
-    dpdk: Arc<Dpdk>,
+    member: P::Member,
     board: Arc<Board>,
     tally: Arc<Tally>,
-    sender: Option<Sender>,
-    receivers: Vec<Receiver>,
+    sender: Option<Sender<P::Transmit>>,
+    receivers: Vec<Receiver<P::Receive>>,
 }
 
-impl Worker {
+impl<P: Ports> Worker<P> {
     fn run(mut self) -> Result<(), Error> {
         pin(self.core)?;
-        let _registered = self.dpdk.register_thread()?;
+        let _pass = self.member.enter()?;
         let _turns = precedence::in_turns(self.others)?;
         while !self.board.is_stopped() {
             if let Some(sender) = &mut self.sender {
@@ -128,57 +74,67 @@ impl Worker {
     }
 }
 
-impl Workers {
-    fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let receive_cores =
-            if config.receive_cores.is_empty() { config.send_cores } else { config.receive_cores };
-        check(config.table, config.send_cores, receive_cores)?;
-        let [zero, one] = open(config, config.send_cores.len().max(receive_cores.len()))?;
-        wait_for_links([&zero, &one])?;
-        let when_full = [when_full(&zero)?, when_full(&one)?];
+/// An engine whose idle workers move frames by `ports`, which have these `queues`.
+///
+/// # Errors
+/// When a worker does not start.
+pub(crate) fn start<P: Ports + 'static>(
+    ports: P,
+    queues: [Queues<P::Transmit, P::Receive>; 2],
+    crew: &Crew<'_>,
+) -> Result<Live<Workers<P>>, Error> {
+    let workers = Workers::start(ports, queues, crew)?;
+    Live::new(workers, crew.table.directions(), Arc::clone(&crew.stop))
+}
+
+impl<P: Ports + 'static> Workers<P> {
+    fn start(
+        ports: P,
+        [zero, one]: [Queues<P::Transmit, P::Receive>; 2],
+        crew: &Crew<'_>,
+    ) -> Result<Self, Error> {
         let board = Arc::new(Board::new());
+        let mut roster =
+            Roster { crew, member: ports.member(), board: Arc::clone(&board), workers: Vec::new() };
+        let whole = ports.holds_anything();
         let mut workers = Self {
-            board: Arc::clone(&board),
+            board,
             senders: Vec::new(),
             receivers: Vec::new(),
             threads: Vec::new(),
-            directions: config.table.directions(),
-            ports: [zero.port, one.port],
+            directions: crew.table.directions(),
+            ports,
             down: [None; 2],
         };
-        let mut crew = Vec::new();
-        let mut sending = zero.queues.send.into_iter().zip(one.queues.send);
-        let count = config.send_cores.len();
-        for (id, core) in config.send_cores.iter().enumerate() {
-            let Some((zero, one)) = sending.next() else { continue };
-            let pool = pool(config, SENDING)?;
-            let outlet = |queue, when_full| Outlet::new(config.dpdk, queue, pool.clone(), when_full);
-            let outlets = vec![outlet(zero, when_full[0]), outlet(one, when_full[1])];
-            let builder = Builder::new(config.table, id, count);
-            let sender = Sender::new(builder, Schedule::new(id, count), outlets);
-            let worker = worker_on(&mut crew, config, &board, *core);
-            worker.sender = Some(sender);
+        let count = crew.send_cores.len();
+        let sending = zero.transmit.into_iter().zip(one.transmit);
+        for ((id, core), (to_zero, to_one)) in crew.send_cores.iter().enumerate().zip(sending) {
+            let outlets = [Outlet::new(to_zero, zero.when_full), Outlet::new(to_one, one.when_full)];
+            let builder = Builder::new(crew.table, id, count);
+            let builder = if whole { builder.whole(crew.table) } else { builder };
+            let worker = roster.on(*core);
+            worker.sender = Some(Sender::new(builder, Schedule::new(id, count), outlets));
             workers.senders.push(Arc::clone(&worker.tally));
         }
-        let streams = 1 + config.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
-        let receiving = zero.queues.receive.into_iter().zip(one.queues.receive);
-        for ((zero, one), core) in receiving.zip(receive_cores.iter().cycle()) {
-            // Frames of direction 0 arrive at port 1.
-            let receiver = |queue, direction| Receiver::new(config.dpdk, queue, direction, streams, count);
-            let worker = worker_on(&mut crew, config, &board, *core);
+        let streams = 1 + crew.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
+        let receiving = zero.receive.into_iter().zip(one.receive);
+        for ((from_zero, from_one), core) in receiving.zip(crew.receiving().iter().cycle()) {
+            let worker = roster.on(*core);
             if worker.receivers.is_empty() {
                 workers.receivers.push(Arc::clone(&worker.tally));
             }
-            worker.receivers.extend([receiver(one, 0), receiver(zero, 1)]);
+            // Frames of direction 0 arrive at port 1.
+            let receiver = |queue, direction| Receiver::new(queue, direction, streams, count);
+            worker.receivers.extend([receiver(from_one, 0), receiver(from_zero, 1)]);
         }
-        workers.spawn(crew)?;
+        workers.spawn(roster.workers)?;
         Ok(workers)
     }
 
-    fn spawn(&mut self, crew: Vec<Worker>) -> Result<(), Error> {
+    fn spawn(&mut self, crew: Vec<Worker<P>>) -> Result<(), Error> {
         for worker in crew {
             let thread = thread::Builder::new()
-                .name(format!("dpdk-{}", worker.core))
+                .name(format!("{}-{}", P::ENGINE, worker.core))
                 .spawn(move || worker.run())
                 .map_err(|error| Error::Failed(format!("cannot start a thread: {error}")))?;
             self.threads.push(Some(thread));
@@ -198,8 +154,9 @@ impl Workers {
 
     /// Fails when a link has been down for too long.
     fn check_links(&mut self) -> Result<(), Error> {
-        for (port, down) in self.ports.iter().zip(&mut self.down) {
-            if port.link().is_none_or(|link| link.up) {
+        self.ports.check()?;
+        for (port, down) in self.down.iter_mut().enumerate() {
+            if self.ports.is_up(port) {
                 *down = None;
                 continue;
             }
@@ -207,70 +164,56 @@ impl Workers {
                 return Err(Error::Port(format!(
                     "the link of port {} went down, and did not come up for {LINK_PATIENCE:?}: \
                      did its other end stop? What was due meanwhile is unsent",
-                    port.name()
+                    self.ports.name(port)
                 )));
             }
         }
         Ok(())
     }
 
-    fn histogram<'a>(&self, of: impl Iterator<Item = &'a super::tally::Buckets>) -> Histogram {
+    fn histogram<'a>(&self, of: impl Iterator<Item = &'a Buckets>) -> Histogram {
         let mut sum = Histogram::default();
         of.for_each(|buckets| sum.add(&buckets.histogram()));
         sum
     }
 }
 
-/// The worker on `core`, a new one if there is none yet.
-fn worker_on<'a>(
-    crew: &'a mut Vec<Worker>,
-    config: &Config<'_>,
-    board: &Arc<Board>,
-    core: usize,
-) -> &'a mut Worker {
-    let place = crew.iter().position(|worker| worker.core == core).unwrap_or_else(|| {
-        let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let ours: BTreeSet<_> = config.send_cores.iter().chain(config.receive_cores).collect();
-        crew.push(Worker {
-            core,
-            others: online > ours.len(),
-            dpdk: Arc::clone(config.dpdk),
-            board: Arc::clone(board),
-            tally: Arc::new(Tally::new()),
-            sender: None,
-            receivers: Vec::new(),
+/// The workers that are to be started.
+struct Roster<'a, P: Ports> {
+    crew: &'a Crew<'a>,
+    member: P::Member,
+    board: Arc<Board>,
+    workers: Vec<Worker<P>>,
+}
+
+impl<P: Ports> Roster<'_, P> {
+    /// The worker on `core`, a new one if there is none yet.
+    fn on(&mut self, core: usize) -> &mut Worker<P> {
+        let place = self.workers.iter().position(|worker| worker.core == core).unwrap_or_else(|| {
+            let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            let ours: BTreeSet<_> = self.crew.send_cores.iter().chain(self.crew.receive_cores).collect();
+            self.workers.push(Worker {
+                core,
+                others: online > ours.len(),
+                member: self.member.clone(),
+                board: Arc::clone(&self.board),
+                tally: Arc::new(Tally::new()),
+                sender: None,
+                receivers: Vec::new(),
+            });
+            self.workers.len() - 1
         });
-        crew.len() - 1
-    });
-    &mut crew[place]
-}
-
-/// Opens both ports with so many queues of each kind: the other end of a memif has as many receive
-/// queues as this one has transmit queues, and the other way round.
-fn open(config: &Config<'_>, queues: usize) -> Result<[Opened; 2], Error> {
-    let port = port_config(queues, longest(config.table));
-    let open = |device| -> Result<Opened, Error> {
-        // Each port has its own: net_af_xdp takes 2,048 of a pool at the start, for each queue.
-        let pool = pool(config, RECEIVING * queues as u32)?;
-        Opened::new(config.dpdk, device, &port, &pool)
-    };
-    let [zero, one] = config.devices.map(open);
-    Ok([zero?, one?])
-}
-
-fn pool(config: &Config<'_>, frames: u32) -> Result<Pool, Error> {
-    let mut pool = Pool::new(config.dpdk, frames, room(longest(config.table)) as u16, None)?;
-    pool.fill(config.table.fill);
-    Ok(pool)
-}
-
-fn when_full(opened: &Opened) -> Result<WhenFull, Error> {
-    Ok(WhenFull::of(&opened.port.facts()?.driver))
+        &mut self.workers[place]
+    }
 }
 
 /// Refuses what this engine cannot send.
-fn check(table: &FrameTable, send: &[usize], receive: &[usize]) -> Result<(), Error> {
-    refusal::frames(table, "dpdk", MAX_FRAME)?;
+///
+/// # Errors
+/// Why not, with the remedy.
+pub(crate) fn check(engine: &'static str, crew: &Crew<'_>) -> Result<(), Error> {
+    let (table, send, receive): (&FrameTable, _, _) = (crew.table, crew.send_cores, crew.receiving());
+    refusal::frames(table, engine, MAX_FRAME)?;
     let refuse = |text: String| Err(Error::Refused(text));
     if send.is_empty() || send.len().max(receive.len()) > MAX_WORKERS {
         return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", send.len()));
@@ -285,9 +228,9 @@ fn check(table: &FrameTable, send: &[usize], receive: &[usize]) -> Result<(), Er
     refusal::shares(table, send.len())
 }
 
-impl Machinery for Workers {
+impl<P: Ports + 'static> Machinery for Workers<P> {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { name: "dpdk", max_frame_size: MAX_FRAME, unseen: &UNSEEN }
+        Capabilities { name: P::ENGINE, max_frame_size: MAX_FRAME, unseen: &UNSEEN }
     }
 
     fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error> {
@@ -360,7 +303,7 @@ impl Machinery for Workers {
     }
 }
 
-impl Drop for Workers {
+impl<P> Drop for Workers<P> {
     fn drop(&mut self) {
         self.board.stop();
         for thread in self.threads.iter_mut().filter_map(Option::take) {

@@ -1,0 +1,197 @@
+//! The engine on ports of DPDK: two devices enter, an idle engine leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use dpdk::{Burst, Dpdk, Pool, Port, RegisteredThread, RxQueue, TxQueue};
+use traffic::FrameTable;
+
+use super::ports::PortsWatch;
+use super::setup::{Opened, port_config, room, wait_for_links};
+use crate::Error;
+use crate::live::Live;
+use crate::user_space::workers::{check, start};
+use crate::user_space::{BURST, Crew, Member, Ports, Queues, Receive, Transmit, WhenFull, Workers};
+
+/// Buffers for what a worker sends: a card keeps a queue full of them.
+const SENDING: u32 = 4095;
+/// Buffers for what arrives, for each queue.
+const RECEIVING: u32 = 4095;
+
+/// What a [`DpdkEngine`] is made of.
+pub struct Config<'a> {
+    /// DPDK, started.
+    pub dpdk: &'a Arc<Dpdk>,
+    /// Port 0 and port 1: drivers with their arguments, or PCI addresses.
+    pub devices: [&'a str; 2],
+    /// See [`Crew::send_cores`].
+    pub send_cores: &'a [usize],
+    /// See [`Crew::receive_cores`].
+    pub receive_cores: &'a [usize],
+    /// What to send.
+    pub table: &'a FrameTable,
+    /// Set by someone else to end the run.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// The engine on two ports of DPDK. Dropping it ends its workers and closes its ports.
+pub type DpdkEngine = Live<Workers<DpdkPorts>>;
+
+impl DpdkEngine {
+    /// Opens both ports and starts idle workers.
+    ///
+    /// # Errors
+    /// When the table does not fit this engine, a port cannot be used or has no other end, or a worker
+    /// does not start.
+    pub fn start(config: &Config<'_>) -> Result<Self, Error> {
+        let &Config { dpdk, devices, send_cores, receive_cores, table, .. } = config;
+        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(&config.stop) };
+        check(DpdkPorts::ENGINE, &crew)?;
+        let pool = |frames| -> Result<Pool, Error> {
+            let mut pool = Pool::new(dpdk, frames, room(crew.longest()) as u16, None)?;
+            pool.fill(table.fill);
+            Ok(pool)
+        };
+        let open = |device| -> Result<Opened, Error> {
+            // Each port has its own: net_af_xdp takes 2,048 of a pool at the start, for each queue.
+            let pool = pool(RECEIVING * crew.queues() as u32)?;
+            Opened::new(dpdk, device, &port_config(crew.queues(), crew.longest()), &pool)
+        };
+        let [zero, one] = devices.map(open);
+        let (zero, one) = (zero?, one?);
+        wait_for_links([&zero, &one])?;
+        // One for each worker, for both ports.
+        let pools: Vec<Pool> = send_cores.iter().map(|_| pool(SENDING)).collect::<Result<_, _>>()?;
+        let queues =
+            [queues(dpdk, zero.queues, &zero.port, &pools)?, queues(dpdk, one.queues, &one.port, &pools)?];
+        start(DpdkPorts { ports: [zero.port, one.port], dpdk: Arc::clone(dpdk) }, queues, &crew)
+    }
+
+    /// The two ports.
+    #[must_use]
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.machinery().ports.ports
+    }
+
+    /// The two ports from beside.
+    #[must_use]
+    pub fn watch(&self) -> PortsWatch {
+        PortsWatch::new(self.ports(), self.machinery().senders.clone())
+    }
+}
+
+/// What the workers of a port use, each with a pool of its own.
+fn queues(
+    dpdk: &Arc<Dpdk>,
+    queues: dpdk::Queues,
+    port: &Port,
+    pools: &[Pool],
+) -> Result<Queues<Sending, Receiving>, Error> {
+    let transmit = queues.send.into_iter().zip(pools);
+    let receive = queues.receive.into_iter();
+    Ok(Queues {
+        transmit: transmit
+            .map(|(queue, pool)| Sending { queue, pool: pool.clone(), burst: Burst::new(dpdk) })
+            .collect(),
+        receive: receive.map(|queue| Receiving { queue, burst: Burst::new(dpdk) }).collect(),
+        when_full: WhenFull::of(&port.facts()?.driver),
+    })
+}
+
+impl WhenFull {
+    /// How ports of `driver` are.
+    pub fn of(driver: &str) -> Self {
+        if matches!(driver, "net_memif" | "net_ring") { Self::Lost } else { Self::Waits }
+    }
+}
+
+/// Two ports of DPDK.
+#[derive(Debug)]
+pub struct DpdkPorts {
+    ports: [Port; 2],
+    dpdk: Arc<Dpdk>,
+}
+
+impl Ports for DpdkPorts {
+    const ENGINE: &'static str = "dpdk";
+    type Transmit = Sending;
+    type Receive = Receiving;
+    type Member = Arc<Dpdk>;
+
+    fn member(&self) -> Arc<Dpdk> {
+        Arc::clone(&self.dpdk)
+    }
+
+    fn name(&self, port: usize) -> &str {
+        self.ports[port].name()
+    }
+
+    fn is_up(&self, port: usize) -> bool {
+        self.ports[port].link().is_none_or(|link| link.up)
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Member for Arc<Dpdk> {
+    type Pass = RegisteredThread;
+
+    fn enter(&self) -> Result<RegisteredThread, Error> {
+        Ok(self.register_thread()?)
+    }
+}
+
+/// Where frames leave: the first buffers of the burst hold built frames, the others are in stock.
+#[derive(Debug)]
+pub struct Sending {
+    queue: TxQueue,
+    pool: Pool,
+    burst: Burst,
+}
+
+impl Transmit for Sending {
+    #[inline]
+    fn place(&mut self, index: usize, length: usize) -> Option<&mut [u8]> {
+        if index == self.burst.len() {
+            // A port holds too many buffers for now where there are none.
+            self.burst.stock(&self.pool, BURST);
+        }
+        self.burst.buffer(index, length)
+    }
+
+    #[inline]
+    fn send(&mut self, count: usize) -> usize {
+        // What is refused and lost is in stock again.
+        self.queue.send(&mut self.burst, count)
+    }
+
+    fn is_up(&self) -> bool {
+        self.queue.is_up()
+    }
+}
+
+/// Where frames arrive.
+#[derive(Debug)]
+pub struct Receiving {
+    queue: RxQueue,
+    burst: Burst,
+}
+
+impl Receive for Receiving {
+    #[inline]
+    fn receive(&mut self) -> usize {
+        self.queue.receive(&mut self.burst, BURST)
+    }
+
+    #[inline]
+    fn frame(&self, index: usize) -> Option<&[u8]> {
+        self.burst.frame(index)
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.burst.clear();
+    }
+}

@@ -1,0 +1,177 @@
+//! The engine in user space on memifs of our own: two ends of shared memory enter, an idle engine leaves.
+//!
+//! Frames are built in the ring that the device receives from, and judged in the ring that it sends to:
+//! nothing is copied. It needs no DPDK.
+
+mod control;
+mod queues;
+pub mod replay;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use memif::{Config as Interface, Role, Socket};
+use traffic::FrameTable;
+
+use crate::Error;
+use crate::live::Live;
+use crate::user_space::workers::{check, start};
+use crate::user_space::{Crew, MAX_FRAME, Member, Ports, Queues, WhenFull, Workers};
+use control::Controlled;
+use queues::{Receiving, Sending};
+
+pub use control::{PortCounted, PortsWatch};
+
+/// How long the other ends may take to connect.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Frames that a ring holds.
+const RING: u16 = 1024;
+
+/// One of the two ports: an end of a memif.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// What it is called.
+    pub name: String,
+    /// Whether it listens, or connects and brings the memory.
+    pub role: Role,
+    /// Where the control channel is.
+    pub socket: Socket,
+    /// The interface's number, the same at both ends.
+    pub id: u32,
+}
+
+/// What a [`MemifEngine`] is made of.
+pub struct Config<'a> {
+    /// Port 0 and port 1.
+    pub ends: [&'a End; 2],
+    /// See [`Crew::send_cores`].
+    pub send_cores: &'a [usize],
+    /// See [`Crew::receive_cores`].
+    pub receive_cores: &'a [usize],
+    /// What to send.
+    pub table: &'a FrameTable,
+    /// Set by someone else to end the run.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// The engine on two memifs. Dropping it ends its workers and closes its ports.
+pub type MemifEngine = Live<Workers<MemifPorts>>;
+
+impl MemifEngine {
+    /// Opens both ends, waits until they are connected and starts idle workers.
+    ///
+    /// # Errors
+    /// When the table does not fit this engine, an end cannot be used or has no other end, or a worker
+    /// does not start.
+    pub fn start(config: &Config<'_>) -> Result<Self, Error> {
+        let &Config { ends, send_cores, receive_cores, table, .. } = config;
+        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(&config.stop) };
+        check(MemifPorts::ENGINE, &crew)?;
+        let (controlled, queues) = open(ends, crew.queues(), crew.longest(), table.fill)?;
+        start(MemifPorts { controlled, whole: ends.map(|end| end.role == Role::Server) }, queues, &crew)
+    }
+
+    /// Whether the other ends of port 0 and port 1 are there.
+    #[must_use]
+    pub fn are_up(&self) -> [bool; 2] {
+        [0, 1].map(|port| self.machinery().ports.controlled.is_up(port))
+    }
+
+    /// The two ports from beside.
+    #[must_use]
+    pub fn watch(&self) -> PortsWatch {
+        let workers = self.machinery();
+        workers.ports.controlled.watch(workers.senders.clone())
+    }
+}
+
+/// Opens both ends with so many queues each way, for frames of up to `longest` bytes without FCS, and waits
+/// for their other ends.
+fn open(
+    ends: [&End; 2],
+    queues: usize,
+    longest: usize,
+    fill: u8,
+) -> Result<(Controlled, [Queues<Sending, Receiving>; 2]), Error> {
+    let interface = |end: &End| Interface {
+        id: end.id,
+        name: end.name.clone(),
+        receive_queues: queues as u16,
+        send_queues: queues as u16,
+        ring_size: RING,
+        buffer_size: room(longest) as u32,
+        fill,
+        ..Interface::new(end.role, end.socket.clone())
+    };
+    let mut memifs = Vec::new();
+    let mut of_ports = Vec::new();
+    for end in ends {
+        let memif::Opened { memif, receivers, senders } =
+            memif::Memif::open(interface(end)).map_err(|error| Error::Port(error.to_string()))?;
+        memifs.push((end.clone(), memif));
+        of_ports.push(Queues {
+            transmit: senders.into_iter().map(|sender| Sending::new(sender, longest)).collect(),
+            receive: receivers.into_iter().map(Receiving::new).collect(),
+            when_full: WhenFull::Lost,
+        });
+    }
+    let (Ok(memifs), Ok(of_ports)) = (memifs.try_into(), <[_; 2]>::try_from(of_ports)) else {
+        return Err(Error::Failed("a tester has two ports; this is a defect".into()));
+    };
+    let controlled = Controlled::start(memifs)?;
+    controlled.wait(queues, PATIENCE)?;
+    Ok((controlled, of_ports))
+}
+
+/// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
+#[must_use]
+pub fn room(longest: usize) -> usize {
+    longest.min(MAX_FRAME).next_multiple_of(64).max(2048)
+}
+
+/// Two memifs.
+pub struct MemifPorts {
+    controlled: Controlled,
+    /// Whether frames are built in memory of the other end's, which may hold anything.
+    whole: [bool; 2],
+}
+
+impl Ports for MemifPorts {
+    const ENGINE: &'static str = "memif";
+    type Transmit = Sending;
+    type Receive = Receiving;
+    type Member = Anyone;
+
+    fn member(&self) -> Anyone {
+        Anyone
+    }
+
+    fn name(&self, port: usize) -> &str {
+        self.controlled.name(port)
+    }
+
+    fn is_up(&self, port: usize) -> bool {
+        self.controlled.is_up(port)
+    }
+
+    fn holds_anything(&self) -> bool {
+        self.whole.contains(&true)
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.controlled.check()
+    }
+}
+
+/// Any thread may move frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone;
+
+impl Member for Anyone {
+    type Pass = ();
+
+    fn enter(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! What engines in user space share: frames are built in this process, and what came back is counted in it.
+//!
+//! A frame table and two ports with their queues enter; counts per interval leave. A worker is a thread on a
+//! core of its own: it sends (`sender`), receives (`receiver`) or both, reads loads from a `board`, and
+//! counts in a `tally` that nobody else writes. Ports are DPDK's ([`crate::dpdk`]) or memifs of our own
+//! ([`crate::memif`]): a [`Ports`] says how frames leave by them and arrive.
+
+mod board;
+mod receiver;
+mod sender;
+pub(crate) mod tally;
+pub(crate) mod workers;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use traffic::FrameTable;
+
+use crate::Error;
+
+pub use workers::Workers;
+
+/// The largest frame, FCS included.
+pub const MAX_FRAME: usize = 9216;
+/// Frames that leave or arrive together at most, and share a reading of the clock.
+pub const BURST: usize = 64;
+
+/// What is sent, and by which cores.
+pub struct Crew<'a> {
+    /// The cores that send, one worker each.
+    pub send_cores: &'a [usize],
+    /// The cores that receive, and share the queues that arrive; those that send also receive where none
+    /// are named.
+    pub receive_cores: &'a [usize],
+    /// What to send.
+    pub table: &'a FrameTable,
+    /// Set by someone else to end the run.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Crew<'_> {
+    /// The cores that receive.
+    pub(crate) fn receiving(&self) -> &[usize] {
+        if self.receive_cores.is_empty() { self.send_cores } else { self.receive_cores }
+    }
+
+    /// Queues of each kind that each port needs: the other end of a memif has as many receive queues as this
+    /// one has transmit queues, and the other way round.
+    pub(crate) fn queues(&self) -> usize {
+        self.send_cores.len().max(self.receiving().len())
+    }
+
+    /// Bytes of the longest frame, without FCS.
+    pub(crate) fn longest(&self) -> usize {
+        self.table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
+    }
+}
+
+/// What becomes of a frame that a port has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The port's queue is the device's receive queue, in memory that both share: the device did not
+    /// keep up, and the frame is lost as it would be at a card of its own.
+    Lost,
+    /// The queue is the tester's own: the frame waits, until it is too late and counts as unsent.
+    Waits,
+}
+
+/// Where frames leave: a queue of a port, and memory that they are built in. One thread uses it.
+pub trait Transmit: Send + 'static {
+    /// Room for frame number `index` of those that are not sent yet, which has `length` bytes; `None` when
+    /// there is none for now. Numbers come one after the other.
+    fn place(&mut self, index: usize, length: usize) -> Option<&mut [u8]>;
+
+    /// Sends the first `count` frames, and says how many left. The others are in front then if they wait,
+    /// and forgotten if they are lost.
+    fn send(&mut self, count: usize) -> usize;
+
+    /// Whether the other end is there.
+    fn is_up(&self) -> bool;
+}
+
+/// Where frames arrive. One thread uses it.
+pub trait Receive: Send + 'static {
+    /// How many frames have arrived, up to [`BURST`]; they are there until they are released.
+    fn receive(&mut self) -> usize;
+
+    /// Frame `index` of those; `None` if it is in several pieces.
+    fn frame(&self, index: usize) -> Option<&[u8]>;
+
+    /// Gives all of them back.
+    fn release(&mut self);
+}
+
+/// The queues of one port.
+#[derive(Debug)]
+pub struct Queues<T, R> {
+    /// One for each core that sends, or more.
+    pub transmit: Vec<T>,
+    /// Those that arrive.
+    pub receive: Vec<R>,
+    /// What becomes of a frame that there is no room for.
+    pub when_full: WhenFull,
+}
+
+/// Two ports that are open.
+pub trait Ports: Sized {
+    /// What `--engine` calls this kind.
+    const ENGINE: &'static str;
+    /// How frames leave.
+    type Transmit: Transmit;
+    /// How they arrive.
+    type Receive: Receive;
+    /// What a thread that moves frames must be. Cheap to clone.
+    type Member: Member;
+
+    /// Whoever works here is this.
+    fn member(&self) -> Self::Member;
+
+    /// What port 0 or port 1 is called.
+    fn name(&self, port: usize) -> &str;
+
+    /// Whether the other end of port 0 or port 1 is there, as far as is known.
+    fn is_up(&self, port: usize) -> bool;
+
+    /// Whether the places that frames are built in may hold anything, where others hold the payload.
+    fn holds_anything(&self) -> bool {
+        false
+    }
+
+    /// Why they cannot be used any longer.
+    ///
+    /// # Errors
+    /// That.
+    fn check(&mut self) -> Result<(), Error>;
+}
+
+/// What lets a thread move frames.
+pub trait Member: Clone + Send + 'static {
+    /// Until when it may.
+    type Pass;
+
+    /// Lets this thread.
+    ///
+    /// # Errors
+    /// Why it may not.
+    fn enter(&self) -> Result<Self::Pass, Error>;
+}
