@@ -9,22 +9,29 @@ mod namespace;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{OURS, THEIRS, frame};
 use etherparse::PacketBuilder;
 use fastpath::client::Client;
 use fastpath::control::{Answer, IpVersion, Request, Show};
+use fastpath::kernel::{Settings, Tap};
 use memif::{Config, Frame, Memif, Opened, Role, Socket};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::namespace::Namespace;
+use crate::namespace::bird::Bird;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A router in a namespace; it ends with the test, however that ends.
 struct Router {
@@ -62,7 +69,7 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
             return wanted;
         }
         assert!(Instant::now() < deadline, "never came to that: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -79,6 +86,30 @@ fn arrives(peer: &mut Opened, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec
     })
 }
 
+/// Polls peers of the router's memifs until they are connected.
+fn connect<const N: usize>(directory: &Path, names: [&str; N]) -> [Opened; N] {
+    names.map(|name| {
+        let socket = Socket::Path(directory.join(name));
+        let mut peer = Memif::open(Config::new(Role::Client, socket)).unwrap();
+        until("the peers are connected", || {
+            peer.memif.poll(Duration::from_millis(5)).unwrap();
+            peer.memif.is_connected().then_some(())
+        });
+        peer
+    })
+}
+
+/// Waits until packets to a prefix have this done to them; nothing, without a route.
+fn has_route(client: &mut Client, prefix: &str, action: Option<&str>) {
+    let show = Show::Fib { version: IpVersion::Ip4, of: Some(prefix.to_owned()) };
+    until(&format!("{prefix}: {action:?}"), || {
+        let Answer::Fib(fib) = client.ask(&Request::Show(show.clone())).unwrap() else { panic!() };
+        let fib = serde_json::to_value(fib).unwrap();
+        (fib["routes"][0]["paths"][0]["action"].as_str() == action).then_some(())
+    });
+}
+
+/// A router of two memifs that the kernel sees, `lan` and `wan`, that routes by its table.
 fn configuration(directory: &Path) -> String {
     let core = (0..1024).find(|core| sched_getaffinity(Pid::from_raw(0)).unwrap().is_set(*core).unwrap());
     let interface = |name: &str, number: usize| {
@@ -91,14 +122,11 @@ fn configuration(directory: &Path) -> String {
     };
     format!(
         "routes-from-kernel = true\n[control]\nsocket = \"{}/control\"\n[workers]\ncores = [{}]\n\
-         idle = \"sleep\"\n{}{}\
-         [[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"{}\"\n\
-         [[route]]\nprefix = \"49.0.0.0/8\"\ndrop = true\n",
+         idle = \"sleep\"\n{}{}",
         directory.display(),
         core.unwrap(),
         interface("lan", 0),
-        interface("wan", 1),
-        THEIRS[1]
+        interface("wan", 1)
     )
 }
 
@@ -107,19 +135,15 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
     let Some(namespace) = Namespace::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("router.toml");
-    let text = configuration(directory.path());
+    let text = format!(
+        "{}[[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"{}\"\n\
+         [[route]]\nprefix = \"49.0.0.0/8\"\ndrop = true\n",
+        configuration(directory.path()),
+        THEIRS[1]
+    );
     fs::write(&file, &text).unwrap();
     let mut router = Router::start(&namespace, &file);
-    let open = |name: &str| {
-        Memif::open(Config::new(Role::Client, Socket::Path(directory.path().join(name)))).unwrap()
-    };
-    let mut peers = [open("lan"), open("wan")];
-    for peer in &mut peers {
-        until("the peers are connected", || {
-            peer.memif.poll(Duration::from_millis(5)).unwrap();
-            peer.memif.is_connected().then_some(())
-        });
-    }
+    let mut peers = connect(directory.path(), ["lan", "wan"]);
     let mut client = Client::connect(&directory.path().join("control")).unwrap();
     let shown = namespace.run("ip address show dev wan");
     assert!(shown.contains("inet 10.1.0.1/24") && shown.contains(&OURS[1].to_string()), "{shown}");
@@ -143,14 +167,6 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
     arrives(&mut peers[0], "the program answers", |frame| frame.ends_with(b"and back"));
 
     // Routes of the kernel come and go; one that is configured stays.
-    let has_route = |client: &mut Client, prefix: &str, action: Option<&str>| {
-        let show = Show::Fib { version: IpVersion::Ip4, of: Some(prefix.to_owned()) };
-        until(&format!("{prefix}: {action:?}"), || {
-            let Answer::Fib(fib) = client.ask(&Request::Show(show.clone())).unwrap() else { panic!() };
-            let fib = serde_json::to_value(fib).unwrap();
-            (fib["routes"][0]["paths"][0]["action"].as_str() == action).then_some(())
-        });
-    };
     namespace.run("for net in 48 49; do ip route add $net.0.0.0/8 via 10.1.0.2 dev wan; done");
     has_route(&mut client, "48.0.0.0/8", Some("via"));
     has_route(&mut client, "49.0.0.0/8", Some("drop"));
@@ -176,4 +192,105 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
     assert!(router.process.wait().unwrap().success());
     let links = namespace.run("ip -o link");
     assert!(!links.contains("lan") && !links.contains("wan"), "{links}");
+}
+
+/// A cable from the router to a host, until it is cut, a failed test too.
+struct Cable<'a> {
+    cut: &'a AtomicBool,
+}
+
+impl Drop for Cable<'_> {
+    fn drop(&mut self) {
+        self.cut.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Carries frames between the router's peer and a host until the cable is cut, and shows what is for the host.
+fn carry(peer: &mut Opened, host: &Tap, cut: &AtomicBool, seen: &Sender<Vec<u8>>) {
+    let mut frame = [0; 2048];
+    while !cut.load(Ordering::Relaxed) {
+        poll(&mut [PollFd::new(host.as_fd(), PollFlags::POLLIN)], 1u8).unwrap();
+        while let Some(length) = host.read(&mut frame) {
+            peer.senders[0].send(&[&frame[..length]]);
+        }
+        let mut frames = [Frame::NONE; 64];
+        let count = peer.receivers[0].receive(&mut frames);
+        for frame in &frames[..count] {
+            // SAFETY: it is lent until it is released.
+            let frame = unsafe { frame.bytes() };
+            host.try_write(frame);
+            // Nobody looks at them when the test is over.
+            let _ = seen.send(frame.to_vec());
+        }
+        peer.receivers[0].release();
+    }
+}
+
+/// What BIRD is told at either end: who it is, and with whom it speaks.
+fn speaker(own: u8, other: u8, more: &str) -> String {
+    format!(
+        "router id 10.1.0.{own};
+         protocol device {{ }}
+         protocol bgp {{
+             local 10.1.0.{own} as 6500{own}; neighbor 10.1.0.{other} as 6500{other}; {more}
+             connect delay time 1; connect retry time 1; error wait time 1, 1;
+             ipv4 {{ import all; export where source = RTS_STATIC; }};
+         }}"
+    )
+}
+
+#[test]
+fn packets_take_the_routes_that_bird_learns_through_the_router() {
+    if !Bird::is_installed() {
+        return;
+    }
+    let Some(here) = Namespace::new() else { return };
+    let there = Namespace::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("router.toml");
+    fs::write(&file, configuration(directory.path())).unwrap();
+    let _router = Router::start(&here, &file);
+    let [mut lan, mut wan] = connect(directory.path(), ["lan", "wan"]);
+    let addresses = [([10, 1, 0, 2].into(), 24)];
+    let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };
+    let host = there.inside(|| Tap::create(&host)).unwrap();
+    let mut client = Client::connect(&directory.path().join("control")).unwrap();
+    let (cut, (seen, sight)) = (AtomicBool::new(false), channel());
+    thread::scope(|scope| {
+        scope.spawn(|| carry(&mut wan, &host, &cut, &{ seen }));
+        let _cable = Cable { cut: &cut };
+        // Ours listens; what the other one says reaches it by the memif, the router and the tap.
+        let listens =
+            speaker(1, 2, "passive;") + "protocol kernel { ipv4 { export where source = RTS_BGP; }; }";
+        let calls = speaker(2, 1, "")
+            + "protocol static steady { ipv4; route 198.51.100.0/24 blackhole; }
+               protocol static fickle { ipv4; route 192.0.2.0/24 blackhole; }";
+        let _ours = Bird::start(&here, directory.path(), "listens", &listens);
+        let theirs = Bird::start(&there, directory.path(), "calls", &calls);
+        has_route(&mut client, "192.0.2.0/24", Some("via"));
+        has_route(&mut client, "198.51.100.0/24", Some("via"));
+        // What of packets to both, sent with this TTL, gets to the host until one to `awaited` does.
+        let (fickle, steady) = ([192, 0, 2, 9], [198, 51, 100, 9]);
+        let mut send = |ttl: u8, awaited: [u8; 4]| {
+            let sent = [fickle, steady].map(|to| frame(OURS[0], to, ttl, 46));
+            let mut got: Vec<Vec<u8>> = Vec::new();
+            until("a packet takes a route", || {
+                // The router may still have to ask who the gateway is.
+                lan.senders[0].send(&[&sent[0], &sent[1]]);
+                thread::sleep(Duration::from_millis(5));
+                got.extend(sight.try_iter().filter(|seen| seen[12..14] == [8, 0] && seen[22] == ttl - 1));
+                got.iter().any(|seen| seen[30..34] == awaited).then_some(())
+            });
+            got
+        };
+        let routed = send(64, fickle);
+        assert!(routed.iter().all(|seen| seen[..6] == THEIRS[1].0 && seen[6..12] == OURS[1].0));
+        theirs.control("disable fickle");
+        has_route(&mut client, "192.0.2.0/24", None);
+        has_route(&mut client, "198.51.100.0/24", Some("via"));
+        assert!(send(60, steady).iter().all(|seen| seen[30..34] == steady));
+        theirs.control("enable fickle");
+        has_route(&mut client, "192.0.2.0/24", Some("via"));
+        send(50, fickle);
+    });
 }

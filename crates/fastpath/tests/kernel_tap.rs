@@ -6,8 +6,6 @@ mod namespace;
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::Path as File;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +14,8 @@ use fastpath::kernel::{Settings, Tap};
 use nix::poll::{PollFd, PollFlags, poll};
 use wire::MacAddress;
 
+use crate::namespace::bird::Bird;
 use crate::namespace::{Namespace, through};
-
-const BIRD: &str = "/usr/sbin/bird";
 
 fn tap(namespace: &Namespace, name: &str, mac: u8, addresses: &[(&str, u8)]) -> Tap {
     let addresses: Vec<(IpAddr, u8)> =
@@ -167,31 +164,9 @@ fn carry(taps: [&Tap; 2], cut: &AtomicBool) {
     }
 }
 
-/// BIRD, in a namespace, until it is dropped.
-struct Bird(Child);
-
-impl Bird {
-    fn start(namespace: &Namespace, directory: &File, name: &str, configuration: &str) -> Self {
-        let file = directory.join(format!("{name}.conf"));
-        std::fs::write(&file, configuration).unwrap();
-        let socket = directory.join(format!("{name}.ctl"));
-        let mut command = Command::new(BIRD);
-        command.arg("-f").arg("-c").arg(file).arg("-s").arg(socket).stderr(Stdio::null());
-        Self(namespace.inside(move || command.spawn().unwrap()))
-    }
-}
-
-impl Drop for Bird {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn routes_that_bird_learns_over_taps_come_and_go() {
-    if !File::new(BIRD).exists() {
-        eprintln!("skipped: BIRD is not installed (apt-get install bird2)");
+    if !Bird::is_installed() {
         return;
     }
     let Some(here) = Namespace::new() else { return };

@@ -2,6 +2,8 @@
 //! is, since nothing but a file descriptor holds them.
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
+pub mod bird;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
