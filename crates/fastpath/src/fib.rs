@@ -34,6 +34,7 @@ use std::sync::Arc;
 pub use self::address::{Address, Prefix};
 pub use self::entry::{Group, NextHop, Via};
 pub use self::error::Error;
+pub use self::group::check_members;
 
 use self::entry::Entry;
 use self::epoch::{Epochs, Slot};
@@ -174,7 +175,7 @@ impl<A: Address> Fib<A> {
     /// # Errors
     /// [`Error::Members`] unless there are 1 to 256 members; [`Error::Full`].
     pub fn add_group(&mut self, members: &[NextHop]) -> Result<Group, Error> {
-        Groups::check(members)?;
+        check_members(members.len())?;
         let full = Error::Full { what: "groups", capacity: self.groups.capacity() };
         let index = self.groups.take(&self.shared.epochs).ok_or(full)?;
         let group = Group(index);
@@ -192,7 +193,7 @@ impl<A: Address> Fib<A> {
     /// # Errors
     /// [`Error::Members`] unless there are 1 to 256 members; [`Error::NoGroup`].
     pub fn set_group(&mut self, group: Group, members: &[NextHop]) -> Result<(), Error> {
-        Groups::check(members)?;
+        check_members(members.len())?;
         self.uses_of(group)?;
         self.shared.groups.share_out(group, members);
         Ok(())

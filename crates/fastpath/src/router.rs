@@ -6,6 +6,7 @@ mod hops;
 mod listing;
 mod neighbours;
 mod routes;
+mod source;
 mod table;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use self::hops::Hops;
 pub(crate) use self::hops::Turns;
 pub use self::listing::{Asked, Routes};
 use self::neighbours::Neighbour;
+pub use self::source::Source;
 use self::table::Table;
 use crate::bridge;
 use crate::counters::{INTERFACES, Reason};

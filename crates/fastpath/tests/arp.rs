@@ -202,7 +202,7 @@ fn a_gateway_is_asked_for_and_found_again_when_it_was_forgotten() {
     two.wires[0].put(through.clone());
     two.run();
     assert_eq!(two.dropped(Reason::Ip4NoNeighbour), 2);
-    assert!(two.router.withdraw_route(prefix));
+    assert!(two.router.withdraw_route(prefix).unwrap());
     two.wires[0].put(through);
     two.run();
     assert_eq!(two.dropped(Reason::Ip4NoRoute), 1);
@@ -370,8 +370,8 @@ fn routes_of_the_same_hops_share_a_group_as_long_as_one_is_there() {
         two.run();
     }
     for number in 0..5000 {
-        assert!(two.router.withdraw_route(prefix(number)));
-        assert!(!two.router.withdraw_route(prefix(number)));
+        assert!(two.router.withdraw_route(prefix(number)).unwrap());
+        assert!(!two.router.withdraw_route(prefix(number)).unwrap());
     }
     two.run();
     // What was let go is used again.

@@ -14,11 +14,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
 use wire::{ethernet, vlan};
 
-use crate::config::{Interface, IpPrefix, Route};
+use crate::config::Interface;
 use crate::events::Injector;
-use crate::kernel::{Change, Importer, Path, RouteChange, Settings, Tap, Watcher};
+use crate::kernel::{Importer, Settings, Tap, Watcher};
 use crate::punt;
-use crate::router::{self, Router};
+use crate::router::Router;
 use crate::show::hardware;
 use crate::vector::MADE;
 
@@ -37,8 +37,6 @@ pub(super) struct Kernel {
     reader: Option<Reader>,
     importer: Importer,
     watcher: Option<Watcher>,
-    /// What the kernel's table holds: configured routes hide those of the same prefix.
-    routes: BTreeMap<IpPrefix, Arc<Path>>,
 }
 
 /// A tap, and the interface that it shows.
@@ -84,9 +82,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Brings what changed in the kernel's table into the router, but for prefixes of `configured` routes.
-    /// Says what could not be done.
-    pub fn poll(&mut self, router: &mut Router, configured: &BTreeMap<IpPrefix, Route>) -> Option<String> {
+    /// Brings what changed in the kernel's table into the router. Says what could not be done.
+    pub fn poll(&mut self, router: &mut Router) -> Option<String> {
         let mut refused = None;
         for _ in 0..BATCHES {
             let changes = match self.watcher.as_mut()?.changes(Duration::ZERO) {
@@ -103,34 +100,12 @@ impl Kernel {
                 break;
             }
             for change in changes {
-                let Some((prefix, path)) = route(&change) else { continue };
-                match path {
-                    Some(path) => self.routes.insert(prefix, path),
-                    None => self.routes.remove(&prefix),
-                };
-                if configured.contains_key(&prefix) {
-                    continue;
-                }
                 if let Err(error) = self.importer.apply(&change, router) {
-                    refused.get_or_insert(format!("the kernel's route of {prefix} is not taken: {error}"));
+                    refused.get_or_insert(format!("a route of the kernel is not taken: {error}"));
                 }
             }
         }
         refused
-    }
-
-    /// The route of a prefix was taken away: that of the kernel, if it has one, is no longer hidden.
-    ///
-    /// # Errors
-    /// Those of [`Importer::apply`].
-    pub fn uncover(&self, router: &mut Router, prefix: IpPrefix) -> Result<(), router::Error> {
-        let Some(path) = self.routes.get(&prefix).cloned() else { return Ok(()) };
-        let path = Some(path);
-        let change = match prefix {
-            IpPrefix::Ip4(prefix) => Change::Route4(RouteChange { prefix, path }),
-            IpPrefix::Ip6(prefix) => Change::Route6(RouteChange { prefix, path }),
-        };
-        self.importer.apply(&change, router)
     }
 
     /// What users see of the taps.
@@ -153,15 +128,6 @@ impl Kernel {
 /// The MTU of the tap of an interface with this MTU.
 pub(super) fn mtu_of_tap(mtu: u16) -> u32 {
     mtu.min(MOST_MTU).into()
-}
-
-/// The prefix and new path of a route that changed.
-fn route(change: &Change) -> Option<(IpPrefix, Option<Arc<Path>>)> {
-    match change {
-        Change::Route4(change) => Some((IpPrefix::Ip4(change.prefix), change.path.clone())),
-        Change::Route6(change) => Some((IpPrefix::Ip6(change.prefix), change.path.clone())),
-        _ => None,
-    }
 }
 
 /// The thread that takes what the kernel sends; it ends when this is dropped.

@@ -157,7 +157,7 @@ impl State {
                 log(&said);
             }
         }
-        if let Some(said) = self.kernel.poll(&mut self.router, &self.config.routes) {
+        if let Some(said) = self.kernel.poll(&mut self.router) {
             log(&said);
         }
         Ok(())
@@ -355,11 +355,10 @@ impl State {
             }
             Change::NoRoute(prefix) => {
                 match prefix {
-                    IpPrefix::Ip4(prefix) => self.router.withdraw_route(prefix),
-                    IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix),
+                    IpPrefix::Ip4(prefix) => self.router.withdraw_route(prefix)?,
+                    IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix)?,
                 };
                 self.config.routes.remove(&prefix);
-                self.kernel.uncover(&mut self.router, prefix)?;
             }
         }
         Ok(())

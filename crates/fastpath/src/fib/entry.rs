@@ -44,7 +44,7 @@ impl NextHop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group(pub(super) u32);
 
-/// What packets go through: a [`NextHop`] or a [`Group`].
+/// What packets go through: a [`NextHop`] or a [`Group`]. Above these bits is the mark of whoever keeps routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via(u32);
 
@@ -53,14 +53,26 @@ impl Via {
     #[must_use]
     #[inline(always)]
     pub fn next_hop(self) -> Option<NextHop> {
-        (self.0 & GROUP == 0).then_some(NextHop(self.0))
+        (self.0 & GROUP == 0).then_some(NextHop(self.0 & VIA))
     }
 
     /// The group, if it is one.
     #[must_use]
     #[inline(always)]
     pub fn group(self) -> Option<Group> {
-        (self.0 & GROUP != 0).then_some(Group(self.0 & !GROUP))
+        (self.0 & GROUP != 0).then_some(Group(self.0 & VIA & !GROUP))
+    }
+
+    /// The same with a mark, which is kept with the exact route and which no packet sees; 0 is none.
+    #[must_use]
+    pub fn marked(self, mark: u8) -> Self {
+        Self(u32::from(mark) << LENGTH_SHIFT | self.0 & VIA)
+    }
+
+    /// Its mark.
+    #[must_use]
+    pub fn mark(self) -> u8 {
+        (self.0 >> LENGTH_SHIFT) as u8
     }
 }
 
@@ -85,7 +97,7 @@ impl Entry {
     pub const NONE: Self = Self(0);
 
     pub fn leaf(length: u8, via: Via) -> Self {
-        Self(u32::from(length) << LENGTH_SHIFT | via.0)
+        Self(u32::from(length) << LENGTH_SHIFT | via.0 & VIA)
     }
 
     pub fn to_node(node: u32) -> Self {
@@ -129,6 +141,12 @@ mod tests {
         assert_eq!(Via::from(most).next_hop(), Some(most));
         assert_eq!(Via::from(Group(7)).group(), Some(Group(7)));
         assert_eq!((Via::from(most).group(), Via::from(Group(7)).next_hop()), (None, None));
+        for via in [most.into(), Via::from(Group(7))] {
+            let marked = via.marked(255);
+            assert_eq!((marked.mark(), via.mark(), marked.marked(0)), (255, 0, via));
+            assert_eq!((marked.next_hop(), marked.group()), (via.next_hop(), via.group()));
+            assert_eq!(Entry::leaf(24, marked), Entry::leaf(24, via));
+        }
         assert!(Entry::to_node(5).is_node() && Entry::to_node(5).node() == 5);
         assert_eq!(Entry::NONE.via().next_hop(), Some(NextHop::NONE));
         assert!(NextHop::new(NextHop::MOST + 1).is_err());

@@ -51,14 +51,6 @@ impl Groups {
         shares.into_iter().collect()
     }
 
-    /// Whether so many members fit.
-    pub fn check(members: &[NextHop]) -> Result<(), Error> {
-        match members.len() {
-            1..=BUCKETS => Ok(()),
-            count => Err(Error::Members { count }),
-        }
-    }
-
     /// Forgets the members of a group that no reader can find.
     pub fn clear(&self, group: Group) {
         (0..BUCKETS).for_each(|bucket| self.buckets.prepare(start(group) + bucket, Entry::NONE));
@@ -79,6 +71,14 @@ impl Groups {
             }
         }
     }
+}
+
+/// Whether a group may have so many members.
+///
+/// # Errors
+/// [`Error::Members`] unless there are 1 to 256.
+pub fn check_members(count: usize) -> Result<(), Error> {
+    if (1..=BUCKETS).contains(&count) { Ok(()) } else { Err(Error::Members { count }) }
 }
 
 fn start(group: Group) -> usize {

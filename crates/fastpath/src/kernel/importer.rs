@@ -1,7 +1,6 @@
 //! Brings the kernel's routes into a router: changes of routes enter, routes of a [`Router`] leave.
 //!
-//! What follows from the router's own addresses is the router's, and so is what nobody may send to: the
-//! kernel's routes to the same prefixes are left alone.
+//! What nobody may send to is the router's: the kernel's routes to the same prefixes are left alone.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Change, Path, RouteChange, Towards};
 use crate::counters::Reason;
 use crate::fib::Prefix;
-use crate::router::{Error, Family, Hop, Router};
+use crate::router::{Error, Family, Hop, Router, Source};
 
 /// Brings the kernel's routes into a router.
 #[derive(Debug, Default)]
@@ -45,15 +44,12 @@ impl Importer {
 
     fn route<A: Kind>(&self, change: &RouteChange<A>, router: &mut Router) -> Result<(), Error> {
         let prefix = change.prefix;
-        if A::is_nobodys(prefix) || is_own(prefix, router) {
+        if A::is_nobodys(prefix) {
             return Ok(());
         }
         match &change.path {
-            Some(path) => router.add_route(prefix, &self.hops(path, prefix, router)),
-            None => {
-                router.withdraw_route(prefix);
-                Ok(())
-            }
+            Some(path) => router.add_route_of(Source::Kernel, prefix, &self.hops(path, prefix, router)),
+            None => router.withdraw_route_of(Source::Kernel, prefix).map(drop),
         }
     }
 
@@ -92,15 +88,6 @@ fn neighbour<A: Kind>(
             Some(Hop::Glean(interface, own))
         }
     }
-}
-
-/// Whether a route to a prefix follows from an address of the router.
-fn is_own<A: Kind>(prefix: Prefix<A>, router: &Router) -> bool {
-    let (address, length) = (prefix.address().ip(), prefix.length());
-    router.forwarding().interfaces.iter().flat_map(|interface| &interface.addresses).any(|subnet| {
-        let of_one = [Some(subnet.address), subnet.broadcast(), subnet.zero()].contains(&Some(address));
-        length == subnet.length && subnet.network() == address || length == A::WIDTH && of_one
-    })
 }
 
 /// What the importer needs to know of a kind of address.

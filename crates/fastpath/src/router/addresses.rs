@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Error, Hop, Router};
+use super::{Error, Hop, Router, Source};
 use crate::counters::Reason;
 use crate::subnet::Subnet;
 
@@ -26,7 +26,7 @@ impl Router {
         self.forwarding.interfaces[usize::from(interface)].addresses.push(subnet);
         self.change();
         for (prefix, length, hop) in routes(interface, &subnet) {
-            self.set_route(prefix, length, hop)?;
+            self.set_route(Source::Connected, (prefix, length), hop)?;
         }
         for neighbour in self.neighbours_of(interface) {
             self.connect_neighbour(interface, neighbour)?;
@@ -45,19 +45,17 @@ impl Router {
         let at = at.ok_or(Error::NoAddress(address))?;
         let subnet = self.forwarding.interfaces[usize::from(interface)].addresses.remove(at);
         self.change();
-        let gone = routes(interface, &subnet);
-        for &(prefix, length, _) in &gone {
-            self.unset_route(prefix, length);
+        let left = self.own_routes();
+        for (prefix, length, _) in routes(interface, &subnet) {
+            // Another address may be on the same subnet.
+            match left.iter().rfind(|(other, bits, _)| (*other, *bits) == (prefix, length)) {
+                Some(&(.., hop)) => self.set_route(Source::Connected, (prefix, length), hop)?,
+                None => _ = self.unset_route(Source::Connected, (prefix, length))?,
+            }
         }
         for neighbour in self.neighbours_of(interface) {
             if self.interface(interface)?.subnet_of(neighbour).is_none() {
                 self.disconnect_neighbour(interface, neighbour);
-            }
-        }
-        // Another address may be on the same subnet.
-        for (prefix, length, hop) in self.own_routes() {
-            if gone.iter().any(|(other, bits, _)| (*other, *bits) == (prefix, length)) {
-                self.set_route(prefix, length, hop)?;
             }
         }
         Ok(())

@@ -77,6 +77,11 @@ impl Hops {
         self.indices.get(&hop).copied()
     }
 
+    /// The hop of an index.
+    pub fn hop(&self, index: NextHop) -> Option<Hop> {
+        self.held.get(index.index() as usize)?.as_ref().map(|held| held.hop)
+    }
+
     /// All hops that have an index.
     pub fn iter(&self) -> impl Iterator<Item = (Hop, NextHop)> + '_ {
         self.indices.iter().map(|(&hop, &index)| (hop, index))

@@ -134,7 +134,7 @@ mod tests {
         assert!(router.routes6(Asked::To(1), 10).routes.len() == 1);
         router.add_route(prefix("16.0.0.0/8"), &[hop(2), hop(3)]).unwrap();
         assert_eq!(router.routes4(Asked::All, 0).usage.groups, 1, "the one before was given back");
-        assert!(router.withdraw_route(prefix("16.0.0.0/8")));
+        assert!(router.withdraw_route(prefix("16.0.0.0/8")).unwrap());
         assert_eq!(router.routes4(Asked::All, 0).usage.groups, 0);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::{MacAddress, arp, ethernet, ipv6};
 
 use super::addresses::{is_link_local, width};
-use super::{Error, Hop, Router};
+use super::{Error, Hop, Router, Source};
 use crate::events::{EVENTS, Event};
 use crate::icmp6;
 
@@ -180,15 +180,13 @@ impl Router {
     /// on their link alone have no route.
     pub(super) fn connect_neighbour(&mut self, interface: u16, address: IpAddr) -> Result<(), Error> {
         let found = self.interface(interface)?;
-        let ours = self.forwarding.interfaces.iter().any(|interface| interface.has(address));
-        if ours
-            || is_link_local(address)
+        if is_link_local(address)
             || !self.neighbours.contains_key(&(interface, address))
             || !found.subnet_of(address).is_some_and(|subnet| subnet.is_host(address))
         {
             return Ok(());
         }
-        self.set_route(address, width(address), Hop::Neighbour(interface, address))
+        self.set_route(Source::Neighbour, (address, width(address)), Hop::Neighbour(interface, address))
     }
 
     /// Undoes [`Self::connect_neighbour`], and forgets the neighbour if it was learned.
@@ -198,8 +196,9 @@ impl Router {
             self.neighbours.remove(&(interface, address));
             self.remake_adjacency(hop);
         }
-        if self.leads_to(address, hop) {
-            self.unset_route(address, width(address));
+        if self.leads_to(Source::Neighbour, address, hop) {
+            // Only what is reserved can take its place, for which there was room.
+            let _ = self.unset_route(Source::Neighbour, (address, width(address)));
         }
     }
 }
