@@ -159,7 +159,7 @@ fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Ro
     };
     let counters = Arc::new(Counters::default());
     let input = Memory::new(destinations, case.vector);
-    let inputs = vec![Receive { device: 0, input: Box::new(input) }];
+    let inputs = vec![Receive::new(0, Box::new(input))];
     let worker = Worker::new(inputs, vec![Box::new(Nowhere)], router.attach(), Arc::clone(&counters));
     (worker, counters, router)
 }

@@ -113,7 +113,7 @@ fn set_up(role: Role, stations: usize) -> (Worker, Arc<Counters>, Router) {
         (0..stations).for_each(|station| _ = bridge.stations.learn(mac(1, station), 1));
     }
     let counters = Arc::new(Counters::default());
-    let inputs = vec![Receive { device: 0, input: Box::new(Memory::new(stations)) }];
+    let inputs = vec![Receive::new(0, Box::new(Memory::new(stations)))];
     let outputs: Vec<Box<dyn Output>> = vec![Box::new(Nowhere), Box::new(Nowhere)];
     let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
     (worker, counters, router)

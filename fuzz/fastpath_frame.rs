@@ -184,7 +184,7 @@ impl Net {
         }
         let prefix = Prefix::new(0x2001_0db8_0001_u128 << 80, 48).unwrap();
         router.add_route(prefix, &[hops[3], hops[5]]).unwrap();
-        let inputs = (0..DEVICES).map(|device| Receive { device, input: memory.input(device) }).collect();
+        let inputs = (0..DEVICES).map(|device| Receive::new(device, memory.input(device))).collect();
         let outputs = (0..DEVICES).map(|_| memory.output()).collect();
         let counters = Arc::new(Counters::default());
         let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));

@@ -60,7 +60,7 @@ pub fn start(routes: usize, sockets: &[String; 2], table: &Table<u32>) -> Router
         let (control, queues) = device::memif::open(config).unwrap();
         router.add_device(&format!("memif{number}"), DEVICE, 1500).unwrap();
         controls.push(control);
-        inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
+        inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(number, input)));
         outputs.extend(queues.outputs);
     }
     if routes == 0 {

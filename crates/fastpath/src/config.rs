@@ -91,6 +91,9 @@ pub struct Interface {
     pub up: bool,
     /// Whether the kernel has an interface of the same name, to which what is for itself goes.
     pub tap: bool,
+    /// Whether the flows that arrive at its device are spread over the workers, whichever of them polls it;
+    /// those of VLANs go with their device's.
+    pub rss: bool,
     /// Its network addresses.
     pub addresses: Vec<Subnet>,
     /// What it does with what arrives.

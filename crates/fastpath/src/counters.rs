@@ -72,6 +72,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// The worker that its flow belongs to has not kept up.
+    Congestion = WorkerHandoff, Error, "congestion: no room before the worker of the flow";
     /// The frame is shorter than an Ethernet header.
     Runt = EthernetInput, Error, "frame shorter than its Ethernet header";
     /// The frame is for somebody else's address.

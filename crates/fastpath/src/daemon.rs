@@ -25,6 +25,8 @@ use crate::control::server::Socket;
 use crate::control::{Reply, Request};
 use crate::counters::Counters;
 use crate::device::Output;
+use crate::flow::rss::Rss;
+use crate::handoff::Handoff;
 use crate::threads::{self, Job, Workers};
 use crate::worker::{Receive, Worker};
 
@@ -105,12 +107,23 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
     let mut outputs: Vec<Vec<Box<dyn Output>>> = (0..workers).map(|_| Vec::new()).collect();
     let mut devices: Vec<Opened> = Vec::new();
     let mut placed = (0..workers).cycle();
+    let rss = Arc::new(Rss::new(workers));
     for interface in &state.config().interfaces {
         let config::Attachment::Device(device) = &interface.attachment else { continue };
         let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers)
             .with_context(|| format!("cannot open the device of {}", interface.name))?;
+        let number = devices.len() as u16;
         for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {
-            inputs[worker].push(Receive { device: devices.len() as u16, input });
+            let mut receive = Receive::new(number, input);
+            if interface.rss && workers > 1 {
+                let (handoff, ways) = Handoff::new(Arc::clone(&rss), worker, workers);
+                receive.handoff = Some(handoff);
+                for way in ways {
+                    inputs[way.to].push(Receive::new(number, way.input));
+                    opened.hands_over(worker, way.to, way.meter);
+                }
+            }
+            inputs[worker].push(receive);
             // Workers follow the main thread, which is number 0.
             opened.shown.placement.push(worker + 1);
         }

@@ -4,7 +4,6 @@
 pub mod memif;
 pub mod null;
 pub mod simulated;
-pub mod spread;
 
 use crate::vector::Frame;
 

@@ -11,6 +11,7 @@ use crate::device::Output;
 use crate::events::Event;
 use crate::fib::{NextHop, Reader};
 use crate::forwarding::Forwarding;
+use crate::handoff::Handoff;
 use crate::node::Node;
 use crate::publish::Subscriber;
 use crate::throttle::Throttle;
@@ -29,6 +30,8 @@ pub struct Context {
     pub(crate) outputs: Vec<Box<dyn Output>>,
     /// The device that the packets of this pass arrived at.
     pub(crate) device: u16,
+    /// How they are dealt out to workers, if they are.
+    pub(crate) handoff: Option<Handoff>,
     /// How often neighbours are asked for their link addresses.
     pub(crate) throttle: Throttle,
     /// How many ICMP errors are sent.

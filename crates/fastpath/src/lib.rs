@@ -23,6 +23,7 @@ pub mod fib;
 pub mod flow;
 pub mod forwarding;
 pub mod graph;
+pub mod handoff;
 pub mod icmp6;
 pub mod kernel;
 pub mod misuse;

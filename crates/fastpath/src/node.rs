@@ -1,6 +1,7 @@
 //! The nodes of the graph. Each takes a vector of packets and says of each to which node it goes next.
 //!
 //! ```text
+//! device-input ─► worker-handoff ─► ethernet-input, where flows are spread over workers; otherwise
 //! device-input ─► ethernet-input ─► ip4-input ─► ip4-lookup ─► ip4-rewrite ─► interface-output ─► tx
 //!                        │                            │                ├─► ip4-frag, and back to ip4-rewrite
 //!                        │                            ├────────────────┴─► ip4-icmp-error, and back to ip4-lookup
@@ -47,6 +48,7 @@ mod l2_learn;
 mod l2_output;
 mod punt;
 mod tx;
+mod worker_handoff;
 
 use wire::{MacAddress, ethernet};
 
@@ -98,7 +100,9 @@ macro_rules! nodes {
 
 nodes! {
     /// Takes frames from a device.
-    DeviceInput = "device-input", device_input::process, [EthernetInput];
+    DeviceInput = "device-input", device_input::process, [WorkerHandoff, EthernetInput];
+    /// Hands frames to the workers that their flows belong to.
+    WorkerHandoff = "worker-handoff", worker_handoff::process, [EthernetInput, ErrorDrop];
     /// Tells what a frame carries, and to whom.
     EthernetInput = "ethernet-input", ethernet_input::process, [L2Input, ArpInput, Ip4Input, Ip6Input, ErrorDrop];
     /// Tells frames of cross connects from those of bridges.
@@ -161,10 +165,11 @@ impl Node {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Whether the way of its packets ends there, so that it writes nothing to `next`.
+    /// Whether the way of its packets ends there, so that it writes nothing to `next`; of those that go on it
+    /// says so beside.
     #[must_use]
     pub const fn ends(self) -> bool {
-        matches!(self, Self::Tx | Self::Punt | Self::ErrorDrop)
+        matches!(self, Self::WorkerHandoff | Self::Tx | Self::Punt | Self::ErrorDrop)
     }
 }
 

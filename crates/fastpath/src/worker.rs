@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::device::{Input, Output};
 use crate::events::{Injected, Injections};
 use crate::graph::{Context, Graph};
+use crate::handoff::Handoff;
 use crate::node::Node;
 use crate::router::{Attachment, Turns};
 use crate::throttle::Throttle;
@@ -24,6 +25,16 @@ pub struct Receive {
     pub device: u16,
     /// The queue.
     pub input: Box<dyn Input>,
+    /// How its frames are dealt out to workers; the one that polls has them all if nothing is said.
+    pub handoff: Option<Handoff>,
+}
+
+impl Receive {
+    /// A queue of `device` whose frames are all the worker's that polls it.
+    #[must_use]
+    pub fn new(device: u16, input: Box<dyn Input>) -> Self {
+        Self { device, input, handoff: None }
+    }
 }
 
 /// A worker, of one thread.
@@ -62,6 +73,7 @@ impl Worker {
             counters,
             outputs,
             device: 0,
+            handoff: None,
             beside,
             scratch: Box::default(),
             trace,
@@ -83,11 +95,13 @@ impl Worker {
             }
             received += count;
             self.context.device = receive.device;
+            std::mem::swap(&mut self.context.handoff, &mut receive.handoff);
             self.packets.begin(count);
             self.clock =
                 self.graph.run(&mut self.context, &mut self.packets, Node::DeviceInput, count, self.clock);
             self.packets.end();
             receive.input.release();
+            std::mem::swap(&mut self.context.handoff, &mut receive.handoff);
         }
         self.turns.end();
         let counters = &self.context.counters;
@@ -145,7 +159,7 @@ mod tests {
         router.add_device("memif0", OURS, 1500).unwrap();
         router.add_address(0, ours, length).unwrap();
         router.set_neighbour(0, theirs, THEIRS).unwrap();
-        let inputs = queues.inputs.into_iter().map(|input| Receive { device: 0, input }).collect();
+        let inputs = queues.inputs.into_iter().map(|input| Receive::new(0, input)).collect();
         let counters = Arc::new(Counters::default());
         let worker = Worker::new(inputs, queues.outputs, router.attach(), Arc::clone(&counters));
         (wire, worker, counters)

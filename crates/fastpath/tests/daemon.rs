@@ -14,7 +14,7 @@ use std::time::Duration;
 use common::{OURS, THEIRS, frame};
 use fastpath::client::Client;
 use memif::{Config, Memif, Opened, Role, Socket};
-use nix::sched::sched_getaffinity;
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -36,13 +36,16 @@ impl Site {
 
     /// Writes a configuration of two interfaces, and what else it says.
     fn write(&self, name: &str, more: &str) -> PathBuf {
-        let core = (0..1024).find(|core| sched_getaffinity(Pid::from_raw(0)).unwrap().is_set(*core).unwrap());
+        self.write_for(name, &cores()[..1], more)
+    }
+
+    /// As [`Self::write`], with a worker on each of `cores`.
+    fn write_for(&self, name: &str, cores: &[usize], more: &str) -> PathBuf {
         let text = format!(
-            "[control]\nsocket = \"{}\"\n[workers]\ncores = [{}]\nidle = \"sleep\"\n\
+            "[control]\nsocket = \"{}\"\n[workers]\ncores = {cores:?}\nidle = \"sleep\"\n\
              [[interface]]\nname = \"lan\"\ndevice = \"null\"\naddresses = [\"10.0.0.1/24\"]\n\
              [[interface]]\nname = \"wan\"\ndevice = \"null\"\naddresses = [\"10.1.0.1/24\"]\n{more}\n",
             self.socket().display(),
-            core.unwrap()
         );
         let path = self.directory.path().join(name);
         fs::write(&path, text).unwrap();
@@ -60,6 +63,12 @@ impl Site {
         assert!(output.status.success(), "{words}: {}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
+}
+
+/// The cores that there are.
+fn cores() -> Vec<usize> {
+    let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).filter(|core| usable.is_set(*core).unwrap()).collect()
 }
 
 fn fastpath(file: &Path) -> Command {
@@ -339,4 +348,45 @@ fn packets_are_routed_between_memifs_and_peers_may_come_back() {
     let left: Vec<_> =
         fs::read_dir(site.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["router.toml"]);
+}
+
+#[test]
+fn flows_of_one_queue_are_spread_over_workers_where_the_configuration_says_so() {
+    let cores = cores();
+    if cores.len() < 2 {
+        eprintln!("skipped: two workers need two cores, and there is one");
+        return;
+    }
+    let site = Site::new();
+    let route = "[[route]]\nprefix = \"48.0.0.0/8\"\nvia = [{ gateway = \"10.1.0.2\" }]\n\
+                 [[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"02:00:00:00:00:21\"";
+    let file = site.write_for("router.toml", &cores[..2], route);
+    let socket = site.directory.path().join("lan");
+    let lan = format!("device = \"memif:socket={}\"\nmac = \"{}\"\nrss = true", socket.display(), OURS[0]);
+    let text_of = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text_of.replacen("device = \"null\"", &lan, 1)).unwrap();
+    let router = Router::start(&file);
+    // It sends by a queue for each worker.
+    let config = Config { receive_queues: 2, ..Config::new(Role::Client, Socket::Path(socket)) };
+    let mut peers = [Memif::open(config).unwrap()];
+    until(&site, &mut peers, "show hardware", |answer| answer["devices"][0]["link"] == "up");
+    for flow in 0..100u8 {
+        let mut sent = frame(OURS[0], [48, 0, 0, flow], 64, 46);
+        sent[34..38].copy_from_slice(&[4, flow, 0, 9]);
+        assert_eq!(peers[0].senders[0].send(&[&sent[..]]), 1);
+    }
+    until(&site, &mut peers, "show interfaces", |answer| answer["interfaces"][1]["tx_packets"] == 100);
+    let handoff = &site.json("show hardware")["devices"][0]["handoffs"][0];
+    assert_eq!((&handoff["from"], &handoff["to"]), (&1.into(), &2.into()), "{handoff}");
+    let handed = handoff["frames"].as_u64().unwrap();
+    assert!(0 < handed && handed < 100 && handoff["congestion_drops"] == 0, "{handoff}");
+    assert!(text(&site.ctl("show hardware").stdout).contains("Congestion drops"));
+    let runtime = Client::connect(&site.socket()).unwrap().runtime().unwrap();
+    let lookups = |thread: &fastpath::show::runtime::Thread| {
+        thread.nodes.iter().find(|row| row.name == "ip4-lookup").map_or(0, |row| row.vectors)
+    };
+    assert_eq!(lookups(&runtime.threads[1]), handed);
+    assert_eq!(lookups(&runtime.threads[0]), 100 - handed);
+    assert!(text(&site.ctl("show runtime").stdout).contains("worker-handoff"));
+    router.stop(Signal::SIGTERM);
 }

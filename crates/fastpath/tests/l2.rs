@@ -7,14 +7,10 @@ use std::time::Duration;
 
 use fastpath::bridge::Settings;
 use fastpath::counters::{Counters, Reason};
-use fastpath::device::Output;
 use fastpath::device::simulated::Wire;
-use fastpath::device::spread::Spread;
-use fastpath::flow::toeplitz::MICROSOFT;
 use fastpath::forwarding::Role;
 use fastpath::node::Node;
 use fastpath::router::Router;
-use fastpath::vector::Frame;
 use fastpath::worker::{Receive, Worker};
 use proptest::prelude::*;
 use wire::MacAddress;
@@ -36,7 +32,7 @@ impl Net {
             let mac = MacAddress([2, 0, 0, 0, 0, device as u8]);
             assert_eq!(router.add_device(&format!("memif{device}"), mac, 1500).unwrap(), device);
             wires.push(wire);
-            inputs.extend(queues.inputs.into_iter().map(|input| Receive { device, input }));
+            inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(device, input)));
             outputs.extend(queues.outputs);
         }
         let counters = Arc::new(Counters::default());
@@ -307,46 +303,6 @@ proptest! {
                 }
             }
             prop_assert_eq!(net.run(port, &[frame]), expected);
-        }
-    }
-}
-
-#[test]
-fn flows_are_spread_over_queues_and_keep_their_order() {
-    let (wires, outputs): (Vec<_>, Vec<_>) = (0..3)
-        .map(|queue| {
-            let (wire, mut queues) = Wire::device(if queue == 0 { 40 } else { 4096 });
-            (wire, queues.outputs.remove(0))
-        })
-        .unzip();
-    let mut spread = Spread::new(outputs, &MICROSOFT);
-    let mut frames: Vec<Vec<u8>> = (0..400u16)
-        .map(|number| {
-            let flow = (number % 50) as u8;
-            let mut frame = frame(1, 2, &[8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
-            frame.extend([16, 0, 0, flow, 48, 0, 0, 1, 0, 9, 0, 9, 0, 8, 0, 0]);
-            frame.extend(number.to_be_bytes());
-            frame
-        })
-        .collect();
-    let lent: Vec<_> = frames
-        .iter_mut()
-        // SAFETY: the frames live until the end of the test, and nothing else touches them meanwhile.
-        .map(|frame| unsafe { Frame::new(frame.as_mut_ptr(), frame.len() as u32, frame.len() as u32) })
-        .collect();
-    let sent = spread.transmit(&lent);
-    let taken = wires.iter().map(|wire| std::iter::from_fn(|| wire.take()).collect::<Vec<_>>());
-    let taken: Vec<_> = taken.collect();
-    assert_eq!(taken.iter().map(Vec::len).sum::<usize>(), sent);
-    assert_eq!(taken[0].len(), 40, "a full queue");
-    let mut queue_of = std::collections::HashMap::new();
-    for (queue, frames) in taken.iter().enumerate() {
-        assert!(frames.len() >= 40, "queue {queue} has {} of {sent}", frames.len());
-        let mut last = std::collections::HashMap::new();
-        for frame in frames {
-            let (flow, number) = (frame[29], u16::from_be_bytes([frame[42], frame[43]]));
-            assert_eq!(*queue_of.entry(flow).or_insert(queue), queue);
-            assert!(last.insert(flow, number).is_none_or(|before| before < number));
         }
     }
 }

@@ -59,7 +59,7 @@ fn frames_cross_and_peers_come_and_go() {
         let (memif, queues) = device::memif::open(config(Role::Server, number)).unwrap();
         router.add_device(&format!("memif{number}"), OURS, 1500).unwrap();
         controls.push(memif);
-        inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
+        inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(number, input)));
         outputs.extend(queues.outputs);
     }
     let neighbour = IpAddr::from([10, 1, 0, 2]);

@@ -25,7 +25,7 @@ fn set_up() -> (Router, Vec<Wire>, Worker) {
         let (wire, queues) = Wire::device(1);
         router.add_device(&format!("memif{device}"), OURS, 1500).unwrap();
         wires.push(wire);
-        inputs.extend(queues.inputs.into_iter().map(|input| Receive { device, input }));
+        inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(device, input)));
         outputs.extend(queues.outputs);
     }
     let neighbour = IpAddr::from([10, 1, 0, 2]);

@@ -103,6 +103,9 @@ fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
             Some(before) if before.tap != interface.tap => {
                 fixed.push(Fixed(format!("the tap of {}", interface.name)));
             }
+            Some(before) if before.rss != interface.rss => {
+                fixed.push(Fixed(format!("whether {} has rss", interface.name)));
+            }
             Some(_) => {}
         }
     }

@@ -54,6 +54,8 @@ pub(super) struct InterfaceEntry {
     pub up: Option<bool>,
     pub tap: Option<Spanned<bool>>,
     #[serde(default)]
+    pub rss: bool,
+    #[serde(default)]
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
     pub cross_connect: Option<Spanned<String>>,

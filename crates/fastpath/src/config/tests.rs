@@ -106,6 +106,9 @@ fn what_is_written_is_what_the_router_is_to_be() {
     let config = parse(&format!("routes-from-kernel = true\n{tapped}")).unwrap();
     let tapped: Vec<bool> = config.interfaces.iter().map(|interface| interface.tap).collect();
     assert_eq!((config.routes_from_kernel, tapped), (true, vec![false, true, false, false, false, false]));
+    let spread = parse(&WHOLE.replace("mtu = 9000", "mtu = 9000\nrss = true")).unwrap();
+    let spread: Vec<bool> = spread.interfaces.iter().map(|interface| interface.rss).collect();
+    assert_eq!(spread, [true, false, false, false, false, false], "VLANs go with their device");
 }
 
 #[test]
@@ -308,6 +311,7 @@ fn what_cannot_change_is_said_by_name() {
     for (from, to, clue) in [
         ("/run/one.sock", "/run/two.sock", "the control socket cannot change while the router runs"),
         ("cores = [1, 3]", "cores = [1]", "workers, which have their cores"),
+        ("mtu = 9000", "mtu = 9000\nrss = true", "whether lan has rss cannot change"),
         ("id = 7", "id = 8", "lan.8 is new"),
         ("name = \"c\"", "name = \"d\"", "c is missing"),
     ] {

@@ -157,7 +157,8 @@ impl Interfaces {
             self.misread.insert(name.clone());
             return;
         };
-        let parent = checks.common(name, &Attachment::Device(device), mac, &common, MTU, problems);
+        let mut parent = checks.common(name, &Attachment::Device(device), mac, &common, MTU, problems);
+        parent.rss = entry.rss;
         let mtu = parent.mtu;
         self.all.push(parent);
         for entry in &entry.vlan {
@@ -241,7 +242,8 @@ impl Checks<'_> {
             common.addresses.iter().filter_map(|written| self.address(name, written, problems)).collect();
         let tap = tap(name, common, &role, problems);
         let (name, attachment) = (name.to_owned(), attachment.clone());
-        Interface { name, attachment, mac, mtu, up: common.up.unwrap_or(true), tap, addresses, role }
+        let up = common.up.unwrap_or(true);
+        Interface { name, attachment, mac, mtu, up, tap, rss: false, addresses, role }
     }
 
     fn role(&mut self, name: &str, common: &Common, problems: &mut Problems) -> Role {

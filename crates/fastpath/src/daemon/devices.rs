@@ -7,6 +7,7 @@ use memif::Event;
 
 use crate::config::Device;
 use crate::device::{Queues, memif as memif_device, null};
+use crate::handoff::Meter;
 use crate::show::hardware::{self, Link};
 
 /// A device that was opened.
@@ -14,6 +15,8 @@ pub(super) struct Opened {
     /// What users see of it, as far as that does not change.
     pub shown: hardware::Device,
     end: End,
+    /// Of which queue frames are handed over, from which worker to which, from 0.
+    ways: Vec<(usize, usize, usize, Meter)>,
 }
 
 /// Its control end.
@@ -68,8 +71,15 @@ impl Opened {
             link: Link::Up,
             placement: Vec::new(),
             transmit_queues: queues.outputs.len(),
+            handoffs: Vec::new(),
         };
-        Ok((Self { shown, end }, queues))
+        Ok((Self { shown, end, ways: Vec::new() }, queues))
+    }
+
+    /// Notes that worker `from`, which polls the next queue that is placed, hands frames to worker `to`.
+    pub fn hands_over(&mut self, from: usize, to: usize, meter: Meter) {
+        let queue = self.shown.placement.len();
+        self.ways.push((queue, from, to, meter));
     }
 
     /// Lets peers come and go, and says what became of them.
@@ -100,6 +110,15 @@ impl Opened {
             End::Nothing => Link::Up,
             End::Memif { link, .. } => link.clone(),
         };
-        hardware::Device { link, ..self.shown.clone() }
+        let handoff = |(queue, from, to, meter): &(usize, usize, usize, Meter)| hardware::Handoff {
+            queue: *queue,
+            // Workers follow the main thread, which is number 0.
+            from: from + 1,
+            to: to + 1,
+            frames: meter.handed(),
+            congestion_drops: meter.refused(),
+        };
+        let handoffs = self.ways.iter().map(handoff).collect();
+        hardware::Device { link, handoffs, ..self.shown.clone() }
     }
 }

@@ -4,9 +4,9 @@ use super::Node;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
 
-pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for &index in vector {
         packets.prefetch(index);
     }
-    next.fill(Node::EthernetInput);
+    next.fill(if context.handoff.is_some() { Node::WorkerHandoff } else { Node::EthernetInput });
 }

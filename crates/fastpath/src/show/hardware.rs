@@ -48,6 +48,24 @@ pub struct Device {
     pub placement: Vec<usize>,
     /// Transmit queues: one for each worker.
     pub transmit_queues: usize,
+    /// Where frames that one worker receives are handed to others (RSS).
+    #[serde(default)]
+    pub handoffs: Vec<Handoff>,
+}
+
+/// What the worker that polls a receive queue handed to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// The receive queue.
+    pub queue: usize,
+    /// The worker that polls it.
+    pub from: usize,
+    /// The worker whose flows these are.
+    pub to: usize,
+    /// Frames that were handed over.
+    pub frames: u64,
+    /// Frames that were dropped, since the other worker had not kept up.
+    pub congestion_drops: u64,
 }
 
 /// Whether there is somebody at a device's other end.
@@ -87,6 +105,40 @@ impl fmt::Display for Hardware {
             ]
         });
         table::write(formatter, &columns, rows)?;
+        self.write_handoffs(formatter)?;
+        self.write_taps(formatter)
+    }
+}
+
+impl Hardware {
+    fn write_handoffs(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Column::{Left, Right};
+        let columns = [
+            Left("Handoff"),
+            Right("RX queue"),
+            Right("From worker"),
+            Right("To worker"),
+            Right("Frames"),
+            Right("Congestion drops"),
+        ];
+        let handoffs = |device: &'_ Device| {
+            let name = device.name.clone();
+            let rows = device.handoffs.clone().into_iter();
+            rows.map(move |Handoff { queue, from, to, frames, congestion_drops }| {
+                let numbers = [queue as u64, from as u64, to as u64, frames, congestion_drops];
+                std::iter::once(name.clone()).chain(numbers.map(|number| number.to_string())).collect()
+            })
+        };
+        let rows: Vec<_> = self.devices.iter().flat_map(handoffs).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(formatter)?;
+        table::write(formatter, &columns, rows)
+    }
+
+    fn write_taps(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Column::{Left, Right};
         if self.taps.is_empty() {
             return Ok(());
         }

@@ -127,11 +127,15 @@ fn hardware_says_who_serves_which_queue() {
         link,
         placement: vec![1, 2],
         transmit_queues: 2,
+        handoffs: Vec::new(),
     };
     let down = hardware::Link::Down("the peer has gone".into());
-    let devices = vec![device("lan", 0, hardware::Link::Up), device("wan", 1, down)];
+    let mut devices = vec![device("lan", 0, hardware::Link::Up), device("wan", 1, down)];
     insta::assert_snapshot!(hardware::Hardware { devices: devices.clone(), taps: Vec::new() });
     let (name, kernel_index) = ("lan".into(), 7);
     let tap = hardware::Tap { name, kernel_index, to_kernel: 12, refused: 1, from_kernel: 345, lost: 2 };
-    insta::assert_snapshot!("taps", hardware::Hardware { devices, taps: vec![tap] });
+    insta::assert_snapshot!("taps", hardware::Hardware { devices: devices.clone(), taps: vec![tap] });
+    let handoff = |queue, from, to| hardware::Handoff { queue, from, to, frames: 12345, congestion_drops: 6 };
+    devices[0].handoffs = vec![handoff(0, 1, 2), handoff(1, 2, 1)];
+    insta::assert_snapshot!("handoffs", hardware::Hardware { devices, taps: Vec::new() });
 }

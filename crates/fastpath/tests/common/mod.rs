@@ -35,7 +35,7 @@ impl Two {
             let at = usize::from(number);
             assert_eq!(router.add_device(&format!("memif{number}"), OURS[at], 1500).unwrap(), number);
             wires.push(wire);
-            inputs.extend(queues.inputs.into_iter().map(|input| Receive { device: number, input }));
+            inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(number, input)));
             outputs.extend(queues.outputs);
             let neighbour = IpAddr::from(Ipv4Addr::new(10, number as u8, 0, 2));
             router.set_neighbour(number, neighbour, THEIRS[at]).unwrap();

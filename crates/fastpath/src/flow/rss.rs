@@ -1,0 +1,33 @@
+//! Receive-side scaling (RSS) in software: a frame enters, the number of the worker that its flow belongs to
+//! leaves. All frames of a flow belong to one worker, so that they keep their order.
+
+use super::toeplitz::{MICROSOFT, Toeplitz};
+
+/// Entries of the indirection table, as cards have it: the low bits of a hash choose one.
+const INDIRECTION: usize = 128;
+
+/// How flows are dealt out to workers.
+pub struct Rss {
+    toeplitz: Toeplitz,
+    /// By the low bits of the hash: a worker.
+    indirection: [u8; INDIRECTION],
+}
+
+impl Rss {
+    /// Deals flows out to so many workers, 255 at most, as evenly as `ethtool -X DEVICE equal N` does.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        let workers = workers.clamp(1, usize::from(u8::MAX));
+        let indirection = std::array::from_fn(|entry| (entry % workers) as u8);
+        Self { toeplitz: Toeplitz::new(&MICROSOFT), indirection }
+    }
+
+    /// The worker of a frame's flow; see [`Toeplitz::of_frame`]. Frames that are not IP are the first
+    /// worker's.
+    #[must_use]
+    #[inline]
+    pub fn worker(&self, frame: &[u8]) -> usize {
+        let hash = self.toeplitz.of_frame(frame);
+        usize::from(self.indirection[hash as usize % INDIRECTION])
+    }
+}
