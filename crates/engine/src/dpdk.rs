@@ -9,8 +9,8 @@ pub mod stream;
 
 pub use dpdk::{Dpdk, Memory};
 pub use engine::{Config, DpdkEngine, DpdkPorts};
-pub use ports::{PortCounted, PortsWatch};
-pub use setup::{Opened, port_config, room, socket_name, start, wait_for_links};
+pub use ports::PortsWatch;
+pub use setup::{Opened, port_config, start, wait_for_links};
 
 use crate::Error;
 

@@ -17,11 +17,11 @@ use traffic::FrameTable;
 use crate::Error;
 use crate::live::Live;
 use crate::user_space::workers::{check, start};
-use crate::user_space::{Crew, MAX_FRAME, Member, Ports, Queues, WhenFull, Workers};
+use crate::user_space::{Crew, Member, Ports, Queues, WhenFull, Workers, room};
 use control::Controlled;
 use queues::{Receiving, Sending};
 
-pub use control::{PortCounted, PortsWatch};
+pub use control::PortsWatch;
 
 /// How long the other ends may take to connect.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,6 +39,8 @@ pub struct End {
     pub socket: Socket,
     /// The interface's number, the same at both ends.
     pub id: u32,
+    /// What both ends must know; empty for nothing.
+    pub secret: String,
 }
 
 /// What a [`MemifEngine`] is made of.
@@ -96,6 +98,7 @@ fn open(
 ) -> Result<(Controlled, [Queues<Sending, Receiving>; 2]), Error> {
     let interface = |end: &End| Interface {
         id: end.id,
+        secret: end.secret.clone(),
         name: end.name.clone(),
         receive_queues: queues as u16,
         send_queues: queues as u16,
@@ -122,12 +125,6 @@ fn open(
     let controlled = Controlled::start(memifs)?;
     controlled.wait(queues, PATIENCE)?;
     Ok((controlled, of_ports))
-}
-
-/// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
-#[must_use]
-pub fn room(longest: usize) -> usize {
-    longest.min(MAX_FRAME).next_multiple_of(64).max(2048)
 }
 
 /// Two memifs.

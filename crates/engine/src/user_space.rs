@@ -12,7 +12,7 @@ pub(crate) mod tally;
 pub(crate) mod workers;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use traffic::FrameTable;
 
@@ -56,6 +56,19 @@ impl Crew<'_> {
     }
 }
 
+/// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
+#[must_use]
+pub fn room(longest: usize) -> usize {
+    longest.next_multiple_of(64).max(2048)
+}
+
+/// A name for the socket of a memif, new each time: DPDK 22.11 goes on listening when a port is gone.
+#[must_use]
+pub fn socket_name() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    format!("/linerate-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
 /// What becomes of a frame that a port has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
@@ -90,6 +103,21 @@ pub trait Receive: Send + 'static {
 
     /// Gives all of them back.
     fn release(&mut self);
+}
+
+/// What a port, or its driver, counted since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortCounted {
+    /// The port.
+    pub name: String,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames for which there was no room when they arrived, or that were broken.
+    pub receive_dropped: u64,
+    /// Frames that left.
+    pub sent: u64,
+    /// Frames that a full queue of the device's refused, as we counted: drivers do not.
+    pub send_dropped: u64,
 }
 
 /// The queues of one port.

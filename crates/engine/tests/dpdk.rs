@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::dpdk::{Pool, Port, PortConfig, Queues};
-use engine::dpdk::{self, Config, Dpdk, DpdkEngine, socket_name};
+use engine::dpdk::{self, Config, Dpdk, DpdkEngine};
+use engine::user_space::socket_name;
 use engine::{Engine, Error, Load};
 use traffic::{Directions, FrameTable, IpVersion, Tunables};
 

@@ -24,7 +24,7 @@ fn socket() -> Socket {
 }
 
 fn end(number: u8, role: Role, socket: &Socket) -> End {
-    End { name: format!("memif{number}"), role, socket: socket.clone(), id: 0 }
+    End { name: format!("memif{number}"), role, socket: socket.clone(), id: 0, secret: String::new() }
 }
 
 /// Both ends of one memif.

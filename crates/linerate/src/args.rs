@@ -126,14 +126,14 @@ pub struct Device {
     /// Two interfaces of this machine with your device in between
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
-    /// What sends and receives: xdp, in the kernel, or dpdk, in user space
+    /// What sends and receives: xdp in the kernel; dpdk or memif in user space
     #[arg(long, value_name = "ENGINE", default_value = "xdp")]
     pub engine: EngineName,
-    /// Port 0 of --engine dpdk: a driver with its arguments, as in net_memif0,role=client,…, or a
-    /// card's PCI address
+    /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
+    /// or a card's PCI address; of --engine memif: memif:socket=/run/memif.sock,role=client
     #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with_all = ["dut", "ports"])]
     pub port0: Option<String>,
-    /// Port 1 of --engine dpdk
+    /// Port 1 in user space
     #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"])]
     pub port1: Option<String>,
     /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
@@ -152,7 +152,7 @@ pub struct Device {
     /// Cores that generate, one worker each
     #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
     pub cores: Option<Vec<usize>>,
-    /// Cores that receive with --engine dpdk, one worker each, which share the queues of each port
+    /// Cores that receive in user space, one worker each, which share the queues of each port
     /// [default: those that generate]
     #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
     pub receive_cores: Option<Vec<usize>>,
@@ -184,17 +184,41 @@ pub enum EngineName {
     Xdp,
     /// DPDK.
     Dpdk,
+    /// Shared memory, by ourselves.
+    Memif,
+}
+
+impl EngineName {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Xdp, Self::Dpdk, Self::Memif];
+
+    /// Whether frames are built in this process.
+    pub fn is_in_user_space(self) -> bool {
+        self != Self::Xdp
+    }
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Dpdk => "dpdk",
+            Self::Memif => "memif",
+        }
+    }
+}
+
+impl fmt::Display for EngineName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
 }
 
 impl FromStr for EngineName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "xdp" => Ok(Self::Xdp),
-            "dpdk" => Ok(Self::Dpdk),
-            _ => Err(format!("'{text}' is no engine: there are xdp and dpdk")),
-        }
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
+        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, dpdk and memif"))
     }
 }
 

@@ -44,7 +44,6 @@ mod self_test;
 mod soak;
 mod stop;
 mod testbed;
-#[cfg_attr(not(feature = "dpdk"), path = "user_space/absent.rs")]
 mod user_space;
 mod verify;
 
@@ -113,11 +112,9 @@ enum Command {
     /// Say what this machine can and cannot do, each with its remedy
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
-    #[cfg(feature = "dpdk")]
     #[command(hide = true)]
     UserSpaceDevice(user_space::forward::Args),
     /// The router of a load test in user space, which starts it
-    #[cfg(feature = "dpdk")]
     #[command(hide = true)]
     UserSpaceRouter(user_space::fastpath::Args),
 }
@@ -162,9 +159,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::main(&args),
         Command::SelfTest(args) => self_test::main(&args),
         Command::Doctor(args) => doctor::main(&args),
-        #[cfg(feature = "dpdk")]
         Command::UserSpaceDevice(args) => user_space::forward::main(&args),
-        #[cfg(feature = "dpdk")]
         Command::UserSpaceRouter(args) => user_space::fastpath::main(&args),
     };
     match result {

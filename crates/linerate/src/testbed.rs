@@ -61,22 +61,24 @@ impl Testbed {
         if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
             return Err(misuse(format!(
                 "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
-                 choose a smaller --size, or --engine dpdk",
+                 choose a smaller --size, or --engine memif or dpdk",
                 xdp::MAX_FRAME
             )));
         }
         let placement = place(device)?;
         if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
             return Err(misuse(
-                "--receive-cores are of DPDK: add --engine dpdk. In the kernel, frames are received where \
+                "--receive-cores are of user space: add --engine dpdk or memif. In the kernel, frames are received where \
                  their interrupts are served",
             ));
         }
         if device.engine == EngineName::Xdp && device.port0.is_some() {
-            return Err(misuse("--port0 and --port1 are of DPDK: add --engine dpdk, or give --ports A,B"));
+            return Err(misuse(
+                "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
+            ));
         }
         let site = match &device.ports {
-            _ if device.engine == EngineName::Dpdk => {
+            _ if device.engine.is_in_user_space() => {
                 Site::UserSpace(Box::new(UserSpace::open(device, &placement, max_frame_size)?))
             }
             Some(ports) => {
@@ -202,7 +204,7 @@ impl Testbed {
         port::to_pps(rate, mean_frame_size, self.line_rate_bps)
     }
 
-    /// The ports of DPDK, if the testbed is between them.
+    /// The ports of user space, if the testbed is between them.
     pub fn user_space(&self) -> Option<&UserSpace> {
         match &self.site {
             Site::UserSpace(user_space) => Some(&**user_space),
@@ -221,7 +223,7 @@ impl Testbed {
         self.placement.dut
     }
 
-    /// Whether the ports are DPDK's.
+    /// Whether the ports are those of user space.
     pub fn is_in_user_space(&self) -> bool {
         matches!(self.site, Site::UserSpace(_))
     }
@@ -256,7 +258,7 @@ impl Testbed {
         Ok(engine)
     }
 
-    /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or DPDK's.
+    /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or those of user space.
     pub fn carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
         if let Site::UserSpace(user_space) = &self.site {
             return user_space.carrier(longest);
@@ -279,7 +281,7 @@ impl Testbed {
     /// The ports as the kernel's engine knows them.
     pub fn port_refs(&self) -> Result<[PortRef; 2]> {
         if self.is_in_user_space() {
-            return Err(misuse("this command sends by the kernel alone: leave --engine dpdk out"));
+            return Err(misuse("this command sends by the kernel alone: leave --engine out"));
         }
         let [zero, one] = self.ports();
         Ok([port::reference(zero), port::reference(one)])
@@ -397,7 +399,7 @@ impl Testbed {
             xdp_mode: (*mode).to_owned(),
         });
         record::Tester {
-            engine: if self.is_in_user_space() { "dpdk" } else { "xdp" }.to_owned(),
+            engine: self.user_space().map_or(EngineName::Xdp, UserSpace::engine).name().to_owned(),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),

@@ -1,55 +1,59 @@
-//! Ports of DPDK and what is between them: the device flags enter, two ports that an engine can open
-//! leave, with a device of ours between them where that is asked for.
+//! A device in user space, or ports that the user names: the device flags enter, two ports that an engine can
+//! open leave, with a device of ours between them where that is asked for.
 
+#[cfg(feature = "dpdk")]
 mod card;
 mod counters;
+#[cfg_attr(not(feature = "dpdk"), path = "user_space/dpdk_absent.rs")]
+pub mod dpdk;
 mod dut;
 pub mod fastpath;
 pub mod forward;
+mod link;
+mod memif;
 mod private;
 mod testpmd;
 mod vpp;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use engine::Engine;
-use engine::dpdk::replay::Ports;
-use engine::dpdk::{Config, Dpdk, DpdkEngine, MAX_FRAME, PortCounted, PortsWatch};
 use engine::replay::Carrier;
+use engine::user_space::MAX_FRAME;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use results::record::{self, NodeRuntimes};
 use traffic::FrameTable;
 use wire::MacAddress;
 
-use crate::args::{Device, misuse};
+use crate::args::{Device, EngineName, misuse};
 use crate::bench::is_installed;
-use card::is_card;
 use dut::{Dut, Paused, Site};
+use link::{Link, Watch};
 
-/// Two ports of DPDK, not yet open, and the device between them if it is ours.
+/// Two ports of user space, not yet open, and the device between them if it is ours.
 pub struct UserSpace {
+    engine: EngineName,
     ports: [Port; 2],
-    devices: [String; 2],
-    dpdk: Arc<Dpdk>,
+    link: Box<dyn Link>,
     dut: Option<Dut>,
     /// The cores that receive, where they are not those that send.
     receive_cores: Vec<usize>,
     /// The ports of the engine that was started last.
-    watch: RefCell<Option<PortsWatch>>,
+    watch: RefCell<Option<Watch>>,
     /// Where a device of ours is.
     site: Site,
 }
 
 /// A device without rules in the place of the one under test, which is held up meanwhile.
 pub struct Cable<'a> {
+    link: Box<dyn Link>,
     // Before the other goes on.
-    device: Dut,
+    _device: Dut,
     _paused: Paused,
     of: &'a UserSpace,
 }
@@ -58,12 +62,13 @@ pub struct Cable<'a> {
 const OVERHEAD: usize = 18;
 
 impl UserSpace {
-    /// Starts DPDK, and the device where it is ours; frames of up to `max_frame_size` bytes fit.
+    /// Starts the device where it is ours; frames of up to `max_frame_size` bytes fit.
     pub fn open(device: &Device, placement: &Placement, max_frame_size: usize) -> Result<Self> {
+        let engine = device.engine;
         if device.ports.is_some() {
-            return Err(misuse(
-                "--ports are interfaces of the kernel: with --engine dpdk give --port0 and --port1",
-            ));
+            return Err(misuse(format!(
+                "--ports are interfaces of the kernel: with --engine {engine} give --port0 and --port1"
+            )));
         }
         let named = device.port0.clone().zip(device.port1.clone());
         let core = placement.generate.first().copied().unwrap_or_default();
@@ -74,29 +79,28 @@ impl UserSpace {
             queues: placement.generate.len().max(placement.receive_cores.len()),
             max_frame_size,
         };
-        let (devices, dut, dpdk) = match (named, &device.dut) {
-            (Some((zero, one)), _) => {
-                let devices = [zero, one];
-                let dpdk = dpdk(core, &devices)?;
-                (devices, None, dpdk)
-            }
+        let (link, dut) = match (named, &device.dut) {
+            (Some((zero, one)), _) => (link::to_named(engine, [zero, one], core)?, None),
             (None, Some(spec)) => {
+                if let Some(refusal) = engine_refusal(engine) {
+                    return Err(misuse(refusal));
+                }
                 let dut = Dut::start(spec, &site, [mac(0), mac(1)])?;
-                (dut.other_ends(), Some(dut), dpdk(core, &[])?)
+                (link::to_sockets(engine, dut.sockets(), max_frame_size, core)?, Some(dut))
             }
             (None, None) => {
-                return Err(misuse(
-                    "--engine dpdk has ports of its own: give --port0 and --port1, or --dut calibrated, \
-                     testpmd, vpp or fastpath",
-                ));
+                return Err(misuse(format!(
+                    "--engine {engine} has ports of its own: give --port0 and --port1, or --dut calibrated, \
+                     testpmd, vpp or fastpath"
+                )));
             }
         };
         let next_hops = next_hops(device)?.or(dut.as_ref().and_then(Dut::next_hops));
-        let ports = [0, 1].map(|number| port(number, &devices[usize::from(number)], next_hops));
+        let ports = [0, 1].map(|number| port(number, &link.devices()[usize::from(number)], next_hops));
         Ok(Self {
+            engine,
             ports,
-            devices,
-            dpdk,
+            link,
             dut,
             receive_cores: placement.receive_cores.clone(),
             watch: RefCell::default(),
@@ -109,14 +113,14 @@ impl UserSpace {
         &self.ports
     }
 
-    /// DPDK, started.
-    pub fn dpdk(&self) -> &Arc<Dpdk> {
-        &self.dpdk
+    /// The engine that sends and receives.
+    pub fn engine(&self) -> EngineName {
+        self.engine
     }
 
     /// The devices that are the ports.
     pub fn devices(&self) -> &[String; 2] {
-        &self.devices
+        self.link.devices()
     }
 
     /// An idle engine that sends `table` between the ports, on `cores`.
@@ -126,42 +130,28 @@ impl UserSpace {
         cores: &[usize],
         stop: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Engine>> {
-        self.engine_over(&self.devices, table, cores, stop)
+        self.engine_over(&*self.link, table, cores, stop)
     }
 
     fn engine_over(
         &self,
-        [zero, one]: &[String; 2],
+        link: &dyn Link,
         table: &FrameTable,
         cores: &[usize],
         stop: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Engine>> {
-        let engine = DpdkEngine::start(&Config {
-            dpdk: &self.dpdk,
-            devices: [zero, one],
-            send_cores: cores,
-            receive_cores: &self.receive_cores,
-            table,
-            stop: Arc::clone(stop),
-        })?;
-        *self.watch.borrow_mut() = Some(engine.watch());
-        Ok(Box::new(engine))
+        let (engine, watch) = link.start_engine(table, [cores, &self.receive_cores], stop)?;
+        *self.watch.borrow_mut() = Some(watch);
+        Ok(engine)
     }
 
     /// What was counted at the two ports of the engine that runs, and at a device of ours if it counts.
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
-        let Some(ports) = self.watch.borrow().as_ref().map(PortsWatch::read).transpose()?.flatten() else {
+        let Some(ports) = self.watch.borrow().as_ref().map(|watch| watch()).transpose()?.flatten() else {
             return Ok(Vec::new());
         };
-        let port = |port: PortCounted| InterfaceCounters {
-            name: port.name,
-            received: port.received,
-            receive_dropped: port.receive_dropped,
-            sent: port.sent,
-            send_dropped: port.send_dropped,
-        };
         let device = self.dut.as_ref().map(Dut::counters).transpose()?;
-        Ok(ports.map(port).into_iter().chain(device.into_iter().flatten()).collect())
+        Ok(ports.into_iter().chain(device.into_iter().flatten()).collect())
     }
 
     /// Puts what comes nearest to a cable in the place of the device, as long as the result lives; `None`
@@ -170,7 +160,9 @@ impl UserSpace {
         let Some(dut) = &self.dut else { return Ok(None) };
         let paused = dut.pause();
         let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
-        Ok(Some(Cable { device, _paused: paused, of: self }))
+        let core = self.site.core;
+        let link = link::to_sockets(self.engine, device.sockets(), self.site.max_frame_size, core)?;
+        Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
     }
 
     /// Whether the device is ours.
@@ -197,14 +189,13 @@ impl UserSpace {
     pub fn kind_of_ports(&self) -> String {
         match self.dut {
             Some(_) => format!("memif, frames of up to {} bytes", self.site.max_frame_size),
-            None => self.devices.join(" and "),
+            None => self.devices().join(" and "),
         }
     }
 
     /// The ports for frames as they are, of up to `longest` bytes without FCS.
     pub fn carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
-        let [zero, one] = &self.devices;
-        Ok(Box::new(Ports::open(&self.dpdk, [zero, one], longest)?))
+        self.link.carrier(longest)
     }
 
     /// What the device is called.
@@ -222,7 +213,7 @@ impl UserSpace {
             parameters: self.dut.as_ref().map(|dut| dut.parameters().clone()).unwrap_or_default(),
             configuration: match &self.dut {
                 Some(dut) => dut.configuration().clone(),
-                None => text(&[("port 0", &self.devices[0]), ("port 1", &self.devices[1])]),
+                None => text(&[("port 0", &self.devices()[0]), ("port 1", &self.devices()[1])]),
             },
             core: self.dut.as_ref().map(|_| self.site.core),
             remote: None,
@@ -238,27 +229,8 @@ impl Cable<'_> {
         cores: &[usize],
         stop: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Engine>> {
-        self.of.engine_over(&self.device.other_ends(), table, cores, stop)
+        self.of.engine_over(&*self.link, table, cores, stop)
     }
-}
-
-/// DPDK, which is started once in the life of a process, for the cards among `devices` of then.
-fn dpdk(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
-    static STARTED: Mutex<Option<(Vec<String>, Arc<Dpdk>)>> = Mutex::new(None);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let cards: Vec<String> = devices.iter().filter(|device| is_card(device)).cloned().collect();
-    if let Some(refusal) = cards.iter().find_map(|card| card::refusal(Path::new(card::SYSFS), card)) {
-        return Err(misuse(refusal));
-    }
-    if let Some((known, dpdk)) = &*started {
-        if cards.iter().all(|card| known.contains(card)) {
-            return Ok(Arc::clone(dpdk));
-        }
-        return Err(misuse("DPDK was started for other cards: run this apart, by a command of its own"));
-    }
-    let (dpdk, _) = engine::dpdk::start(core, &cards)?;
-    *started = Some((cards, Arc::clone(&dpdk)));
-    Ok(dpdk)
 }
 
 /// A core that neither the tester nor a device of ours needs.
@@ -288,21 +260,40 @@ fn mac(number: u8) -> MacAddress {
 /// what is addressed to anyone. Frames go to the device at `next_hops`, or to the other port: what is no
 /// router looks at no addresses, or swaps them.
 fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
-    let name = device.split(',').next().unwrap_or_default();
-    let driver = name.trim_end_matches(|last: char| last.is_ascii_digit());
+    let (name, driver) = match device.split_once("memif:") {
+        Some(("", _)) => (format!("memif{number}"), Some("memif".to_owned())),
+        _ => {
+            let name = device.split(',').next().unwrap_or_default();
+            let driver = name.trim_end_matches(|last: char| last.is_ascii_digit());
+            (name.to_owned(), (!name.contains(':')).then(|| driver.to_owned()))
+        }
+    };
     Port {
-        name: name.to_owned(),
+        name,
         ifindex: 0,
         mac: mac(number),
         mtu: (MAX_FRAME - OVERHEAD) as u32,
         speed_bps: None,
-        driver: (!is_card(name)).then(|| driver.to_owned()),
+        driver,
         next_hop_mac: next_hops.map_or(mac(1 - number), |hops| hops[usize::from(number)]),
     }
 }
 
-/// What keeps a load test by DPDK from being run, through the device `dut` or between ports of the user's.
-pub fn refusal(dut: Option<&str>) -> Option<String> {
+/// What keeps `engine` from being used.
+fn engine_refusal(engine: EngineName) -> Option<String> {
+    #[cfg(not(feature = "dpdk"))]
+    if engine == EngineName::Dpdk {
+        return Some(dpdk::ABSENT.to_owned());
+    }
+    let _ = engine;
+    None
+}
+
+/// What keeps a load test by `engine` from being run, through the device `dut` or between ports of the user's.
+pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
+    if let Some(refusal) = engine_refusal(engine) {
+        return Some(refusal);
+    }
     match dut?.split(':').next()? {
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
@@ -320,8 +311,10 @@ mod tests {
     fn a_port_is_named_after_its_device() {
         let hops = [MacAddress([6; 6]), MacAddress([7; 6])];
         assert_eq!(port(1, "0000:01:00.0", Some(hops)).next_hop_mac, hops[1]);
-        let port = port(1, "net_memif12,role=client", None);
+        let port = super::port(1, "net_memif12,role=client", None);
         assert_eq!((port.name.as_str(), port.driver.as_deref()), ("net_memif12", Some("net_memif")));
         assert_ne!(port.mac, port.next_hop_mac);
+        let port = super::port(0, "memif:socket=/run/a", None);
+        assert_eq!((port.name.as_str(), port.driver.as_deref()), ("memif0", Some("memif")));
     }
 }

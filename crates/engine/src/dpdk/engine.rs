@@ -7,11 +7,11 @@ use dpdk::{Burst, Dpdk, Pool, Port, RegisteredThread, RxQueue, TxQueue};
 use traffic::FrameTable;
 
 use super::ports::PortsWatch;
-use super::setup::{Opened, port_config, room, wait_for_links};
+use super::setup::{Opened, port_config, wait_for_links};
 use crate::Error;
 use crate::live::Live;
 use crate::user_space::workers::{check, start};
-use crate::user_space::{BURST, Crew, Member, Ports, Queues, Receive, Transmit, WhenFull, Workers};
+use crate::user_space::{BURST, Crew, Member, Ports, Queues, Receive, Transmit, WhenFull, Workers, room};
 
 /// Buffers for what a worker sends: a card keeps a queue full of them.
 const SENDING: u32 = 4095;

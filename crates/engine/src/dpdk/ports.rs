@@ -5,22 +5,8 @@ use std::sync::Arc;
 use dpdk::{Port, Stats, Watch};
 
 use crate::Error;
+use crate::user_space::PortCounted;
 use crate::user_space::tally::Tally;
-
-/// What the driver of a port counted since it started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortCounted {
-    /// The port.
-    pub name: String,
-    /// Frames that arrived.
-    pub received: u64,
-    /// Frames for which there was no room when they arrived.
-    pub receive_dropped: u64,
-    /// Frames that left.
-    pub sent: u64,
-    /// Frames that a full queue of the device's refused, as we counted: drivers do not.
-    pub send_dropped: u64,
-}
 
 /// The two ports of an engine; it does not keep them.
 #[derive(Clone, Debug)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dpdk::{Burst, Dpdk, Pool, Port, RxQueue, TxQueue};
 
-use super::setup::{Opened, port_config, room, wait_for_links};
+use super::setup::{Opened, port_config, wait_for_links};
 use crate::Error;
 use crate::replay::{BURST, Carrier};
+use crate::user_space::room;
 
 /// Buffers of each pool: a queue may be full of them.
 const FRAMES: u32 = 4095;

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,13 +74,6 @@ impl Opened {
     }
 }
 
-/// A name for the socket of a memif, new each time: DPDK 22.11 goes on listening when a port is gone.
-#[must_use]
-pub fn socket_name() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    format!("/linerate-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
-}
-
 /// Waits until the links of all `ports` are up.
 ///
 /// # Errors
@@ -100,12 +92,6 @@ pub fn wait_for_links<'a>(ports: impl IntoIterator<Item = &'a Opened>) -> Result
         }
     }
     Ok(())
-}
-
-/// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
-#[must_use]
-pub fn room(longest: usize) -> usize {
-    longest.next_multiple_of(64).max(2048)
 }
 
 /// A port with so many queues each way, for frames of up to `longest` bytes, without FCS.

@@ -8,11 +8,12 @@ use std::thread::{self, JoinHandle};
 use dpdk::{Burst, Dpdk, Pool, Port};
 use traffic::FrameTable;
 
-use super::setup::{Opened, longest, port_config, room, wait_for_links};
+use super::setup::{Opened, longest, port_config, wait_for_links};
 use crate::Error;
 use crate::build_rate::{BURST, pin};
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
+use crate::user_space::room;
 use crate::xdp::precedence;
 
 /// What a pool has: a driver may keep two queues full, and bursts are stocked.

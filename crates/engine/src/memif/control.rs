@@ -10,6 +10,7 @@ use memif::{Event, Memif, QueueStatistics};
 
 use super::End;
 use crate::Error;
+use crate::user_space::PortCounted;
 use crate::user_space::tally::Tally;
 
 /// How often peers are looked after.
@@ -35,21 +36,6 @@ pub struct Controlled {
     ports: Shared,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What a port counted since it was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortCounted {
-    /// The port.
-    pub name: String,
-    /// Frames that arrived.
-    pub received: u64,
-    /// Frames that were no frames.
-    pub receive_dropped: u64,
-    /// Frames that left.
-    pub sent: u64,
-    /// Frames that the device's full ring had no room for.
-    pub send_dropped: u64,
 }
 
 /// The two ports of an engine from beside; it does not keep them.

@@ -4,7 +4,7 @@ use std::slice;
 
 use memif::{Frame, Receiver, Sender};
 
-use crate::user_space::{BURST, Receive, Transmit};
+use crate::user_space::{BURST, Receive, Transmit, room};
 
 /// Where frames leave.
 pub struct Sending {
@@ -20,7 +20,7 @@ pub struct Sending {
 impl Sending {
     /// Frames have up to `longest` bytes.
     pub fn new(sender: Sender, longest: usize) -> Self {
-        let spare = vec![0; super::room(longest)].into_boxed_slice();
+        let spare = vec![0; room(longest)].into_boxed_slice();
         Self { sender, frames: [Frame::NONE; BURST], reserved: 0, spare }
     }
 }

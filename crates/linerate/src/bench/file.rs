@@ -17,7 +17,7 @@ use results::bench::Axis;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::args::misuse;
+use crate::args::{EngineName, misuse};
 use document::{AxisEntry, Document, StrategyEntry};
 pub use remote::Remote;
 
@@ -98,8 +98,8 @@ pub struct Dut {
     pub name: String,
     /// What it is.
     pub site: Site,
-    /// Whether DPDK sends and receives.
-    pub user_space: bool,
+    /// What sends and receives.
+    pub engine: EngineName,
     /// Flags of the strategy for it alone, as typed.
     pub options: Vec<String>,
     /// Where it stands.

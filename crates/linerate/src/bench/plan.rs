@@ -134,8 +134,8 @@ impl<'a> Plan<'a> {
                 flag("--port1", one);
             }
         }
-        if dut.user_space {
-            flag("--engine", "dpdk");
+        if dut.engine.is_in_user_space() {
+            flag("--engine", dut.engine.name());
         }
         if let Some(Remote { host, driver, options, .. }) = &dut.remote {
             flag("--dut-host", host);
@@ -302,13 +302,14 @@ mod tests {
     use results::fixtures::Scenario;
 
     use super::*;
+    use crate::args::EngineName;
     use crate::bench::file::{Strategy, Subcommand};
 
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
-            user_space: false,
+            engine: EngineName::Xdp,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             remote: None,

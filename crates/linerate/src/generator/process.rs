@@ -126,7 +126,6 @@ impl Process {
     }
 
     /// Writes `text` to its standard input.
-    #[cfg(feature = "dpdk")]
     pub fn tell(&self, text: &str) -> Result<()> {
         let mut input = self.child.stdin.as_ref().context("it has no input")?;
         input.write_all(text.as_bytes()).context("it does not listen any more")

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use engine::dpdk::socket_name;
 use engine::dpdk::stream::Stream;
+use engine::user_space::socket_name;
 use traffic::tunable::Size;
 use traffic::{Directions, FrameTable, Profile, Tunables};
 use wire::size;
@@ -72,7 +72,7 @@ enum Sender {
 /// Starts `program`.
 pub fn start(program: &'static dyn Program, task: &Task, testbed: &Testbed) -> Result<Started<'static>> {
     let user_space = testbed.user_space().context("a program in user space has ports of DPDK")?;
-    let (dpdk, [near, far]) = (user_space.dpdk(), user_space.devices());
+    let (dpdk, [near, far]) = (&crate::user_space::dpdk::start(task.core, &[])?, user_space.devices());
     let has_sink = program.target() == Target::Memif;
     if has_sink && testbed.dut_core() == task.core {
         return Err(misuse("the sink needs a core of its own: give other --cores or --dut-core"));

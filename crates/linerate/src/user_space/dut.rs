@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use engine::dpdk::{room, socket_name};
+use engine::user_space::{room, socket_name};
 use lab::dut::Passed;
 use lab::{DutSpec, InterfaceCounters, Namespace, NapiThread};
+use memif::Socket;
 use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -47,8 +48,8 @@ pub struct Dut {
     /// What it is, for the record.
     configuration: BTreeMap<String, String>,
     site: Site,
-    /// The other ends of its two ports, as arguments of net_memif.
-    ends: [String; 2],
+    /// Where it listens for the other ends of its two ports.
+    sockets: [Socket; 2],
     program: Program,
     process: Process,
 }
@@ -97,8 +98,8 @@ impl Dut {
         let process = Process::start(program.namespace(), site.core, &words, None)
             .with_context(|| format!("cannot start the device {name}"))?;
         let configuration = BTreeMap::from([("command".to_owned(), words.join(" "))]);
-        let ends = sockets.map(|socket| format!("socket={socket},socket-abstract=yes"));
-        let mut dut = Self { name, parameters, configuration, site: site.clone(), ends, program, process };
+        let sockets = sockets.map(Socket::Abstract);
+        let mut dut = Self { name, parameters, configuration, site: site.clone(), sockets, program, process };
         dut.wait_until_ready()?;
         let pid = dut.process.id();
         match &dut.program {
@@ -106,9 +107,9 @@ impl Dut {
             Program::Testpmd => testpmd::tidy_up(),
             Program::Vpp(vpp) => {
                 dut.configuration.extend(vpp.configure(pid, site, tester)?);
-                dut.ends = ends_at_files(pid);
+                dut.sockets = private::sockets(pid);
             }
-            Program::Fastpath(_) => dut.ends = ends_at_files(pid),
+            Program::Fastpath(_) => dut.sockets = private::sockets(pid),
         }
         Ok(dut)
     }
@@ -216,13 +217,9 @@ impl Dut {
         Paused(process)
     }
 
-    /// The devices that are the other ends of its two ports.
-    pub fn other_ends(&self) -> [String; 2] {
-        let room = room(self.site.max_frame_size);
-        let end = |number: usize| {
-            format!("net_memif{number},role=client,id=0,bsize={room},rsize=10,{}", self.ends[number])
-        };
-        [end(0), end(1)]
+    /// Where it listens for the other ends of its two ports.
+    pub fn sockets(&self) -> &[Socket; 2] {
+        &self.sockets
     }
 }
 
@@ -255,24 +252,13 @@ impl Drop for Paused {
     }
 }
 
-/// The other ends of a device's ports, which the process `pid` listens at files for.
-fn ends_at_files(pid: u32) -> [String; 2] {
-    private::sockets(pid).map(|socket| format!("socket={socket},socket-abstract=no"))
-}
-
-/// The device that listens at `socket`, for port `number`.
-pub fn server(number: usize, socket: &str) -> String {
-    format!("net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")
-}
-
 /// The command line of a device that is this program itself.
 fn words(spec: &DutSpec, site: &Site, [zero, one]: &[String; 2], counters: &Path) -> Vec<String> {
     let counters = counters.display().to_string();
-    let [core, queues, size] = [site.core, site.queues, site.max_frame_size].map(|number| number.to_string());
-    let spec = spec.to_string();
-    ["/proc/self/exe", "user-space-device", &spec, "--core", &core, "--queues", &queues]
+    let (queues, spec) = (site.queues.to_string(), spec.to_string());
+    ["/proc/self/exe", "user-space-device", &spec, "--queues", &queues, "--sockets", zero, one]
         .into_iter()
-        .chain(["--max-frame-size", &size, "--sockets", zero, one, "--counters", &counters])
+        .chain(["--counters", &counters])
         .map(str::to_owned)
         .collect()
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use engine::dpdk::room;
+use engine::user_space::room;
 use fastpath::client::Client;
 use lab::{InterfaceCounters, Namespace, SIDES, Side};
 use results::record::{NodeRuntime, NodeRuntimes};

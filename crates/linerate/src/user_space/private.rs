@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use lab::Namespace;
+use memif::Socket;
 
 /// The directory that is its own, and holds nothing of anyone else's that it needs.
 pub const DIRECTORY: &str = "/dev/shm";
@@ -28,6 +29,6 @@ pub fn socket(number: usize) -> String {
 }
 
 /// Where the process `pid` listens for the other end of each port.
-pub fn sockets(pid: u32) -> [String; 2] {
-    [0, 1].map(|number| outside(pid, &socket(number)))
+pub fn sockets(pid: u32) -> [Socket; 2] {
+    [0, 1].map(|number| Socket::Path(outside(pid, &socket(number)).into()))
 }

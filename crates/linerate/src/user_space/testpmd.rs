@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use lab::InterfaceCounters;
 
-use super::dut::server;
 use crate::generator::process::{Process, Said};
 use crate::generator::program::number_after;
 
@@ -28,7 +27,10 @@ const HEADROOM: usize = 128;
 /// Its command line: in ordinary memory, with no cards and no files; it ends when its input does. Its
 /// buffers have `room` bytes for a frame, its ports as many `queues`.
 pub fn words(mode: &str, core: usize, queues: usize, room: usize, sockets: &[String; 2]) -> Vec<String> {
-    let port = |number: usize| format!("--vdev={}", server(number, &sockets[number]));
+    let port = |number: usize| {
+        let socket = &sockets[number];
+        format!("--vdev=net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")
+    };
     [
         // By lines, so that it is heard when it is ready; before other processes on its core.
         "stdbuf",

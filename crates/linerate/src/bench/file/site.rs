@@ -102,21 +102,23 @@ impl Source<'_> {
     }
 
     /// Whether the engine reaches the device; `at` is what is to blame otherwise.
-    pub(super) fn check_engine(&self, user_space: bool, site: &Site, at: usize) -> Result<()> {
+    pub(super) fn check_engine(&self, engine: EngineName, site: &Site, at: usize) -> Result<()> {
         let name = |dut: &str| dut.split(':').next().unwrap_or_default().to_owned();
         let is_user_space = |dut: &str| USER_SPACE.contains(&name(dut).as_str());
-        let reason = match (user_space, site) {
+        let reason = match (engine.is_in_user_space(), site) {
             (true, Site::Ports(..)) => {
-                "engine = \"dpdk\" has ports of its own: write port0 and port1 in place of ports"
+                "an engine in user space has ports of its own: write port0 and port1 in place of ports"
             }
             (true, Site::Lab(dut)) if !is_user_space(dut) && name(dut) != CALIBRATED => {
-                "engine = \"dpdk\" reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
+                "an engine in user space reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
                  write one of them, or port0 and port1"
             }
             (false, Site::Lab(dut)) if is_user_space(dut) => {
-                "testpmd, vpp and fastpath are between ports of DPDK: write engine = \"dpdk\" too"
+                "testpmd, vpp and fastpath are in user space: write engine = \"memif\" or \"dpdk\" too"
             }
-            (false, Site::Devices(_)) => "port0 and port1 are of DPDK: write engine = \"dpdk\" too",
+            (false, Site::Devices(_)) => {
+                "port0 and port1 are of user space: write engine = \"dpdk\" or \"memif\" too"
+            }
             _ => return Ok(()),
         };
         Err(self.error(at, reason))

@@ -192,7 +192,7 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
     let ports = SOUND.replace(site, "engine = \"dpdk\"\nport0 = \"net_null0\"\nport1 = \"net_null1\"");
     let bench = read(&ports).unwrap();
     assert_eq!(bench.duts[1].site, Site::Devices(["net_null0", "net_null1"].map(str::to_owned)));
-    assert!(bench.duts.iter().all(|dut| dut.user_space), "taken over");
+    assert!(bench.duts.iter().all(|dut| dut.engine.is_in_user_space()), "taken over");
     let testpmd = SOUND.replace(site, "engine = \"dpdk\"\ndut = \"testpmd:mode=macswap\"");
     assert_eq!(read(&testpmd).unwrap().duts[0].site, Site::Lab("testpmd:mode=macswap".to_owned()));
 
