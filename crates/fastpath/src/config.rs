@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use wire::MacAddress;
 
+use crate::bridge::Settings;
 use crate::subnet::Subnet;
 
 pub use self::device::Device;
@@ -37,6 +38,8 @@ pub struct Config {
     pub routes_from_kernel: bool,
     /// By number; those with VLAN tags follow the one whose device they share.
     pub interfaces: Vec<Interface>,
+    /// Bridges, by number: in the order of their names.
+    pub bridges: Vec<Bridge>,
     /// Routes.
     pub routes: BTreeMap<IpPrefix, Route>,
     /// The addresses of neighbours that never change, by interface and network address.
@@ -121,8 +124,17 @@ pub enum Role {
     Router,
     /// All frames leave by the interface of this name.
     CrossConnect(String),
-    /// It is a port of the bridge of this number; bridges are numbered by their names, in their order.
+    /// It is a port of the bridge of this number.
     Bridge(u16),
+}
+
+/// A bridge as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name.
+    pub name: String,
+    /// How it is set.
+    pub settings: Settings,
 }
 
 /// Where the packets of a route go.

@@ -6,8 +6,10 @@ pub mod server;
 use std::fmt;
 use std::path::PathBuf;
 
+use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::show::bridge::Bridges;
 use crate::show::cpu::Cpu;
 use crate::show::errors::Errors;
 use crate::show::fib::Fib;
@@ -16,6 +18,7 @@ use crate::show::hardware::Hardware;
 use crate::show::interfaces::Interfaces;
 use crate::show::neighbours::Neighbours;
 use crate::show::runtime::Runtime;
+use crate::show::runtime_max::RuntimeMax;
 use crate::show::threads::Threads;
 use crate::show::trace::Trace;
 
@@ -38,25 +41,31 @@ pub enum Request {
     },
 }
 
-/// What there is to be told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What there is to be told, in the words of `fastpathctl show`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub enum Show {
     /// What each worker does, node by node.
+    #[command(skip)] // fastpathctl has it with the word that makes it the next one
     Runtime,
+    /// The dearest call of each node.
+    #[command(skip)]
+    RuntimeMax,
     /// Interfaces and what went through them.
     Interfaces,
     /// Why packets went no further.
     Errors,
-    /// The threads.
+    /// The threads of the router.
     Threads,
     /// The processor.
     Cpu,
-    /// The devices.
+    /// Devices, and which worker serves which queue.
     Hardware,
-    /// The graph.
+    /// Bridges and their stations.
+    Bridge,
+    /// The nodes, and where packets go from each.
     Graph,
-    /// The version.
+    /// Which program runs, and for how long.
     Version,
     /// The routes of one version of IP.
     Fib {
@@ -69,12 +78,12 @@ pub enum Show {
     },
     /// The neighbours whose link address is known.
     Neighbours,
-    /// What nodes saw of packets.
+    /// What nodes saw of packets; see trace add.
     Trace,
 }
 
 /// A version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum IpVersion {
     /// IPv4.
@@ -83,8 +92,8 @@ pub enum IpVersion {
     Ip6,
 }
 
-/// What can be counted from now on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What can be counted from now on, in the words of `fastpathctl clear`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clear {
     /// What workers do.
@@ -95,6 +104,8 @@ pub enum Clear {
     Errors,
     /// What nodes saw of packets.
     Trace,
+    /// Where the stations of bridges are.
+    Bridge,
 }
 
 /// What can be changed; everything is written as in the configuration.
@@ -171,6 +182,8 @@ pub enum Reply {
 pub enum Answer {
     /// What each worker does.
     Runtime(Runtime),
+    /// The dearest call of each node.
+    RuntimeMax(RuntimeMax),
     /// Interfaces.
     Interfaces(Interfaces),
     /// Why packets went no further.
@@ -181,6 +194,8 @@ pub enum Answer {
     Cpu(Cpu),
     /// The devices.
     Hardware(Hardware),
+    /// Bridges.
+    Bridge(Bridges),
     /// The graph.
     Graph(Graph),
     /// The version.
@@ -214,6 +229,8 @@ impl Answer {
     pub fn json(&self) -> serde_json::Value {
         let value = match self {
             Self::Runtime(answer) => serde_json::to_value(answer),
+            Self::RuntimeMax(answer) => serde_json::to_value(answer),
+            Self::Bridge(answer) => serde_json::to_value(answer),
             Self::Interfaces(answer) => serde_json::to_value(answer),
             Self::Errors(answer) => serde_json::to_value(answer),
             Self::Threads(answer) => serde_json::to_value(answer),
@@ -234,6 +251,8 @@ impl fmt::Display for Answer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runtime(answer) => answer.fmt(formatter),
+            Self::RuntimeMax(answer) => answer.fmt(formatter),
+            Self::Bridge(answer) => answer.fmt(formatter),
             Self::Interfaces(answer) => answer.fmt(formatter),
             Self::Errors(answer) => answer.fmt(formatter),
             Self::Threads(answer) => answer.fmt(formatter),

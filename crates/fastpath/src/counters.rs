@@ -28,6 +28,46 @@ impl Counter {
     }
 }
 
+/// A call of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// Clocks of the time stamp counter.
+    pub clocks: u64,
+    /// Packets that it had.
+    pub vectors: u64,
+}
+
+/// The dearest call since it was cleared: one word, so that clocks and packets are those of one call. One
+/// thread notes, any may read and clear; a call that ends just then may be the one that stays.
+#[derive(Debug, Default)]
+pub struct Dearest(AtomicU64);
+
+impl Dearest {
+    /// Bits for packets, of which a call has fewer; above them are the clocks, enough for hours.
+    const VECTORS: u32 = 16;
+
+    /// Notes a call, if it was dearer than any before.
+    #[inline(always)]
+    pub fn note(&self, clocks: u64, vectors: usize) {
+        if clocks > self.0.load(Relaxed) >> Self::VECTORS {
+            let clocks = clocks.min(u64::MAX >> Self::VECTORS);
+            self.0.store(clocks << Self::VECTORS | vectors as u64, Relaxed);
+        }
+    }
+
+    /// The dearest call; one of nothing if there was none.
+    #[must_use]
+    pub fn get(&self) -> Call {
+        let noted = self.0.load(Relaxed);
+        Call { clocks: noted >> Self::VECTORS, vectors: noted & ((1 << Self::VECTORS) - 1) }
+    }
+
+    /// Begins anew.
+    pub fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
 /// How a packet's end is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -240,6 +280,8 @@ pub struct NodeCounters {
     pub vectors: Counter,
     /// Clocks of the time stamp counter for them.
     pub clocks: Counter,
+    /// The dearest call.
+    pub dearest: Dearest,
 }
 
 /// What went through an interface at a worker.

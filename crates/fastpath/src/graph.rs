@@ -165,7 +165,9 @@ impl Graph {
             let counters = &context.counters.nodes[at];
             counters.calls.add(1);
             counters.vectors.add(count as u64);
-            counters.clocks.add(now.wrapping_sub(clock));
+            let clocks = now.wrapping_sub(clock);
+            counters.clocks.add(clocks);
+            counters.dearest.note(clocks, count);
             clock = now;
         }
         context.trace.end();

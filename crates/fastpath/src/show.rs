@@ -1,6 +1,7 @@
 //! What users see of a router: snapshots and plain facts enter, plain data leaves, which is printed as a
 //! table or as JSON. The columns are those that users of VPP know.
 
+pub mod bridge;
 pub mod cpu;
 pub mod errors;
 pub mod fib;
@@ -9,6 +10,7 @@ pub mod hardware;
 pub mod interfaces;
 pub mod neighbours;
 pub mod runtime;
+pub mod runtime_max;
 mod table;
 pub mod threads;
 pub mod trace;

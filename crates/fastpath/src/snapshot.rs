@@ -1,7 +1,7 @@
 //! What a worker had counted at a moment, as plain numbers. Counters are never set back: what was counted
 //! since a moment is the difference to what had been counted then.
 
-use crate::counters::{Balance, Counters};
+use crate::counters::{Balance, Call, Counters};
 
 /// What a node did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct InterfaceCounts {
 pub struct Snapshot {
     /// By [`crate::node::Node`].
     pub nodes: Vec<NodeCounts>,
+    /// By node: the dearest call since these were last cleared, which is nothing to subtract.
+    pub dearest: Vec<Call>,
     /// By [`crate::counters::Reason`].
     pub reasons: Vec<u64>,
     /// By interface.
@@ -69,6 +71,7 @@ impl Snapshot {
         };
         Self {
             nodes: counters.nodes.iter().map(node).collect(),
+            dearest: counters.nodes.iter().map(|node| node.dearest.get()).collect(),
             reasons: counters.reasons.iter().map(crate::counters::Counter::get).collect(),
             interfaces: counters.interfaces.iter().map(interface).collect(),
             made: counters.made.get(),
@@ -81,13 +84,15 @@ impl Snapshot {
     /// What was counted since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        self.with(before, u64::wrapping_sub)
+        Self { dearest: self.dearest.clone(), ..self.with(before, u64::wrapping_sub) }
     }
 
     /// What this worker and another counted.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        self.with(other, u64::wrapping_add)
+        let dearest = self.dearest.iter().zip(padded(&other.dearest));
+        let dearest = dearest.map(|(one, other)| other.max(*one)).collect();
+        Self { dearest, ..self.with(other, u64::wrapping_add) }
     }
 
     /// Packets that arrived, that nodes made, that were sent, dropped and punted.
@@ -103,7 +108,8 @@ impl Snapshot {
         }
     }
 
-    /// Every number of `self` joined with the same of `other`, or with 0 where that has fewer.
+    /// Every number of `self` joined with the same of `other`, or with 0 where that has fewer; without the
+    /// dearest calls.
     fn with(&self, other: &Self, join: fn(u64, u64) -> u64) -> Self {
         let node = |(one, other): (&NodeCounts, NodeCounts)| NodeCounts {
             calls: join(one.calls, other.calls),
@@ -120,6 +126,7 @@ impl Snapshot {
         };
         Self {
             nodes: self.nodes.iter().zip(padded(&other.nodes)).map(node).collect(),
+            dearest: Vec::new(),
             reasons: self
                 .reasons
                 .iter()
@@ -157,5 +164,21 @@ mod tests {
         assert_eq!((since.nodes[1].calls, since.reasons[2], since.interfaces[7].received), (4, 0, 1));
         assert_eq!(since.and(&before), Snapshot::of(&counters));
         assert_eq!(before.since(&Snapshot::default()), before);
+    }
+
+    #[test]
+    fn the_dearest_call_stays_until_it_is_cleared() {
+        let counters = Counters::default();
+        let dearest = &counters.nodes[1].dearest;
+        for (clocks, vectors) in [(500, 3), (499, 256), (500, 9)] {
+            dearest.note(clocks, vectors);
+        }
+        let snapshot = Snapshot::of(&counters);
+        assert_eq!(snapshot.since(&snapshot).dearest[1], Call { clocks: 500, vectors: 3 });
+        dearest.note(u64::MAX, 512);
+        assert_eq!(dearest.get(), Call { clocks: u64::MAX >> 16, vectors: 512 });
+        assert_eq!(snapshot.and(&Snapshot::of(&counters)).dearest[1], dearest.get());
+        dearest.clear();
+        assert_eq!(dearest.get(), Call::default());
     }
 }

@@ -142,6 +142,8 @@ fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
     assert!(thread["nodes"][0]["calls"].as_u64().unwrap() > 0);
     for (command, clue) in [
         ("show runtime", "Vectors/Call"),
+        ("show runtime max", "Max Node Clocks"),
+        ("show bridge", "no interface is a port"),
         ("show interfaces", "wan"),
         ("show errors", "Severity"),
         ("show threads", "worker 0"),
@@ -170,6 +172,7 @@ fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
         "clear errors",
         "trace add 5",
         "clear trace",
+        "clear bridge",
         "set interface wan mtu 1400",
         "set route add 5.0.0.0/8 --via 10.1.0.2 --via 10.0.0.2*3",
         "set route add 6.0.0.0/8 --drop",
@@ -244,6 +247,7 @@ fn wrong_use_is_told_with_what_is_known() {
         ("set interface wan sideways", "mtu"),
         ("set route add 5.0.0.0/8", "--via"),
         ("show fib ip5", "ip6"),
+        ("show runtime least", "max"),
         ("set route add 5.0.0.0/8 --via 10.0.0.2*x", "whole number"),
         ("show runtime --jsonn", "--json"),
     ] {
@@ -326,6 +330,11 @@ fn packets_are_routed_between_memifs_and_peers_may_come_back() {
     let vectors = |name: &str| thread.nodes.iter().find(|row| row.name == name).unwrap().vectors;
     assert_eq!((vectors("ip4-lookup"), vectors("tx")), (100, 100));
     assert!(thread.clocks_per_packet.unwrap().without_polling > 0.0);
+    let most = site.json("show runtime max");
+    let nodes = most["threads"][0]["nodes"].as_array().unwrap();
+    let lookup = nodes.iter().find(|row| row["name"] == "ip4-lookup").unwrap();
+    let vectors = lookup["vectors_at_max"].as_u64().unwrap();
+    assert!((1..=100).contains(&vectors) && lookup["max_node_clocks"].as_u64().unwrap() > 0, "{lookup}");
     assert!(text(&site.ctl("show trace").stdout).contains("ip4-lookup"));
     peers[0].senders[0].send(&[&frame(OURS[0], [99, 0, 0, 1], 64, 46)]);
     // Its sender cannot be told either.
@@ -334,6 +343,7 @@ fn packets_are_routed_between_memifs_and_peers_may_come_back() {
         assert!(site.ctl(&format!("clear {what}")).status.success());
     }
     assert_eq!(site.json("show errors")["errors"], Value::Array(Vec::new()));
+    assert_eq!(site.json("show runtime max")["threads"][0]["nodes"], Value::Array(Vec::new()));
     assert_eq!(site.json("show interfaces")["interfaces"][1]["tx_packets"], 0);
 
     // A peer goes, and one like it comes.
@@ -388,5 +398,45 @@ fn flows_of_one_queue_are_spread_over_workers_where_the_configuration_says_so() 
     assert_eq!(lookups(&runtime.threads[1]), handed);
     assert_eq!(lookups(&runtime.threads[0]), 100 - handed);
     assert!(text(&site.ctl("show runtime").stdout).contains("worker-handoff"));
+    router.stop(Signal::SIGTERM);
+}
+
+#[test]
+fn a_bridge_is_set_shown_and_cleared() {
+    let site = Site::new();
+    let memif = |name: &str| {
+        let socket = site.directory.path().join(name);
+        format!("[[interface]]\nname = \"{name}\"\ndevice = \"memif:socket={}\"\n", socket.display())
+    };
+    let more = |ageing| {
+        let port = "bridge = \"office\"\n";
+        let ports = ["p", "q"].map(|name| format!("{}{port}", memif(name))).concat();
+        format!("{ports}[[bridge]]\nname = \"office\"\nageing = {ageing}\nstations = 50\n")
+    };
+    let file = site.write("router.toml", &more(60));
+    let router = Router::start(&file);
+    let peer = |name| {
+        Memif::open(Config::new(Role::Client, Socket::Path(site.directory.path().join(name)))).unwrap()
+    };
+    let mut peers = [peer("p"), peer("q")];
+    let up = |answer: &Value| [2, 3].iter().all(|at| answer["devices"][*at]["link"] == "up");
+    until(&site, &mut peers, "show hardware", up);
+    let learned = |count: u64| move |answer: &Value| answer["bridges"][0]["known"] == count;
+    assert_eq!(peers[0].senders[0].send(&[&frame(THEIRS[1], [48, 0, 0, 1], 64, 46)[..]]), 1);
+    until(&site, &mut peers, "show bridge", learned(1));
+    let bridge = &site.json("show bridge")["bridges"][0];
+    let station = &bridge["stations"][0];
+    assert_eq!(
+        (&bridge["name"], &bridge["ageing"], &bridge["most"]),
+        (&"office".into(), &60.into(), &50.into())
+    );
+    assert_eq!((&station["mac"], &station["interface"]), (&THEIRS[0].to_string().into(), &"p".into()));
+    let shown = text(&site.ctl("show bridge").stdout);
+    assert!(shown.starts_with("office (bridge 0): ports p, q; 1 of 50 stations, ageing 60 s\n"), "{shown}");
+    assert!(site.ctl("clear bridge").status.success());
+    assert!(learned(0)(&site.json("show bridge")));
+    site.write("router.toml", &more(90));
+    assert!(site.ctl("reload").status.success());
+    assert_eq!(site.json("show bridge")["bridges"][0]["ageing"], 90);
     router.stop(Signal::SIGTERM);
 }

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use fastpath::client::Client;
 use fastpath::config::SOCKET;
-use fastpath::control::{Answer, Clear, Hop, IpVersion, Request, Set, Show, To};
+use fastpath::control::{Answer, Clear, Hop, Request, Set, Show, To};
 use fastpath::misuse;
 
 /// Shows what a running fastpath does, and changes it.
@@ -31,7 +31,7 @@ enum Command {
     Show(ShowCommand),
     /// Count from now on
     #[command(subcommand)]
-    Clear(ClearCommand),
+    Clear(Clear),
     /// Change the running router; its configuration file stays as it is
     #[command(subcommand)]
     Set(SetCommand),
@@ -45,45 +45,21 @@ enum Command {
     },
 }
 
+/// The words of [`Show`], of which one takes another.
 #[derive(Subcommand)]
 enum ShowCommand {
     /// What each worker does, node by node
-    Runtime,
-    /// Interfaces, and what went through them
-    Interfaces,
-    /// Why packets went no further
-    Errors,
-    /// The threads of the router
-    Threads,
-    /// The processor
-    Cpu,
-    /// Devices, and which worker serves which queue
-    Hardware,
-    /// The nodes, and where packets go from each
-    Graph,
-    /// Which program runs, and for how long
-    Version,
-    /// Routes
-    #[command(subcommand)]
-    Fib(FibCommand),
-    /// Neighbours whose link address is known
-    Neighbours,
-    /// What nodes saw of packets; see trace add
-    Trace,
+    Runtime {
+        /// The dearest call of each node instead
+        max: Option<Max>,
+    },
+    #[command(flatten)]
+    Other(Show),
 }
 
-#[derive(Subcommand)]
-enum FibCommand {
-    /// Of IPv4
-    Ip4 {
-        /// Only those within a prefix, or the one that packets to an address take
-        of: Option<String>,
-    },
-    /// Of IPv6
-    Ip6 {
-        /// Only those within a prefix, or the one that packets to an address take
-        of: Option<String>,
-    },
+#[derive(Clone, Copy, ValueEnum)]
+enum Max {
+    Max,
 }
 
 #[derive(Subcommand)]
@@ -93,18 +69,6 @@ enum TraceCommand {
         /// How many
         count: u32,
     },
-}
-
-#[derive(Subcommand)]
-enum ClearCommand {
-    /// What workers do
-    Runtime,
-    /// What goes through interfaces
-    Interfaces,
-    /// Why packets go no further
-    Errors,
-    /// What nodes saw of packets
-    Trace,
 }
 
 #[derive(Subcommand)]
@@ -204,26 +168,10 @@ fn main() -> ExitCode {
 
 fn request(command: Command) -> Result<Request, String> {
     Ok(match command {
-        Command::Show(show) => Request::Show(match show {
-            ShowCommand::Runtime => Show::Runtime,
-            ShowCommand::Interfaces => Show::Interfaces,
-            ShowCommand::Errors => Show::Errors,
-            ShowCommand::Threads => Show::Threads,
-            ShowCommand::Cpu => Show::Cpu,
-            ShowCommand::Hardware => Show::Hardware,
-            ShowCommand::Graph => Show::Graph,
-            ShowCommand::Version => Show::Version,
-            ShowCommand::Fib(FibCommand::Ip4 { of }) => Show::Fib { version: IpVersion::Ip4, of },
-            ShowCommand::Fib(FibCommand::Ip6 { of }) => Show::Fib { version: IpVersion::Ip6, of },
-            ShowCommand::Neighbours => Show::Neighbours,
-            ShowCommand::Trace => Show::Trace,
-        }),
-        Command::Clear(clear) => Request::Clear(match clear {
-            ClearCommand::Runtime => Clear::Runtime,
-            ClearCommand::Interfaces => Clear::Interfaces,
-            ClearCommand::Errors => Clear::Errors,
-            ClearCommand::Trace => Clear::Trace,
-        }),
+        Command::Show(ShowCommand::Runtime { max: None }) => Request::Show(Show::Runtime),
+        Command::Show(ShowCommand::Runtime { max: Some(Max::Max) }) => Request::Show(Show::RuntimeMax),
+        Command::Show(ShowCommand::Other(show)) => Request::Show(show),
+        Command::Clear(clear) => Request::Clear(clear),
         Command::Trace(TraceCommand::Add { count }) => Request::Trace(count),
         Command::Set(set) => Request::Set(self::set(set)?),
         // The router may be in another directory.

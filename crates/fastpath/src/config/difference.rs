@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use wire::MacAddress;
 
-use super::{Config, IpPrefix, Role, Route};
+use super::{Bridge, Config, IpPrefix, Role, Route};
 use crate::subnet::Subnet;
 
 /// One change of a running router.
@@ -19,6 +19,8 @@ pub enum Change {
     Mac(String, MacAddress),
     /// An interface does something else with what arrives.
     Role(String, Role),
+    /// The bridge of this number is called and set like this; it forgets its stations if it was set otherwise.
+    Bridge(u16, Bridge),
     /// An interface has one more address.
     Address(String, Subnet),
     /// An interface has lost an address.
@@ -48,7 +50,10 @@ pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>>
     if !fixed.is_empty() {
         return Err(fixed);
     }
-    let mut changes = Vec::new();
+    let set =
+        new.bridges.iter().enumerate().filter(|(number, bridge)| old.bridges.get(*number) != Some(*bridge));
+    let mut changes: Vec<_> =
+        set.map(|(number, bridge)| Change::Bridge(number as u16, bridge.clone())).collect();
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
         let name = || new.name.clone();
         if old.mac != new.mac {

@@ -22,6 +22,7 @@ pub(super) struct Document {
     pub interfaces: Vec<InterfaceEntry>,
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
+    pub bridges: Vec<BridgeEntry>,
     pub routes: Vec<RouteEntry>,
     pub neighbours: Vec<NeighbourEntry>,
     /// The length of its text: where what is missing would stand.
@@ -74,6 +75,14 @@ pub(super) struct VlanEntry {
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
     pub cross_connect: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct BridgeEntry {
+    pub name: Spanned<String>,
+    pub ageing: Option<Spanned<u32>>,
+    pub stations: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -153,13 +162,14 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 document.misread = named.into_iter().filter(|name| !read(name)).collect();
             }
             "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
+            "bridge" => document.bridges = entries(text, "bridge", value, problems),
             "route" => document.routes = entries(text, "route", value, problems),
             "neighbour" => document.neighbours = entries(text, "neighbour", value, problems),
             unknown => problems.add(
                 at.start,
                 format!(
                     "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
-                     [[route]] and [[neighbour]]"
+                     [[bridge]], [[route]] and [[neighbour]]"
                 ),
             ),
         }

@@ -112,6 +112,34 @@ fn what_is_written_is_what_the_router_is_to_be() {
 }
 
 #[test]
+fn bridges_are_numbered_by_their_names_and_set_as_written() {
+    let ports =
+        format!("{HEAD}{}{}", interface("p", "bridge = \"west\""), interface("q", "bridge = \"east\""));
+    let usual = parse(&ports).unwrap();
+    let names: Vec<_> = usual.bridges.iter().map(|bridge| bridge.name.as_str()).collect();
+    assert_eq!(names, ["east", "west"]);
+    assert!(usual.bridges.iter().all(|bridge| bridge.settings == Settings::default()));
+    let set = parse(&format!("{ports}[[bridge]]\nname = \"west\"\nageing = 60\nstations = 100\n")).unwrap();
+    assert_eq!(set.interface("p").unwrap().role, Role::Bridge(1));
+    let west = Bridge {
+        name: "west".into(),
+        settings: Settings { ageing: std::time::Duration::from_secs(60), stations: 100 },
+    };
+    assert_eq!((&set.bridges[0], &set.bridges[1]), (&usual.bridges[0], &west));
+    assert_eq!(difference(&usual, &set).unwrap(), [Change::Bridge(1, west)]);
+    for (entry, clue) in [
+        ("name = \"north\"", "no interface is a port of the bridge 'north'"),
+        ("name = \"west\"\nageing = 9", "an ageing time in seconds of 9: write 10 to 1000000"),
+        ("name = \"west\"\nstations = 0", "a table for stations of 0: write 1 to 1048576"),
+        ("name = \"west\"\n[[bridge]]\nname = \"west\"", "the bridge west is set twice"),
+        ("name = \"west\"\nspeed = 1", "unknown key `speed`"),
+    ] {
+        let said = refused(&format!("{ports}[[bridge]]\n{entry}\n"));
+        assert!(said.len() == 1 && said[0].1.contains(clue), "{entry}: {said:?}");
+    }
+}
+
+#[test]
 fn all_that_is_wrong_is_said_at_once_with_its_lines() {
     let text = r#"
 [workers]
@@ -298,7 +326,8 @@ fn a_difference_says_what_to_change_in_an_order_that_works() {
         ]
     );
     let back = difference(&new, &old).unwrap();
-    assert_eq!(back.len(), 10);
+    // A bridge without ports needs no change to go, but is set when it comes.
+    assert_eq!(back.len(), 11);
 }
 
 #[test]

@@ -16,12 +16,16 @@ use crate::counters::{Counters, Reason};
 use crate::forwarding::Role;
 use crate::kernel::Tap;
 use crate::router::{Asked, Hop, Router};
-use crate::show::{errors, fib, graph, hardware, interfaces, neighbours, runtime, trace};
+use crate::show::{
+    bridge, errors, fib, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
+};
 use crate::snapshot::Snapshot;
 use crate::threads::{self, Workers};
 
 /// The most routes that are shown at once.
 const MOST_ROUTES: usize = 1000;
+/// The most stations of a bridge that are shown at once.
+const MOST_STATIONS: usize = 1000;
 
 /// Of every worker what it had counted when counting began.
 struct Baseline {
@@ -94,6 +98,7 @@ impl State {
                 interfaces: config.interfaces.iter().map(bare).collect(),
                 routes: Default::default(),
                 neighbours: Default::default(),
+                bridges: Vec::new(),
                 ..config.clone()
             },
         };
@@ -191,7 +196,25 @@ impl State {
 
     fn show(&self, show: &Show) -> Result<Answer> {
         Ok(match show {
-            Show::Runtime => Answer::Runtime(self.show_runtime()),
+            Show::Runtime => {
+                let threads = self.show_runtime().into_iter().map(|(thread, _)| thread).collect();
+                Answer::Runtime(runtime::Runtime { threads })
+            }
+            Show::RuntimeMax => {
+                let threads = self.show_runtime().into_iter();
+                let threads =
+                    threads.map(|(thread, counted)| runtime_max::thread(thread, &counted)).collect();
+                Answer::RuntimeMax(runtime_max::RuntimeMax { threads })
+            }
+            Show::Bridge => {
+                let bridges = &self.config.bridges;
+                let name = |number: u16| bridges.get(usize::from(number)).map(|bridge| bridge.name.clone());
+                Answer::Bridge(bridge::bridges(
+                    self.router.forwarding(),
+                    |number| name(number).unwrap_or_default(),
+                    MOST_STATIONS,
+                ))
+            }
             Show::Interfaces => {
                 let counted = self.interfaces.of_all(&self.counters);
                 Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
@@ -220,13 +243,14 @@ impl State {
         })
     }
 
-    fn show_runtime(&self) -> runtime::Runtime {
+    /// What each worker does, and all that it counted.
+    fn show_runtime(&self) -> Vec<(runtime::Thread, Snapshot)> {
         let seconds = self.runtime.since.time.elapsed().as_secs_f64();
         let counted = self.runtime.of_each(&self.counters);
-        let thread = |(number, (counted, (core, _))): (usize, (&Snapshot, &(usize, i32)))| {
-            runtime::thread(number + 1, &threads::name(number), *core, seconds, counted)
+        let thread = |(number, (counted, (core, _))): (usize, (Snapshot, &(usize, i32)))| {
+            (runtime::thread(number + 1, &threads::name(number), *core, seconds, &counted), counted)
         };
-        runtime::Runtime { threads: counted.iter().zip(&self.placed).enumerate().map(thread).collect() }
+        counted.into_iter().zip(&self.placed).enumerate().map(thread).collect()
     }
 
     /// The routes of a version of IP, or of what is asked for.
@@ -267,7 +291,16 @@ impl State {
                 self.router.traces().clear();
                 return Answer::Done("traces forgotten".into());
             }
-            Clear::Runtime => (&mut self.runtime, "runtime"),
+            Clear::Bridge => {
+                let bridges = &self.router.forwarding().bridges;
+                bridges.iter().for_each(|bridge| bridge.stations.retain(|_| false));
+                return Answer::Done("stations forgotten".into());
+            }
+            Clear::Runtime => {
+                let nodes = self.counters.iter().flat_map(|counters| &counters.nodes);
+                nodes.for_each(|node| node.dearest.clear());
+                (&mut self.runtime, "runtime")
+            }
             Clear::Interfaces => (&mut self.interfaces, "interfaces"),
             Clear::Errors => (&mut self.errors, "errors"),
         };
@@ -328,6 +361,12 @@ impl State {
                 };
                 self.router.set_interface(self.number(&name)?, |interface| interface.role = new)?;
                 self.interface(&name)?.role = role;
+            }
+            Change::Bridge(number, bridge) => {
+                self.router.set_bridge(number, bridge.settings);
+                let bridges = &mut self.config.bridges;
+                bridges.resize(bridges.len().max(usize::from(number) + 1), bridge.clone());
+                bridges[usize::from(number)] = bridge;
             }
             Change::Address(name, address) => {
                 self.router.add_address(self.number(&name)?, address.address, address.length)?;

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::*;
 use crate::counters::{Counters, Reason};
 use crate::forwarding::{Forwarding, Interface, Role};
@@ -19,6 +22,7 @@ fn counted() -> Snapshot {
         counters.calls.add(100);
         counters.vectors.add(vectors);
         counters.clocks.add(clocks);
+        counters.dearest.note(clocks / 5, vectors as usize / 25);
     }
     counters.loops.add(50_000);
     counters.idle_loops.add(49_900);
@@ -37,6 +41,9 @@ fn counted() -> Snapshot {
 #[test]
 fn runtime_has_the_columns_that_users_know() {
     let thread = runtime::thread(1, "worker 0", 3, 10.0, &counted());
+    let most = runtime_max::RuntimeMax { threads: vec![runtime_max::thread(thread.clone(), &counted())] };
+    insta::assert_snapshot!("runtime_max", most);
+    insta::assert_snapshot!("runtime_max_json", serde_json::to_string_pretty(&most).unwrap());
     let cost = thread.clocks_per_packet.unwrap();
     assert_eq!((cost.with_polling, cost.without_polling), (5081.0, 89.0));
     let idle = runtime::thread(2, "worker 1", 4, 0.0, &Snapshot::of(&Counters::default()));
@@ -69,6 +76,39 @@ fn interfaces_show_what_was_counted() {
     let interfaces = interfaces::interfaces(&forwarding, &counted());
     insta::assert_snapshot!(interfaces);
     insta::assert_snapshot!("interfaces_json", serde_json::to_string_pretty(&interfaces).unwrap());
+}
+
+#[test]
+fn bridges_show_their_stations() {
+    let interface = |name: &str, role| Interface {
+        name: name.into(),
+        device: 0,
+        vlan: None,
+        mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        mtu: 1500,
+        up: true,
+        role,
+        addresses: Vec::new(),
+        kernel: None,
+    };
+    let settings = crate::bridge::Settings { stations: 10, ..Default::default() };
+    let stations = crate::bridge::Stations::new(settings, Duration::from_secs(5));
+    for (last, interface) in [(9, 1), (3, 0), (4, 0)] {
+        stations.learn(MacAddress([2, 0, 0, 0, 0, last]), interface);
+    }
+    stations.tick(Duration::from_secs(47));
+    let bridge =
+        |domain, ports, stations| crate::bridge::Bridge { domain, ports, stations: Arc::new(stations) };
+    let empty = crate::bridge::Stations::new(crate::bridge::Settings::default(), Duration::ZERO);
+    let forwarding = Forwarding {
+        interfaces: vec![interface("lan", Role::Bridge(0)), interface("wan", Role::Bridge(0))],
+        bridges: vec![bridge(0, vec![0, 1], stations), bridge(1, vec![], empty)],
+        ..Forwarding::default()
+    };
+    let name = |number: u16| ["office", "yard"][usize::from(number)].to_owned();
+    let bridges = bridge::bridges(&forwarding, name, 2);
+    insta::assert_snapshot!("bridges", bridges);
+    insta::assert_snapshot!("bridges_json", serde_json::to_string_pretty(&bridges).unwrap());
 }
 
 #[test]
