@@ -28,6 +28,8 @@ enum Format {
     Csv,
     /// A line for each run, with its place in its bench, its labels and its figure
     CsvRuns,
+    /// A line for each node of each run's device, if it is a graph of nodes: calls, packets, clocks a packet
+    CsvNodes,
     /// Tables, what they prove, the machine and every command
     Markdown,
 }
@@ -44,6 +46,7 @@ pub fn main(args: &Args) -> Result<Ending> {
         }
         (Format::Csv, records) => print!("{}", csv::export(records)?),
         (Format::CsvRuns, records) => print!("{}", report::csv::runs(records)?),
+        (Format::CsvNodes, records) => print!("{}", report::csv::nodes(records)?),
         (Format::Markdown, records) => print!("{}", report::markdown::markdown(records, &benches)),
     }
     Ok(Ending::Done)

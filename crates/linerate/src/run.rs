@@ -155,6 +155,7 @@ pub fn run(
     }
     let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
     let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
+    let nodes_read = Instant::now();
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
@@ -174,7 +175,10 @@ pub fn run(
         }
     }
     match nodes_before.and_then(|before| Ok(record::Node::since(&before, testbed.nodes()?))) {
-        Ok(nodes) => record.nodes = nodes,
+        Ok(nodes) => {
+            record.nodes_s = (!nodes.is_empty()).then(|| nodes_read.elapsed().as_secs_f64());
+            record.nodes = nodes;
+        }
         Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
@@ -237,6 +241,7 @@ pub fn conduct(
         generator: None,
         queues: Vec::new(),
         nodes: Vec::new(),
+        nodes_s: None,
         cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),

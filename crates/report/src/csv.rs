@@ -1,13 +1,16 @@
-//! Comma-separated values of runs for spreadsheets: records enter, one line for each run leaves, with
-//! its place in its bench, its labels and its figure (RFC 4180, decimal points, units beside figures).
+//! Comma-separated values for spreadsheets: records enter; one line for each run leaves, with its place in
+//! its bench, its labels and its figure, or one for each node of a device that is a graph of nodes (RFC 4180,
+//! decimal points, units beside figures).
 
 use std::collections::BTreeSet;
 
 use results::Record;
 use results::bench::{LABELS, Place};
+use results::record::{Node, NodeRuntime};
 
 use crate::links::Links;
 use crate::metric::Metric;
+use crate::nodes::in_order;
 use crate::outcome::status;
 
 /// What every line has; the other labels that occur follow, as `label_NAME`.
@@ -33,6 +36,74 @@ const HEAD: [&str; 19] = [
     "elapsed_s",
 ];
 
+/// What every line of a node has.
+const NODE_HEAD: [&str; 16] = [
+    "id",
+    "bench",
+    "device",
+    "profile",
+    "direction",
+    "repeat",
+    "test",
+    "dut",
+    "forwarded_pps",
+    "seconds",
+    "thread",
+    "node",
+    "calls",
+    "packets",
+    "packets_per_call",
+    "clocks_per_packet",
+];
+
+/// The nodes of `records`' devices, thread by thread in the order in which packets pass them. `seconds` is the
+/// time in which they did it; a node that was given no packets has its clocks a call.
+///
+/// # Errors
+/// As [`runs`].
+pub fn nodes(records: &[Record]) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(NODE_HEAD)?;
+    for record in records {
+        let mut nodes: Vec<&Node> = record.nodes.iter().collect();
+        nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
+        for (node, did) in nodes.into_iter().filter_map(|node| Some((node, node.meanwhile()?))) {
+            writer.write_record(node_line(record, node, did))?;
+        }
+    }
+    text(writer)
+}
+
+fn node_line(record: &Record, node: &Node, did: NodeRuntime) -> [String; NODE_HEAD.len()] {
+    let place = Place::of(record);
+    let named = |part: fn(&Place) -> String| place.as_ref().map(part).unwrap_or_default();
+    let forwarded = Metric::MaxForwarded.read(record).ok().map(|reading| reading.value.to_string());
+    [
+        record.id.clone(),
+        named(|place| place.bench.to_owned()),
+        record.device(),
+        place.map_or_else(|| record.profile.name.clone(), |place| place.profile.to_owned()),
+        if record.profile.bidirectional { "both" } else { "one" }.to_owned(),
+        named(|place| place.repeat.to_string()),
+        record.test.clone(),
+        record.dut.label(),
+        forwarded.unwrap_or_default(),
+        record.nodes_s.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        node.thread.clone(),
+        node.name.clone(),
+        did.calls.to_string(),
+        did.vectors.to_string(),
+        did.vectors_per_call().to_string(),
+        did.clocks.to_string(),
+    ]
+}
+
+/// What was written.
+fn text(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
+    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// `records` as one table. What is not known of a run is empty.
 ///
 /// # Errors
@@ -47,8 +118,7 @@ pub fn runs(records: &[Record]) -> Result<String, csv::Error> {
         let labels = others.iter().map(|label| record.labels.get(*label).cloned().unwrap_or_default());
         writer.write_record(line(record).into_iter().chain(labels))?;
     }
-    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    text(writer)
 }
 
 fn line(record: &Record) -> [String; HEAD.len()] {
@@ -114,5 +184,24 @@ mod tests {
         let imix_bps: f64 = cell(0, "imix_bps").parse().unwrap();
         assert_eq!(imix_bps, Links::of(&repeat).unwrap().imix_bps());
         assert_eq!([cell(1, "bench"), cell(1, "label_site"), cell(1, "status")], ["", "", "interrupted"]);
+    }
+
+    #[test]
+    fn each_node_of_a_device_has_a_line() {
+        let mut record = Scenario::default().record();
+        assert_eq!(nodes(&[record.clone()]).unwrap().lines().count(), 1);
+        let did = |vectors| NodeRuntime { calls: 10, vectors, suspends: 0, clocks: 20.5 };
+        let node = |name: &str, vectors| Node {
+            thread: "worker 0".to_owned(),
+            name: name.to_owned(),
+            before: NodeRuntime::default(),
+            after: did(vectors),
+        };
+        (record.nodes, record.nodes_s) = (vec![node("tx", 25), node("device-input", 25)], Some(2.0));
+        let text = nodes(&[record]).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with("seconds,thread,node,calls,packets,packets_per_call,clocks_per_packet"));
+        assert!(lines[1].ends_with("2,worker 0,device-input,10,25,2.5,20.5"), "{text}");
+        assert!(lines[2].ends_with("2,worker 0,tx,10,25,2.5,20.5"), "{text}");
     }
 }

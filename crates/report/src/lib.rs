@@ -4,7 +4,7 @@
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
-//!                                                                                       └──► csv
+//!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
 //! ```
 
 pub mod bench;
@@ -16,6 +16,7 @@ pub mod judgement;
 pub mod links;
 pub mod markdown;
 pub mod metric;
+pub mod nodes;
 mod outcome;
 mod search;
 pub mod terminal;

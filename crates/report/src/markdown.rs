@@ -13,6 +13,7 @@ use crate::html::benches::{commands, notes, spread_text};
 use crate::html::facts::{Environment, command_line, environments};
 use crate::judgement::{figures, remarks, sentence};
 use crate::links::{CAPTION, HEAD, Links};
+use crate::nodes::{graphs, table};
 use crate::outcome::percent;
 
 /// All benches of `records` that have figures, and a matrix of what belongs to none.
@@ -56,6 +57,7 @@ fn bench(bench: &Bench) -> String {
     text.push('\n');
     notes(bench).iter().for_each(|note| _ = writeln!(text, "- {}", line(note)));
     text += &links(bench);
+    text += &nodes(bench);
     text += &comparisons(bench);
     text += &repetition(bench);
     text
@@ -80,6 +82,32 @@ fn links_table(rows: impl Iterator<Item = (String, String, [String; HEAD.len()])
         row(&mut text, [device, test].into_iter().chain(cells));
     }
     text
+}
+
+/// What a packet costs each node of the devices that are graphs of nodes.
+fn nodes(bench: &Bench) -> String {
+    let mut text = String::new();
+    for graph in graphs(bench) {
+        let table = table(&graph);
+        let _ = writeln!(text, "\n### Cost of a packet by node: {}\n", line(&table.device));
+        let head = table.head.into_iter().map(|(name, forwarded)| beside(name, &forwarded));
+        let loads = head.len();
+        row(&mut text, std::iter::once("node".to_owned()).chain(head));
+        let _ = writeln!(text, "|---|{}", "---:|".repeat(loads));
+        for of in table.nodes.into_iter().chain(table.sums) {
+            let figures = of.figures.into_iter().map(|figure| beside(figure.text, &figure.beside));
+            row(&mut text, std::iter::once(of.name).chain(figures));
+        }
+    }
+    if !text.is_empty() {
+        let _ = writeln!(text, "\n{}.", crate::nodes::CAPTION);
+    }
+    text
+}
+
+/// `text`, and in brackets what is said beside it.
+fn beside(text: String, more: &str) -> String {
+    if more.is_empty() { text } else { format!("{text} ({more})") }
 }
 
 /// The median of a cell with its share of line rate and its interval.

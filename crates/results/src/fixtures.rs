@@ -150,6 +150,7 @@ impl Scenario {
             generator: None,
             queues: Vec::new(),
             nodes: Vec::new(),
+            nodes_s: None,
             cost: None,
             cross_check: Vec::new(),
             samples,

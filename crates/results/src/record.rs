@@ -117,6 +117,9 @@ pub struct Record {
     /// What the device's nodes did, where it is a graph of them and ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
+    /// Seconds between the two readings of `nodes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_s: Option<f64>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,

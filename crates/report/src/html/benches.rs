@@ -17,7 +17,7 @@ use super::look::Look;
 use super::{anchor, place};
 use crate::bench::{Bench, Cell, Test, way};
 use crate::comparison::Comparison;
-use crate::links;
+use crate::{links, nodes};
 use crate::outcome::percent;
 
 /// One bench.
@@ -37,6 +37,8 @@ pub struct Section<'a> {
     pub comparisons: Vec<Table<'a>>,
     /// What the medians are worth as bandwidth, cell by cell.
     pub links: Vec<links::Row<'a>>,
+    /// What a packet costs each node of the devices that are graphs of nodes.
+    pub nodes: Vec<nodes::Table>,
     pub environments: Vec<Environment>,
     /// What carries it out.
     pub command: Option<String>,
@@ -110,6 +112,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
         notes: notes(bench),
         comparisons: comparisons::tables(bench, comparison),
         links: links::rows(bench),
+        nodes: nodes::graphs(bench).iter().map(nodes::table).collect(),
         environments: environments(bench.runs().map(|(_, _, repeat)| repeat.record)),
         command: (!description.command.is_empty()).then(|| command_line(&description.command)),
         source: &description.source,

@@ -8,6 +8,7 @@ use results::record::{self, LimitedBy, Port, Tester};
 use wire::human::{bps, count, pps};
 
 use crate::links::Links;
+use crate::nodes::in_order;
 use crate::outcome::duration;
 use crate::terminal::meanwhile;
 
@@ -131,10 +132,10 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         facts.push(Facts { title: "Counted by the device", pairs: counted.collect() });
     }
     if !record.nodes.is_empty() {
-        facts.push(Facts {
-            title: "Nodes of the device",
-            pairs: record.nodes.iter().filter_map(node).collect(),
-        });
+        let mut nodes: Vec<&record::Node> = record.nodes.iter().collect();
+        nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
+        let pairs = nodes.into_iter().filter_map(node).collect();
+        facts.push(Facts { title: "Nodes of the device", pairs });
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts

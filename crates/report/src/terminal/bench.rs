@@ -1,10 +1,11 @@
 //! What a bench found, for people: a row for each cell's repeats, what their medians are worth as
-//! bandwidth, and what they prove test by test.
+//! bandwidth, what a packet costs each node, and what they prove test by test.
 
 use super::columns::Text;
-use super::{Look, Repeats, compare, links, repeats};
+use super::{Look, Repeats, compare, links, nodes, repeats};
 use crate::bench::{Bench, Cell, Test};
 use crate::links::{CAPTION, rows};
+use crate::nodes::graphs;
 
 /// The tables of `bench`, one below the other.
 #[must_use]
@@ -23,6 +24,7 @@ pub fn bench(bench: &Bench, colour: bool) -> String {
         let table = links::columns(Text::new("median", Look::Title), worth).render(colour);
         parts.push(format!("{table}{}\n", Look::Faint.paint(CAPTION, colour)));
     }
+    parts.extend(graphs(bench).iter().map(|graph| nodes::by_load(graph, colour)));
     for test in &bench.tests {
         let judged: Vec<_> = test.cells.iter().filter_map(|cell| cell.judged.clone()).collect();
         if !judged.is_empty() {

@@ -1,14 +1,17 @@
-//! What the nodes of a device did that is a graph of them: a row for each that was given packets.
+//! What the nodes of a device did that is a graph of them: a row for each that was given packets, of a run
+//! or load by load of a bench.
 
 use results::record::Node;
 use wire::human::count;
 
 use super::Look;
 use super::columns::{Align, Columns, Text};
+use crate::nodes::{self, CAPTION, Graph, in_order};
 
 /// The rows, and what they are; nothing for other devices.
 pub fn table(nodes: &[Node], colour: bool) -> String {
-    let busy: Vec<_> = nodes.iter().filter_map(|node| Some((node, node.meanwhile()?))).collect();
+    let mut busy: Vec<_> = nodes.iter().filter_map(|node| Some((node, node.meanwhile()?))).collect();
+    busy.sort_by(|(one, _), (other, _)| in_order(one).cmp(&in_order(other)));
     let mut busy = busy.into_iter().filter(|(_, did)| did.vectors > 0).peekable();
     if busy.peek().is_none() {
         return String::new();
@@ -28,6 +31,21 @@ pub fn table(nodes: &[Node], colour: bool) -> String {
         columns.row(Text::plain(&name), figures.map(|figure| Text::plain(&figure)));
     }
     columns.render(colour)
+}
+
+/// What a packet costs each node of `graph`, load by load, and what the figures are.
+pub fn by_load(graph: &Graph, colour: bool) -> String {
+    let table = nodes::table(graph);
+    let mut columns = Columns::new(table.head.iter().map(|_| Align::Right));
+    let faint = |text: &str| Text::new(text, Look::Faint);
+    let title = format!("clocks by node, {}", table.device);
+    columns.row(Text::new(&title, Look::Title), table.head.iter().map(|(name, _)| Text::plain(name)));
+    columns.row(faint("  forwarded"), table.head.iter().map(|(_, forwarded)| faint(forwarded)));
+    for line in table.nodes.iter().chain(&table.sums) {
+        let name = Text::plain(&format!("  {}", line.name));
+        columns.row(name, line.figures.iter().map(|figure| Text::plain(&figure.text)));
+    }
+    format!("{}{}\n", columns.render(colour), Look::Faint.paint(CAPTION, colour))
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ impl NodeRuntime {
         [self.vectors, self.calls, self.suspends].into_iter().find(|count| *count > 0).unwrap_or(0)
     }
 
+    /// All its clocks.
+    #[must_use]
+    pub fn spent(self) -> f64 {
+        self.clocks * self.parts() as f64
+    }
+
     /// Packets a call: the more, the busier the device and the cheaper each of them.
     #[must_use]
     pub fn vectors_per_call(self) -> f64 {
@@ -64,14 +70,13 @@ impl Node {
     #[must_use]
     pub fn meanwhile(&self) -> Option<NodeRuntime> {
         let (before, after) = (self.before, self.after);
-        let clocks = |told: NodeRuntime| told.clocks * told.parts() as f64;
         let meanwhile = NodeRuntime {
             calls: after.calls.checked_sub(before.calls)?,
             vectors: after.vectors.checked_sub(before.vectors)?,
             suspends: after.suspends.checked_sub(before.suspends)?,
             clocks: 0.0,
         };
-        let spent = (clocks(after) - clocks(before)).max(0.0);
+        let spent = (after.spent() - before.spent()).max(0.0);
         Some(NodeRuntime { clocks: spent / meanwhile.parts().max(1) as f64, ..meanwhile })
     }
 }
