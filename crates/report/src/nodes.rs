@@ -77,7 +77,10 @@ enum Part {
 impl Part {
     fn of(name: &str) -> Self {
         let continues = |part: &&str| name.strip_prefix(*part).is_some_and(|rest| rest.starts_with('-'));
-        let place = WAY.iter().position(|part| *part == name).or_else(|| WAY.iter().position(|part| continues(&part)));
+        let place = WAY
+            .iter()
+            .position(|part| *part == name)
+            .or_else(|| WAY.iter().position(|part| continues(&part)));
         match name {
             _ if INPUTS.contains(&name) => Self::Input,
             _ if ENDS.contains(&name) => Self::End,
@@ -185,7 +188,8 @@ impl<'a> Costs<'a> {
         };
         // A device whose input is not known by name has all its packets in one of its nodes at least.
         let most = nodes.iter().map(|node| node.packets).max().unwrap_or(0);
-        let packets = Some(packets_of(|part| part == Part::Input)).filter(|packets| *packets > 0).unwrap_or(most);
+        let packets =
+            Some(packets_of(|part| part == Part::Input)).filter(|packets| *packets > 0).unwrap_or(most);
         let each = |clocks: f64| clocks / packets.max(1) as f64;
         Self {
             packets,
@@ -197,11 +201,15 @@ impl<'a> Costs<'a> {
         }
     }
 
+    /// The nodes that enough of the packets passed.
+    pub fn on_the_way(&self) -> impl Iterator<Item = &NodeCost<'a>> {
+        self.nodes.iter().filter(|node| node.packets as f64 >= self.packets as f64 * RARE)
+    }
+
     /// The node that is called `name`, if enough of the packets passed it.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeCost<'a>> {
-        let enough = |node: &&NodeCost| node.packets as f64 >= self.packets as f64 * RARE;
-        self.nodes.iter().find(|node| node.name == name).filter(enough)
+        self.on_the_way().find(|node| node.name == name)
     }
 }
 
@@ -230,6 +238,14 @@ pub struct Load<'a> {
 }
 
 impl Load<'_> {
+    /// What it is called beside the others of `graph`: the device, with its test if there are several.
+    #[must_use]
+    pub fn name(&self, graph: &Graph) -> String {
+        let device = &self.cell.dut.name;
+        let several = graph.loads.iter().any(|load| load.test.name() != self.test.name());
+        if several { format!("{device}, {}", self.test.title()) } else { device.clone() }
+    }
+
     /// The highest rate that came back, if the run has one: frames a second, all directions added up.
     #[must_use]
     pub fn forwarded_pps(&self) -> Option<f64> {

@@ -11,6 +11,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
+use kinds::vectors::vectors;
 use kinds::{certificate, followed, many, rules};
 use report::html::{self, Contents, FlameGraph};
 use results::Record;
@@ -288,6 +289,22 @@ fn a_bench_works_in_a_browser() {
     let contents =
         Contents { records: &records, benches: &[bench], flame_graphs: &flame_graphs, ..Contents::default() };
     browse("bench.mjs", &page_of(&contents, "Rules"));
+}
+
+#[test]
+fn a_device_s_nodes_have_a_table_load_by_load() {
+    let (bench, records) = vectors();
+    let benches = [bench];
+    let contents = Contents { records: &records, benches: &benches, ..Contents::default() };
+    let page = page_of(&contents, "Vectors");
+    let table = rows(between(&page, "<table class=\"figures nodes\">", "</table>"));
+    let found = report::bench::Bench::new(&benches[0], &records).unwrap();
+    let terminal = report::terminal::bench(&found, false);
+    let (_, terminal) = terminal.split_once("clocks by node, vpp").unwrap();
+    let markdown = report::markdown::markdown(&records, &benches);
+    let markdown = between(&markdown, "### Cost of a packet by node: vpp\n\n", "\n\n");
+    insta::assert_snapshot!(format!("{}\n\n{terminal}\n{markdown}", table.join("\n")));
+    browse("nodes.mjs", &page);
 }
 
 #[test]

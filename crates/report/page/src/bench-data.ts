@@ -9,6 +9,21 @@ export interface Bench {
   axis: { name: string; linear: boolean } | null;
   duts: { name: string; device: number; at: number | null; baseline: boolean }[];
   tests: BenchTest[];
+  /** Devices that are graphs of nodes and were measured at constant loads. */
+  nodes: { device: string; loads: NodeLoad[] }[];
+}
+
+/** What a packet costs the nodes of a device at one load: clocks. */
+export interface NodeLoad {
+  name: string;
+  /** Its place among the page's devices. */
+  device: number;
+  pps: number;
+  /** From ethernet-input to output, in the median run; and the least and the most of all runs. */
+  forwarding: number;
+  low: number;
+  high: number;
+  nodes: { name: string; clocks: number; per_call: number }[];
 }
 
 export interface BenchTest {

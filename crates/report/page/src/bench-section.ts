@@ -3,6 +3,7 @@
 
 import type { Bench } from "./bench-data";
 import { whenNear } from "./nearby";
+import { nodePlans } from "./node-pictures";
 import { drawPicture, type Picture } from "./picture";
 import { scalingPlans } from "./scaling-pictures";
 import { whenWidthChanges } from "./resizing";
@@ -36,7 +37,7 @@ export class BenchSection {
     if (!this.reached) return;
     this.pictures.forEach((picture) => picture.destroy());
     const colours = theme();
-    const plans = [...scalingPlans(this.bench, settings, colours), ...spreadPlans(this.bench, settings, colours)];
+    const plans = [scalingPlans, spreadPlans, nodePlans].flatMap((plans) => plans(this.bench, settings, colours));
     this.pictures = plans.map((plan) => drawPicture(this.place, plan, colours));
   }
 

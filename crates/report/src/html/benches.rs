@@ -17,8 +17,8 @@ use super::look::Look;
 use super::{anchor, place};
 use crate::bench::{Bench, Cell, Test, way};
 use crate::comparison::Comparison;
-use crate::{links, nodes};
 use crate::outcome::percent;
+use crate::{links, nodes};
 
 /// One bench.
 pub struct Section<'a> {
@@ -57,7 +57,8 @@ pub struct Column<'a> {
 /// A device.
 pub struct Row<'a> {
     pub name: &'a str,
-    pub look: Look,
+    /// That of a device without runs is none.
+    pub look: Option<Look>,
     pub is_baseline: bool,
     pub cells: Vec<MatrixCell>,
 }
@@ -120,9 +121,9 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
     }
 }
 
-/// The look of the device that is called `name`, the same everywhere on the page.
-fn look(comparison: &Comparison, name: &str) -> Look {
-    Look::of(comparison.duts.iter().position(|dut| dut == name).unwrap_or(0))
+/// The look of the device that is called `name`, the same everywhere on the page, if it has runs.
+fn look(comparison: &Comparison, name: &str) -> Option<Look> {
+    comparison.duts.iter().position(|dut| dut == name).map(Look::of)
 }
 
 fn summary(bench: &Bench) -> String {

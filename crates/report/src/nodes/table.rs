@@ -47,11 +47,8 @@ pub struct Figure {
 /// `graph` as text.
 #[must_use]
 pub fn table(graph: &Graph) -> Table {
-    let on_the_way = graph.loads.iter().flat_map(|load| {
-        let nodes = load.costs.nodes.iter();
-        nodes.filter_map(|node| load.costs.node(node.name)).map(|node| node.name)
-    });
-    let mut names: Vec<&str> = on_the_way.collect::<BTreeSet<_>>().into_iter().collect();
+    let passed = graph.loads.iter().flat_map(|load| load.costs.on_the_way().map(|node| node.name));
+    let mut names: Vec<&str> = passed.collect::<BTreeSet<_>>().into_iter().collect();
     names.sort_by(|one, other| place(one).cmp(&place(other)));
     let line = |name: &str, figure: &dyn Fn(&Load) -> Figure| Line {
         name: name.to_owned(),
@@ -61,7 +58,10 @@ pub fn table(graph: &Graph) -> Table {
     Table {
         device: graph.device.clone(),
         head: graph.loads.iter().map(|load| head(graph, load)).collect(),
-        nodes: names.into_iter().map(|name| line(name, &|load| of_node(load, load.costs.node(name)))).collect(),
+        nodes: names
+            .into_iter()
+            .map(|name| line(name, &|load| of_node(load, load.costs.node(name))))
+            .collect(),
         sums: vec![
             line("forwarding nodes together", &|load| Figure {
                 beside: apart(load),
@@ -76,22 +76,16 @@ pub fn table(graph: &Graph) -> Table {
     }
 }
 
-/// The name of a load, with its test if the device has several, and what came back.
+/// The name of a load, and what came back.
 fn head(graph: &Graph, load: &Load) -> (String, String) {
-    let first = graph.loads.first().map(|first| first.test.name());
-    let several = graph.loads.iter().any(|load| Some(load.test.name()) != first);
-    let name = if several {
-        format!("{}, {}", load.cell.dut.name, load.test.title())
-    } else {
-        load.cell.dut.name.clone()
-    };
-    (name, load.forwarded_pps().map(pps).unwrap_or_default())
+    (load.name(graph), load.forwarded_pps().map(pps).unwrap_or_default())
 }
 
 fn of_node(load: &Load, node: Option<&NodeCost>) -> Figure {
     let Some(node) = node else { return Figure { text: "–".to_owned(), ..Figure::default() } };
     let all = load.costs.without_polling * load.costs.packets as f64;
-    let share = if Part::of(node.name) == Part::Input || all <= 0.0 { 0.0 } else { node.clocks / all * 100.0 };
+    let share =
+        if Part::of(node.name) == Part::Input || all <= 0.0 { 0.0 } else { node.clocks / all * 100.0 };
     Figure {
         text: clocks(node.per_packet()),
         beside: format!("{:.2} a call", node.vectors_per_call()),

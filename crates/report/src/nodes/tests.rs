@@ -64,7 +64,7 @@ fn the_sums_and_the_clock_are_those_of_the_literature() {
     assert!((costs.without_polling - 358.4).abs() < 0.1, "{costs:?}");
     assert!((costs.forwarding - 235.4).abs() < 0.1, "{costs:?}");
     assert!((costs.clock_hz.unwrap() / 2.196e9 - 1.0).abs() < 0.001, "{costs:?}");
-    assert!((costs.node("ip4-lookup").unwrap().vectors_per_call() - 256.0).abs() < 0.01);
+    assert!((costs.node("ip4-lookup").unwrap().vectors_per_call() - 256.0).abs() < 0.05);
 }
 
 #[test]

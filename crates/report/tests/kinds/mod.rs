@@ -1,6 +1,8 @@
 //! What pages are made of beside ramps and searches: records with counters and limits of the tester, a
 //! certificate, and many runs of all kinds.
 
+pub mod vectors;
+
 use results::Record;
 use results::bench::{Axis, Bench, Dut, LABELS, Profile};
 use results::certificate::{Certificate, Check, SCHEMA, Unit, Verdict};

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::{anchor, place};
 use crate::bench::{Bench, Cell, Test};
 use crate::comparison::Comparison;
+use crate::nodes::{Graph, Load, graphs};
 
 /// The figures of a bench.
 #[derive(Serialize)]
@@ -18,6 +19,7 @@ pub struct Chart<'a> {
     axis: Option<&'a Axis>,
     duts: Vec<Dut<'a>>,
     tests: Vec<ChartTest<'a>>,
+    nodes: Vec<ChartGraph>,
 }
 
 #[derive(Serialize)]
@@ -58,13 +60,41 @@ struct ChartRun {
     anchor: String,
 }
 
+/// A device that is a graph of nodes, at constant loads.
+#[derive(Serialize)]
+struct ChartGraph {
+    device: String,
+    loads: Vec<ChartLoad>,
+}
+
+/// What a packet costs its nodes: clocks.
+#[derive(Serialize)]
+struct ChartLoad {
+    name: String,
+    /// Its place among the page's devices.
+    device: usize,
+    pps: f64,
+    /// In the median run, and the least and the most of all.
+    forwarding: f64,
+    low: f64,
+    high: f64,
+    nodes: Vec<ChartNode>,
+}
+
+#[derive(Serialize)]
+struct ChartNode {
+    name: String,
+    clocks: f64,
+    per_call: f64,
+}
+
 impl<'a> Chart<'a> {
     /// What there is to draw of `bench`.
     pub fn new(bench: &'a Bench<'a>, comparison: &Comparison, records: &[Record]) -> Self {
         let duts = bench.description.duts.iter().enumerate();
         let dut = |(at, dut): (usize, &'a results::bench::Dut)| Dut {
             name: &dut.name,
-            device: comparison.duts.iter().position(|name| *name == dut.name).unwrap_or(0),
+            device: device(comparison, &dut.name),
             at: dut.at,
             baseline: bench.baseline() == Some(at),
         };
@@ -80,8 +110,36 @@ impl<'a> Chart<'a> {
             axis: bench.description.axis.as_ref(),
             duts: duts.map(dut).collect(),
             tests: bench.tests.iter().map(test).collect(),
+            nodes: graphs(bench).iter().map(|graph| chart_graph(graph, comparison)).collect(),
         }
     }
+}
+
+/// The place of the device that is called `name` among the page's.
+fn device(comparison: &Comparison, name: &str) -> usize {
+    comparison.duts.iter().position(|dut| dut == name).unwrap_or(0)
+}
+
+/// Runs whose load changes have no place on an axis of loads.
+fn chart_graph(graph: &Graph, comparison: &Comparison) -> ChartGraph {
+    let constant = graph.loads.iter().filter(|load| load.run.record.strategy.name == "saturate");
+    let chart_load = |load: &Load| {
+        let nodes = load.costs.on_the_way().map(|node| ChartNode {
+            name: node.name.to_owned(),
+            clocks: node.per_packet(),
+            per_call: node.vectors_per_call(),
+        });
+        Some(ChartLoad {
+            name: load.name(graph),
+            device: device(comparison, &load.cell.dut.name),
+            pps: load.forwarded_pps().filter(|pps| *pps > 0.0)?,
+            forwarding: load.costs.forwarding,
+            low: load.range.0,
+            high: load.range.1,
+            nodes: nodes.collect(),
+        })
+    };
+    ChartGraph { device: graph.device.clone(), loads: constant.filter_map(chart_load).collect() }
 }
 
 fn chart_cell(bench: &Bench, cell: &Cell, records: &[Record]) -> Option<ChartCell> {

@@ -96,7 +96,7 @@ fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) 
         family: (what.family > 1).then_some(what.family),
         rows: judged()
             .map(|(cell, judged)| Row {
-                look: look(comparison, &cell.dut.name),
+                look: look(comparison, &cell.dut.name).unwrap_or_default(),
                 ..row(bench, test, cell, &what, judged, &pixels)
             })
             .collect(),
