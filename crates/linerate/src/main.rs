@@ -25,6 +25,7 @@ mod lab_command;
 mod latency;
 mod machine;
 mod misuse;
+mod node_meter;
 mod port;
 mod profile;
 mod progress;

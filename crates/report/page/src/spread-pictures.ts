@@ -52,7 +52,8 @@ function capitalised(text: string): string {
 function layOut(bench: Bench, direction: string, settings: Settings, theme: Theme): Layout {
   const layout: Layout = { rows: [], headings: [], height: 0 };
   const tests = bench.tests.filter((test) => test.direction === direction);
-  for (const test of tests) {
+  const isShown = (cell: Cell | null, at: number) => cell !== null && !settings.hiddenDevices.has(bench.duts[at]?.device ?? 0);
+  for (const test of tests.filter(({ cells }) => cells.some(isShown))) {
     if (hasProfiles(bench)) {
       layout.headings.push({ text: test.profile, at: layout.height + HEADING / 2 + 3 });
       layout.height += HEADING;

@@ -9,7 +9,7 @@ use super::{Graph, Load, NodeCost, Part, place};
 
 /// What the figures are.
 pub const CAPTION: &str = "Clocks a packet of each node, and packets a call, in the run whose forwarding costs the \
-                           median, over its whole time. Forwarding is all from ethernet-input to output, without the \
+                           median, while load was offered. Forwarding is all from ethernet-input to output, without the \
                            device's input and tx. Clocks are those of the time stamp counter, which counts at one rate \
                            whatever the core's; the effective clock is what a thread's nodes counted in a second";
 
@@ -97,7 +97,7 @@ fn of_node(load: &Load, node: Option<&NodeCost>) -> Figure {
 fn apart(load: &Load) -> String {
     match load.runs {
         1 => "one run".to_owned(),
-        runs => format!("{} – {}, all of {runs}", clocks(load.range.0), clocks(load.range.1)),
+        _ => format!("{} – {}", clocks(load.range.0), clocks(load.range.1)),
     }
 }
 
