@@ -77,10 +77,7 @@ enum Part {
 impl Part {
     fn of(name: &str) -> Self {
         let continues = |part: &&str| name.strip_prefix(*part).is_some_and(|rest| rest.starts_with('-'));
-        let place = WAY
-            .iter()
-            .position(|part| *part == name)
-            .or_else(|| WAY.iter().position(|part| continues(&part)));
+        let place = WAY.iter().position(|part| *part == name).or_else(|| WAY.iter().position(continues));
         match name {
             _ if INPUTS.contains(&name) => Self::Input,
             _ if ENDS.contains(&name) => Self::End,
