@@ -78,8 +78,9 @@ pub fn run(file: &Path, log: &dyn Fn(&str)) -> Result<()> {
 
 /// Answers what is asked until it is time to go.
 fn attend(state: &mut State, workers: &Workers, told: &Receiver<Message>, log: &dyn Fn(&str)) -> Result<()> {
+    let mut patience = TICK;
     loop {
-        match told.recv_timeout(TICK) {
+        match told.recv_timeout(patience) {
             Ok(Message::Asked(request, reply)) => {
                 // Whoever asked may have gone meanwhile.
                 let _ = reply.send(state.answer(request));
@@ -91,7 +92,8 @@ fn attend(state: &mut State, workers: &Workers, told: &Receiver<Message>, log: &
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        state.tick(log)?;
+        // With more to be taken up at once nobody waits, but who asks has a turn in between.
+        patience = if state.tick(log)? { Duration::ZERO } else { TICK };
         if !workers.all_work() {
             bail!("a worker has failed, so the router stops: what it said stands above; please report it");
         }

@@ -16,7 +16,7 @@ use wire::{ethernet, vlan};
 
 use crate::config::Interface;
 use crate::events::Injector;
-use crate::kernel::{Importer, Settings, Tap, Watcher};
+use crate::kernel::{Change, Importer, Settings, Tap, Watcher};
 use crate::punt;
 use crate::router::Router;
 use crate::show::hardware;
@@ -82,30 +82,35 @@ impl Kernel {
         Ok(())
     }
 
-    /// Brings what changed in the kernel's table into the router. Says what could not be done.
-    pub fn poll(&mut self, router: &mut Router) -> Option<String> {
-        let mut refused = None;
+    /// Brings what changed in the kernel's table into the router; what could not be done is said by `log`. Says
+    /// whether more may have changed.
+    pub fn poll(&mut self, router: &mut Router, log: &dyn Fn(&str)) -> bool {
         for _ in 0..BATCHES {
-            let changes = match self.watcher.as_mut()?.changes(Duration::ZERO) {
-                Ok(changes) => changes,
+            let Some(watcher) = &mut self.watcher else { return false };
+            match watcher.changes(Duration::ZERO) {
+                Ok(changes) if changes.is_empty() => return false,
+                Ok(changes) => self.import(&changes, router, log),
                 Err(error) => {
+                    log(&format!("the kernel's routes stay as they are from now on: {error}"));
                     self.watcher = None;
-                    return Some(format!(
-                        "the kernel's routes stay as they are now, since they cannot be followed: {error}; \
-                         mend that and restart"
-                    ));
-                }
-            };
-            if changes.is_empty() {
-                break;
-            }
-            for change in changes {
-                if let Err(error) = self.importer.apply(&change, router) {
-                    refused.get_or_insert(format!("a route of the kernel is not taken: {error}"));
                 }
             }
         }
-        refused
+        true
+    }
+
+    /// Brings a batch of changes into the router. Of what is refused the first is said.
+    fn import(&self, changes: &[Change], router: &mut Router, log: &dyn Fn(&str)) {
+        let mut refused = None;
+        for change in changes {
+            if let Change::Interrupted(why) = change {
+                log(&format!("the kernel's routes stay as they are until it works: {why}"));
+            }
+            refused = refused.or(self.importer.apply(change, router).err());
+        }
+        if let Some(error) = refused {
+            log(&format!("a route of the kernel is not taken: {error}"));
+        }
     }
 
     /// What users see of the taps.

@@ -149,8 +149,9 @@ impl State {
         &mut self.router
     }
 
-    /// Takes up what workers, devices and the kernel tell; what became of them is said by `log`.
-    pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<()> {
+    /// Takes up what workers, devices and the kernel tell; what became of them is said by `log`. Says whether
+    /// there is more of it.
+    pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<bool> {
         self.router.poll()?;
         let now = self.start.time.elapsed();
         if now.as_secs() != self.ticked {
@@ -162,10 +163,7 @@ impl State {
                 log(&said);
             }
         }
-        if let Some(said) = self.kernel.poll(&mut self.router) {
-            log(&said);
-        }
-        Ok(())
+        Ok(self.kernel.poll(&mut self.router, log))
     }
 
     /// Does what is asked.

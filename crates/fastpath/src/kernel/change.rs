@@ -53,6 +53,8 @@ pub enum Change {
     },
     /// All that the kernel held a moment ago has been said.
     Synchronised,
+    /// The kernel refused to be followed, and why. It is tried again; what has changed meanwhile is said then.
+    Interrupted(String),
 }
 
 /// The route of a prefix: of several that the kernel holds, the one it uses.

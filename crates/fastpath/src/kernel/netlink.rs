@@ -62,6 +62,13 @@ impl Socket {
         Ok(Self { descriptor, datagram: vec![0; DATAGRAM], sequence: 0 })
     }
 
+    /// One that nothing can be asked or heard by.
+    #[cfg(test)]
+    pub fn broken() -> Self {
+        let descriptor = std::fs::File::open("/dev/null").unwrap().into();
+        Self { descriptor, datagram: vec![0; DATAGRAM], sequence: 0 }
+    }
+
     /// Has the kernel change something.
     pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.ask(message, NLM_F_ACK | flags)?;

@@ -2,8 +2,8 @@
 //!
 //! The thread listens first and reads the tables then, so that nothing falls between. It reads them again
 //! whenever it cannot know what changed: when notifications came faster than it took them (`ENOBUFS`), and
-//! when the kernel changes routes without telling (see `Mirror::notified`). What vanished meanwhile is
-//! announced like anything else.
+//! when the kernel changes routes without telling (see `Mirror::notified`). When the kernel refuses, it says so,
+//! opens its sockets again and reads the tables. What vanished meanwhile is announced like anything else.
 
 use std::fs;
 use std::io;
@@ -39,6 +39,9 @@ const BATCHES: usize = 16;
 const BACKLOG: usize = 32 << 20;
 /// How long after a doubt the tables are read again: others often follow at once.
 const SETTLE: Duration = Duration::from_millis(20);
+/// How long after a failure sockets are opened again. After each further one that is doubled, up to the last.
+const RETRY: Duration = Duration::from_millis(20);
+const RETRY_LAST: Duration = Duration::from_secs(5);
 /// By which the kernel says whether it names what nexthop objects lead to.
 const COMPATIBLE: &str = "/proc/sys/net/ipv4/nexthop_compat_mode";
 
@@ -47,7 +50,7 @@ pub struct Watcher {
     changes: Option<Receiver<Vec<Change>>>,
     /// Closed to end the thread.
     stop: Option<OwnedFd>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
+    thread: Option<JoinHandle<()>>,
     health: Arc<Counters>,
 }
 
@@ -58,6 +61,8 @@ pub struct Health {
     pub readings: u64,
     /// How many times notifications were lost because too many came at once.
     pub overruns: u64,
+    /// How many times the kernel refused, so that sockets were opened again.
+    pub failures: u64,
     /// Messages of the kernel that could not be understood.
     pub unreadable: u64,
 }
@@ -66,6 +71,7 @@ pub struct Health {
 struct Counters {
     readings: AtomicU64,
     overruns: AtomicU64,
+    failures: AtomicU64,
     unreadable: AtomicU64,
 }
 
@@ -91,22 +97,11 @@ impl Watcher {
         }
         let refused =
             |cause: io::Error| Error::refused("cannot watch the kernel's routes", cause, "raise 'ulimit -n'");
-        let notifications = Socket::subscribe(bytes).map_err(refused)?;
-        let requests = Socket::open().map_err(refused)?;
+        let sockets = Sockets::open(bytes).map_err(refused)?;
         let (stopped, stop) = pipe().map_err(|errno| refused(errno.into()))?;
         let (output, changes) = sync_channel(BATCHES);
-        let health = Arc::<Counters>::default();
-        let follower = Follower {
-            notifications,
-            requests,
-            stopped,
-            output,
-            mirror: Mirror::new(),
-            changes: Vec::new(),
-            due: Some(Instant::now()),
-            rested: Instant::now(),
-            health: Arc::clone(&health),
-        };
+        let follower = Follower::new(sockets, bytes, stopped, output);
+        let health = Arc::clone(&follower.health);
         let thread = thread::Builder::new().name("kernel-routes".to_owned()).spawn(|| follower.follow());
         let thread = thread.map_err(|cause| {
             Error::refused("cannot start a thread for the kernel's routes", cause, "raise 'ulimit -u'")
@@ -117,29 +112,23 @@ impl Watcher {
     /// The next changes, in order; none if none come within `patience`.
     ///
     /// # Errors
-    /// What ended the following, if something did. Start another one then.
+    /// [`Error::Died`].
     pub fn changes(&mut self, patience: Duration) -> Result<Vec<Change>, Error> {
         let changes = self.changes.as_ref().ok_or(Error::Died)?;
         match changes.recv_timeout(patience) {
             Ok(changes) => Ok(changes),
             Err(RecvTimeoutError::Timeout) => Ok(Vec::new()),
-            Err(RecvTimeoutError::Disconnected) => {
-                let ended = self.thread.take().map(JoinHandle::join);
-                match ended {
-                    Some(Ok(Err(error))) => Err(error),
-                    _ => Err(Error::Died),
-                }
-            }
+            Err(RecvTimeoutError::Disconnected) => Err(Error::Died),
         }
     }
 
     /// How well it goes.
     #[must_use]
     pub fn health(&self) -> Health {
-        let Counters { readings, overruns, unreadable } = &*self.health;
-        let [readings, overruns, unreadable] =
-            [readings, overruns, unreadable].map(|counter| counter.load(Ordering::Relaxed));
-        Health { readings, overruns, unreadable }
+        let Counters { readings, overruns, failures, unreadable } = &*self.health;
+        let [readings, overruns, failures, unreadable] =
+            [readings, overruns, failures, unreadable].map(|counter| counter.load(Ordering::Relaxed));
+        Health { readings, overruns, failures, unreadable }
     }
 }
 
@@ -154,10 +143,23 @@ impl Drop for Watcher {
     }
 }
 
-/// The thread.
-struct Follower {
+/// Both connections with the kernel.
+struct Sockets {
     notifications: Socket,
     requests: Socket,
+}
+
+impl Sockets {
+    fn open(backlog: usize) -> io::Result<Self> {
+        Ok(Self { notifications: Socket::subscribe(backlog)?, requests: Socket::open()? })
+    }
+}
+
+/// The thread.
+struct Follower {
+    sockets: Sockets,
+    /// Bytes of notifications that may wait in the kernel.
+    backlog: usize,
     stopped: OwnedFd,
     output: SyncSender<Vec<Change>>,
     mirror: Mirror,
@@ -174,7 +176,38 @@ struct Follower {
 struct Unwanted;
 
 impl Follower {
-    fn follow(mut self) -> Result<(), Error> {
+    fn new(sockets: Sockets, backlog: usize, stopped: OwnedFd, output: SyncSender<Vec<Change>>) -> Self {
+        Self {
+            sockets,
+            backlog,
+            stopped,
+            output,
+            mirror: Mirror::new(),
+            changes: Vec::new(),
+            due: Some(Instant::now()),
+            rested: Instant::now(),
+            health: Arc::default(),
+        }
+    }
+
+    /// Follows until nobody wants to know any more, whatever the kernel refuses meanwhile.
+    fn follow(mut self) {
+        let mut pause = RETRY;
+        loop {
+            let begun = Instant::now();
+            let Err(error) = self.follow_until_refused() else { return };
+            // After a good while it is another trouble.
+            if begun.elapsed() > 2 * RETRY_LAST {
+                pause = RETRY;
+            }
+            if self.refused(&error, pause).is_err() {
+                return;
+            }
+            pause = (pause * 2).min(RETRY_LAST);
+        }
+    }
+
+    fn follow_until_refused(&mut self) -> Result<(), Error> {
         loop {
             if self.due.is_some_and(|due| due <= Instant::now()) && self.read_tables()?.is_err() {
                 return Ok(());
@@ -194,7 +227,7 @@ impl Follower {
         });
         let mut awaited = [
             PollFd::new(self.stopped.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.notifications.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.sockets.notifications.as_fd(), PollFlags::POLLIN),
         ];
         match poll(&mut awaited, timeout) {
             Ok(_) | Err(Errno::EINTR) => Ok(awaited[0].any().unwrap_or(false)),
@@ -207,7 +240,7 @@ impl Follower {
         loop {
             let (mut doubtful, mirror, changes) = (false, &mut self.mirror, &mut self.changes);
             let health = &self.health;
-            let taken = self.notifications.notifications(|message| {
+            let taken = self.sockets.notifications.notifications(|message| {
                 let told = understood(message::read(message), health);
                 doubtful |= mirror.notified(told, changes) == Agreement::Doubtful;
             });
@@ -242,7 +275,7 @@ impl Follower {
             let (mirror, changes, output) = (&mut self.mirror, &mut self.changes, &self.output);
             let health = &self.health;
             let mut wanted = Ok(());
-            let read = self.requests.dump(table, |message| {
+            let read = self.sockets.requests.dump(table, |message| {
                 mirror.read(understood(message::read(message), health), changes);
                 if changes.len() >= BATCH {
                     wanted = hand_over(output, changes);
@@ -261,6 +294,24 @@ impl Follower {
             self.due = Some(self.rested);
         }
         Ok(self.hand_over())
+    }
+
+    /// Says what the kernel refused, waits, and has all tables read by new sockets.
+    fn refused(&mut self, error: &Error, pause: Duration) -> Result<(), Unwanted> {
+        self.health.failures.fetch_add(1, Ordering::Relaxed);
+        self.changes.push(Change::Interrupted(error.to_string()));
+        self.hand_over()?;
+        let timeout = PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX);
+        let mut stopped = [PollFd::new(self.stopped.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut stopped, timeout).is_ok_and(|awaited| awaited > 0) {
+            return Err(Unwanted);
+        }
+        // Those of before refuse again.
+        if let Ok(sockets) = Sockets::open(self.backlog) {
+            self.sockets = sockets;
+        }
+        self.due = Some(Instant::now());
+        Ok(())
     }
 
     fn hand_over(&mut self) -> Result<(), Unwanted> {
@@ -284,7 +335,11 @@ fn understood(told: Result<Told, DecodeError>, health: &Counters) -> Told {
 }
 
 fn failed(what: &str, cause: io::Error) -> Error {
-    Error::refused(format!("cannot {what}"), cause, "start again; please report this if it returns")
+    Error::refused(
+        format!("cannot {what}"),
+        cause,
+        "it is tried again; please report this if that does not help",
+    )
 }
 
 /// The requests for all tables: interfaces first, of which the others speak, routes last.
@@ -301,4 +356,47 @@ fn tables() -> Vec<RouteNetlinkMessage> {
         route(AddressFamily::Inet),
         route(AddressFamily::Inet6),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidates::Place;
+    use super::super::message::Route;
+    use super::super::{Path, RouteChange};
+    use super::*;
+    use crate::fib::Prefix;
+
+    #[test]
+    fn what_the_kernel_refuses_is_asked_again_and_what_went_meanwhile_is_told() {
+        // A route of an earlier reading, which the kernel does not have: of a network for documents.
+        let (prefix, path) = (Prefix::new(0xcb00_7100, 24).unwrap(), Path::Blackhole);
+        let gone = Change::Route4(RouteChange { prefix, path: None });
+        let broken = [
+            Sockets { notifications: Socket::broken(), requests: Socket::open().unwrap() },
+            Sockets { notifications: Socket::subscribe(BACKLOG).unwrap(), requests: Socket::broken() },
+        ];
+        for sockets in broken {
+            let (stopped, stop) = pipe().unwrap();
+            let (output, changes) = sync_channel(BATCHES);
+            let mut follower = Follower::new(sockets, BACKLOG, stopped, output);
+            let place = Some(Place::First);
+            let route = Route { prefix, metric: 0, path: path.clone(), place, object: None };
+            follower.mirror.read(Told::Route4(route), &mut Vec::new());
+            let health = Arc::clone(&follower.health);
+            let thread = thread::spawn(|| follower.follow());
+            let mut told: Vec<Change> = Vec::new();
+            let interrupted = |change: &Change| matches!(change, Change::Interrupted(_));
+            let after = |told: &[Change]| {
+                let at = told.iter().position(interrupted);
+                at.is_some_and(|at| told[at..].contains(&Change::Synchronised))
+            };
+            while !after(&told) {
+                told.extend(changes.recv_timeout(Duration::from_secs(20)).unwrap());
+            }
+            assert!(told.contains(&gone), "{told:?}");
+            assert_eq!(health.failures.load(Ordering::Relaxed), 1);
+            drop((stop, changes));
+            thread.join().unwrap();
+        }
+    }
 }

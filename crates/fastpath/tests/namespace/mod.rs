@@ -112,6 +112,7 @@ impl Known {
                 self.neighbours.remove(&(interface, address)).unwrap();
             }
             Change::Synchronised => self.synchronised += 1,
+            Change::Interrupted(why) => panic!("{why}"),
         }
     }
 
