@@ -6,6 +6,7 @@
 //! some go unsaid with an interface, and notifications can be lost. So tables are read again from time to
 //! time: what was not seen again has gone.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -67,6 +68,10 @@ impl<A: Address> Candidates<A> {
     /// A route was read.
     pub fn read(&mut self, prefix: Prefix<A>, metric: u32, path: Path) -> Option<RouteChange<A>> {
         let candidate = self.candidate(metric, path);
+        let candidate = match self.note(prefix, candidate) {
+            Ok(change) => return change,
+            Err(candidate) => candidate,
+        };
         let reading = self.reading;
         self.edit(prefix, |list| {
             list.retain(|other| !candidate.equals(other));
@@ -101,6 +106,10 @@ impl<A: Address> Candidates<A> {
         place: Place,
     ) -> Option<RouteChange<A>> {
         let candidate = self.candidate(metric, path);
+        let candidate = match self.note(prefix, candidate) {
+            Ok(change) => return change,
+            Err(candidate) => candidate,
+        };
         self.edit(prefix, |list| insert(list, candidate, place))
     }
 
@@ -144,6 +153,23 @@ impl<A: Address> Candidates<A> {
 
     fn candidate(&mut self, metric: u32, path: Path) -> Candidate {
         Candidate { metric, reading: self.reading, path: self.paths.share(path) }
+    }
+
+    /// Notes the only route of a prefix, as nearly all have, without a list of them; gives the route back where
+    /// there are others.
+    fn note(&mut self, prefix: Prefix<A>, candidate: Candidate) -> Result<Option<RouteChange<A>>, Candidate> {
+        match self.best.entry(prefix) {
+            Entry::Vacant(place) => {
+                let path = Some(Arc::clone(&candidate.path));
+                place.insert(candidate);
+                Ok(Some(RouteChange { prefix, path }))
+            }
+            Entry::Occupied(mut known) if known.get().equals(&candidate) && self.others.is_empty() => {
+                known.insert(candidate);
+                Ok(None)
+            }
+            Entry::Occupied(_) => Err(candidate),
+        }
     }
 
     /// Lets `edit` change the routes of a prefix, best first, and says if that changed the best.

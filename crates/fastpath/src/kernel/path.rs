@@ -70,6 +70,10 @@ impl Path {
     pub fn members(&self) -> Vec<Towards> {
         vec![match self {
             Self::Through(hops) => {
+                // Nearly all routes have one.
+                if let [Hop { interface, gateway, .. }] = hops[..] {
+                    return vec![Towards::Neighbour { interface, gateway }];
+                }
                 let weights: Vec<u16> = hops.iter().map(|hop| hop.weight).collect();
                 let shares = hops.iter().zip(places(&weights, MEMBERS));
                 let members = shares.flat_map(|(&Hop { interface, gateway, .. }, places)| {
