@@ -12,13 +12,14 @@
 mod tables;
 #[path = "forwarding/template.rs"]
 mod template;
+#[path = "nodes/turn.rs"]
+mod turn;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use fastpath::counters::Counters;
-use fastpath::device::{Input, Output};
+use fastpath::device::Input;
 use fastpath::fib::Prefix;
 use fastpath::node::Node;
 use fastpath::router::{Hop, Router};
@@ -28,9 +29,8 @@ use stats::random::Random;
 use wire::MacAddress;
 
 use crate::template::{FRAME, HEADERS, Template};
+use crate::turn::{Nowhere, TURNS, median, turn};
 
-const TURNS: usize = 7;
-const TURN: Duration = Duration::from_millis(250);
 const BUFFERS: usize = 2048;
 /// Bytes of a buffer, of which the frame has the first 60.
 const BUFFER: usize = 2048 + 64;
@@ -78,60 +78,22 @@ fn main() {
         .collect();
     for _ in 0..TURNS {
         for (_, (worker, counters, _router), turns) in &mut rows {
-            turns.push(turn(worker, counters));
+            turns.push(turn(worker, counters, NODES));
         }
     }
     let names: Vec<&str> = NODES.iter().map(|node| node.name()).collect();
     println!("| case | {} | forwarding | Mpps |\n|---|{}", names.join(" | "), "---|".repeat(NODES.len() + 2));
     for (case, _, turns) in &rows {
-        let median = |of: &dyn Fn(&Turn) -> f64| {
-            let mut values: Vec<f64> = turns.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        let cells: Vec<String> =
-            (0..NODES.len()).map(|node| format!("{:.1}", median(&|turn| turn.clocks[node]))).collect();
-        let forwarding = median(&|turn| turn.clocks[FORWARDING].iter().sum());
+        let of_node = |node: usize| median(turns, |turn| turn.clocks[node]);
+        let cells: Vec<String> = (0..NODES.len()).map(|node| format!("{:.1}", of_node(node))).collect();
+        let forwarding = median(turns, |turn| turn.clocks[FORWARDING].iter().sum());
         println!(
             "| {} | {} | {forwarding:.1} | {:.1} |",
             case.name,
             cells.join(" | "),
-            median(&|turn| turn.mpps)
+            median(turns, |turn| turn.mpps)
         );
     }
-}
-
-/// What a turn measured: clocks a packet by node, and millions of packets a second.
-struct Turn {
-    clocks: [f64; NODES.len()],
-    mpps: f64,
-}
-
-fn turn(worker: &mut Worker, counters: &Counters) -> Turn {
-    let read = || {
-        NODES.map(|node| {
-            let node = &counters.nodes[node as usize];
-            (node.vectors.get(), node.clocks.get())
-        })
-    };
-    for _ in 0..100 {
-        worker.turn();
-    }
-    let (before, sent, started) = (read(), counters.balance().sent, Instant::now());
-    while started.elapsed() < TURN {
-        for _ in 0..100 {
-            worker.turn();
-        }
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    let balance = counters.balance();
-    assert!(balance.holds() && balance.dropped == 0, "{balance:?}");
-    let after = read();
-    let clocks = std::array::from_fn(|node| {
-        let (vectors, clocks) = (after[node].0 - before[node].0, after[node].1 - before[node].1);
-        clocks as f64 / vectors as f64
-    });
-    Turn { clocks, mpps: (balance.sent - sent) as f64 / seconds * 1e-6 }
 }
 
 fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Router) {
@@ -203,13 +165,4 @@ impl Input for Memory {
     }
 
     fn release(&mut self) {}
-}
-
-/// A device that throws away what it sends.
-struct Nowhere;
-
-impl Output for Nowhere {
-    fn transmit(&mut self, frames: &[Frame]) -> usize {
-        frames.len()
-    }
 }

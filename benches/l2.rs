@@ -1,4 +1,4 @@
-//! What frames cost fastpath that do not go through its IP nodes, and what spreading them over queues costs:
+//! What frames cost fastpath that do not go through its IP nodes, and what spreading flows over workers costs:
 //! `cargo bench -p fastpath --bench l2`, on an otherwise idle machine.
 //!
 //! Frames of 64 bytes with FCS lie in 2,048 buffers, which a device in memory lends 256 at a time; what is sent
@@ -7,24 +7,28 @@
 
 #![allow(clippy::unwrap_used)] // a benchmark may end at its first error
 
+#[path = "nodes/turn.rs"]
+mod turn;
+
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use fastpath::clock::clocks;
 use fastpath::counters::Counters;
 use fastpath::device::{Input, Output};
+use fastpath::flow::rss::Rss;
 use fastpath::flow::toeplitz::{MICROSOFT, Toeplitz};
 use fastpath::flow::{of_ip4, of_ip6};
 use fastpath::forwarding::Role;
+use fastpath::handoff::Handoff;
 use fastpath::node::Node;
 use fastpath::router::Router;
 use fastpath::vector::{Frame, VECTOR};
 use fastpath::worker::{Receive, Worker};
 use wire::MacAddress;
 
-const TURNS: usize = 7;
-const TURN: Duration = Duration::from_millis(250);
+use crate::turn::{Nowhere, TURNS, median, turn};
+
 const BUFFERS: usize = 2048;
 /// Bytes of a buffer, of which the frame has the first 60.
 const BUFFER: usize = 2048;
@@ -43,6 +47,7 @@ const NODES: [Node; 7] = [
 fn main() {
     nodes();
     hashes();
+    handoff();
 }
 
 /// A table of clocks a frame by node.
@@ -56,7 +61,7 @@ fn nodes() {
         cases.iter().map(|&(name, role, stations)| (name, set_up(role, stations), Vec::new())).collect();
     for _ in 0..TURNS {
         for (_, (worker, counters, _router), turns) in &mut rows {
-            turns.push(turn(worker, counters));
+            turns.push(turn(worker, counters, NODES));
         }
     }
     let names: Vec<&str> = NODES.iter().map(|node| node.name()).collect();
@@ -67,37 +72,6 @@ fn nodes() {
         let cells: Vec<_> = cells.iter().map(|clocks| format!("{clocks:.1}")).collect();
         println!("| {name} | {} | {all:.1} | {:.1} |", cells.join(" | "), median(turns, |turn| turn.mpps));
     }
-}
-
-fn median(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
-    let mut values: Vec<f64> = turns.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// What a turn measured: clocks a frame by node, and millions of frames a second.
-struct Turn {
-    clocks: [f64; NODES.len()],
-    mpps: f64,
-}
-
-fn turn(worker: &mut Worker, counters: &Counters) -> Turn {
-    let read = || NODES.map(|node| counters.nodes[node as usize].clocks.get());
-    for _ in 0..100 {
-        worker.turn();
-    }
-    let (before, sent, started) = (read(), counters.balance().sent, Instant::now());
-    while started.elapsed() < TURN {
-        for _ in 0..100 {
-            worker.turn();
-        }
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    let balance = counters.balance();
-    assert!(balance.holds() && balance.dropped == 0, "{balance:?}");
-    let (after, sent) = (read(), (balance.sent - sent) as f64);
-    let clocks = std::array::from_fn(|node| (after[node] - before[node]) as f64 / sent);
-    Turn { clocks, mpps: sent / seconds * 1e-6 }
 }
 
 /// Two devices between which so many stations on each side talk.
@@ -140,6 +114,19 @@ impl Memory {
         }
         Self { buffers, at: 0 }
     }
+
+    /// With frames of so many flows of UDP.
+    fn of_flows(flows: usize) -> Self {
+        let mut memory = Self::new(1);
+        for (number, buffer) in memory.buffers.chunks_exact_mut(BUFFER).enumerate() {
+            let [high, low] = ((number % flows) as u16).to_be_bytes();
+            let header = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 16, 0, 0, 1, 48, 0, high, low];
+            buffer[12..14].copy_from_slice(&[8, 0]);
+            buffer[14..34].copy_from_slice(&header);
+            buffer[34..38].copy_from_slice(&[4, low, 0, 9]);
+        }
+        memory
+    }
 }
 
 impl Input for Memory {
@@ -157,13 +144,63 @@ impl Input for Memory {
     fn release(&mut self) {}
 }
 
-/// A device that throws away what it sends.
-struct Nowhere;
-
-impl Output for Nowhere {
-    fn transmit(&mut self, frames: &[Frame]) -> usize {
-        frames.len()
+/// What a frame costs that is handed to another worker (RSS), and one that is not: two workers in one thread
+/// take turns, by 1,024 flows, through a cross connect.
+fn handoff() {
+    let mut router = Router::new().unwrap();
+    for device in 0..2 {
+        router.add_device(&format!("memory{device}"), MacAddress([2, 0, 0, 0, 0, device]), 1500).unwrap();
     }
+    router.set_interface(0, |interface| interface.role = Role::CrossConnect(1)).unwrap();
+    let (handoff, ways) = Handoff::new(Arc::new(Rss::new(2)), 0, 2);
+    let mut polled = Receive::new(0, Box::new(Memory::of_flows(1024)));
+    polled.handoff = Some(handoff);
+    let mut inputs = vec![vec![polled]];
+    inputs.extend(ways.into_iter().map(|way| vec![Receive::new(0, way.input)]));
+    let mut workers: Vec<_> = inputs
+        .into_iter()
+        .map(|inputs| {
+            let counters = Arc::new(Counters::default());
+            let outputs: Vec<Box<dyn Output>> = vec![Box::new(Nowhere), Box::new(Nowhere)];
+            (Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters)), counters)
+        })
+        .collect();
+    let nodes = [Node::DeviceInput, Node::WorkerHandoff, Node::EthernetInput];
+    // By worker and node: clocks and frames.
+    let read = |workers: &[(Worker, Arc<Counters>)]| {
+        let of_worker = |counters: &Counters| {
+            nodes
+                .map(|node| &counters.nodes[node as usize])
+                .map(|node| [node.clocks.get(), node.vectors.get()])
+        };
+        [of_worker(&workers[0].1), of_worker(&workers[1].1)]
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..TURNS {
+        let before = read(&workers);
+        for _ in 0..20_000 {
+            workers.iter_mut().for_each(|(worker, _)| _ = worker.turn());
+        }
+        let after = read(&workers);
+        rounds.push([0, 1].map(|worker| {
+            [0, 1, 2].map(|node| {
+                let [clocks, frames] =
+                    [0, 1].map(|what| after[worker][node][what] - before[worker][node][what]);
+                clocks as f64 / frames as f64
+            })
+        }));
+    }
+    assert!(
+        workers.iter().all(|(_, counters)| counters.balance().holds() && counters.balance().dropped == 0)
+    );
+    let median = |worker: usize, node: usize| {
+        let mut values: Vec<f64> = rounds.iter().map(|round| round[worker][node]).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    println!("\n| worker | device-input | worker-handoff | ethernet-input |\n|---|---|---|---|");
+    println!("| polls | {:.1} | {:.1} | {:.1} |", median(0, 0), median(0, 1), median(0, 2));
+    println!("| is handed half | {:.1} | | {:.1} |", median(1, 0), median(1, 2));
 }
 
 /// A table of clocks a packet by hash.
