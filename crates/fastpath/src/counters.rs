@@ -295,6 +295,9 @@ pub struct InterfaceCounters {
     pub sent: Counter,
     /// Their bytes, without FCS.
     pub sent_bytes: Counter,
+    /// Packets that were to leave there, and found no room in the device's ring: of those dropped, where
+    /// they had arrived.
+    pub no_room: Counter,
     /// Packets that had arrived there, and were dropped.
     pub dropped: Counter,
     /// Packets that had arrived there, and went to the kernel.

@@ -25,6 +25,8 @@ pub struct InterfaceCounts {
     pub sent: u64,
     /// Their bytes, without FCS.
     pub sent_bytes: u64,
+    /// Packets that were to leave there, and found no room in the device's ring.
+    pub no_room: u64,
     /// Packets that had arrived there, and were dropped.
     pub dropped: u64,
     /// Packets that had arrived there, and went to the kernel.
@@ -66,6 +68,7 @@ impl Snapshot {
             received_bytes: interface.received_bytes.get(),
             sent: interface.sent.get(),
             sent_bytes: interface.sent_bytes.get(),
+            no_room: interface.no_room.get(),
             dropped: interface.dropped.get(),
             punted: interface.punted.get(),
         };
@@ -121,6 +124,7 @@ impl Snapshot {
             received_bytes: join(one.received_bytes, other.received_bytes),
             sent: join(one.sent, other.sent),
             sent_bytes: join(one.sent_bytes, other.sent_bytes),
+            no_room: join(one.no_room, other.no_room),
             dropped: join(one.dropped, other.dropped),
             punted: join(one.punted, other.punted),
         };

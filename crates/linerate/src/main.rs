@@ -33,6 +33,7 @@ mod queue_use;
 mod queues;
 mod ramp;
 mod receive_cost;
+mod receive_limit;
 mod remote_device;
 mod replay;
 mod report_command;

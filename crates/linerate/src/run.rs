@@ -27,7 +27,7 @@ use crate::progress::{self, Progress};
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
 use crate::testbed::{CoreMeter, Testbed};
-use crate::{Ending, cross_check, environment, self_test, stop};
+use crate::{Ending, cross_check, environment, receive_limit, self_test, stop};
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -169,6 +169,9 @@ pub fn run(
                 cross_check::by_rule(&mut record.cross_check, &passed, &record.directions);
             }
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
+            if shared {
+                receive_limit::mark(&mut record, &meanwhile);
+            }
         }
         Err(error) => {
             record.notes.push(format!("our counters are not checked against the interfaces': {error}"))

@@ -30,7 +30,6 @@ pub struct Counters {
     pub malformed: Counter,
     pub too_long: Counter,
     pub no_room: Counter,
-    pub full: Counter,
 }
 
 /// What a queue has counted since the interface was opened, over all connections.
@@ -49,9 +48,6 @@ pub struct QueueStatistics {
     pub too_long: u64,
     /// Frames that found the ring full, each time they did; they were left to the caller.
     pub no_room: u64,
-    /// How often a receiver that looked for frames found the ring full of them: a peer that sends may have
-    /// had no room.
-    pub full: u64,
 }
 
 impl Counters {
@@ -64,7 +60,6 @@ impl Counters {
             malformed: self.malformed.get(),
             too_long: self.too_long.get(),
             no_room: self.no_room.get(),
-            full: self.full.get(),
         }
     }
 }

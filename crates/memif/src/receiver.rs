@@ -72,15 +72,12 @@ impl Receiver {
         }
         let Some(link) = self.attached.link() else { return 0 };
         let mut available = self.filled.wrapping_sub(self.next);
-        let mut full = 0;
         if usize::from(available) < most {
             let filled = link.ring.load(link.theirs());
             available = filled.wrapping_sub(self.next);
-            let room = link.ring.size() - self.next.wrapping_sub(self.released);
-            if available > room {
+            if available > link.ring.size() - self.next.wrapping_sub(self.released) {
                 return self.give_up();
             }
-            full = u64::from(available > 0 && available == room);
             self.filled = filled;
         }
         if available == 0 {
@@ -102,7 +99,6 @@ impl Receiver {
         counters.bytes.add(burst.bytes);
         counters.chained.add(burst.chained);
         counters.malformed.add(burst.malformed);
-        counters.full.add(full);
         self.lent += burst.frames;
         if self.lent == 0 {
             // Nobody will give back what only was skipped.

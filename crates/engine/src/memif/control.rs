@@ -165,13 +165,6 @@ impl PortsWatch {
         Some([self.counted(0, &lock(zero)), self.counted(1, &lock(one))])
     }
 
-    /// How often the ring that frames arrive in at port 0 and port 1 was found full; `None` as above.
-    #[must_use]
-    pub fn full(&self) -> Option<[u64; 2]> {
-        let ports = self.ports.upgrade()?;
-        Some(ports.each_ref().map(|port| sum(&lock(port).memif.received(), |queue| queue.full)))
-    }
-
     fn counted(&self, number: usize, port: &Port) -> PortCounted {
         let (received, sent) = (port.memif.received(), port.memif.sent());
         PortCounted {

@@ -54,6 +54,7 @@ fn send(context: &mut Context, packets: &mut Packets, interface: u16, vector: &[
     let counters = &context.counters.interfaces[usize::from(interface)];
     counters.sent.add(sent as u64);
     counters.sent_bytes.add(frames[..sent].iter().map(|frame| frame.len() as u64).sum());
+    counters.no_room.add((vector.len() - sent) as u64);
     for &index in &vector[sent..] {
         let node = packets.drop(index, Reason::Full);
         context.beside.push((index, node));

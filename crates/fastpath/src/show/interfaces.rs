@@ -39,6 +39,9 @@ pub struct Row {
     pub tx_packets: u64,
     /// Their bytes, without FCS.
     pub tx_bytes: u64,
+    /// Packets that were to leave there, and found no room in the device's ring.
+    #[serde(default)]
+    pub tx_no_room: u64,
     /// Packets that had arrived there, and were dropped.
     pub drops: u64,
     /// Packets that had arrived there, and went to the kernel.
@@ -50,7 +53,7 @@ pub struct Row {
 pub fn interfaces(forwarding: &Forwarding, counted: &Snapshot) -> Interfaces {
     let row = |(index, interface): (usize, &Interface)| {
         let counts = counted.interfaces.get(index).copied().unwrap_or_default();
-        let InterfaceCounts { received, received_bytes, sent, sent_bytes, dropped, punted } = counts;
+        let InterfaceCounts { received, received_bytes, sent, sent_bytes, no_room, dropped, punted } = counts;
         Row {
             name: interface.name.clone(),
             index,
@@ -62,6 +65,7 @@ pub fn interfaces(forwarding: &Forwarding, counted: &Snapshot) -> Interfaces {
             rx_bytes: received_bytes,
             tx_packets: sent,
             tx_bytes: sent_bytes,
+            tx_no_room: no_room,
             drops: dropped,
             punts: punted,
         }
@@ -103,6 +107,7 @@ fn lines(row: &Row) -> Vec<Vec<String>> {
         ("rx bytes", row.rx_bytes),
         ("tx packets", row.tx_packets),
         ("tx bytes", row.tx_bytes),
+        ("tx no room", row.tx_no_room),
         ("drops", row.drops),
         ("punts", row.punts),
     ];

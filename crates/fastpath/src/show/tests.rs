@@ -34,6 +34,7 @@ fn counted() -> Snapshot {
     interfaces[0].received_bytes.add(60_000);
     interfaces[0].dropped.add(100);
     interfaces[1].sent.add(900);
+    interfaces[1].no_room.add(7);
     interfaces[1].sent_bytes.add(54_000);
     Snapshot::of(&counters)
 }

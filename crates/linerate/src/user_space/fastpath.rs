@@ -87,7 +87,7 @@ impl Fastpath {
                 received: row.rx_packets,
                 receive_dropped: row.drops,
                 sent: row.tx_packets,
-                send_dropped: 0,
+                send_dropped: row.tx_no_room,
             })
         };
         counters(0)
