@@ -26,7 +26,7 @@ fn of_a_device_that_drops_every_tenth_frame_nine_tenths_return() {
         return;
     }
     for directions in ["", "--bidirectional"] {
-        eventually(|| {
+        let Some(()) = eventually(|| {
             let line = "saturate --dut calibrated:drop-every=10 --rate 5kpps --duration 1s --step 100ms";
             let record = run(&format!("{line} --warm-up-duration 200ms --drain 200ms {directions}"));
             for direction in &record.directions {
@@ -45,7 +45,9 @@ fn of_a_device_that_drops_every_tenth_frame_nine_tenths_return() {
                 }
             }
             Ok(())
-        });
+        }) else {
+            return;
+        };
     }
 }
 
@@ -55,7 +57,7 @@ fn a_loss_at_the_threshold_is_not_lossy_and_twice_that_is() {
         return;
     }
     for (drop_every, limit) in [(1000, LimitedBy::LineRate), (250, LimitedBy::Dut)] {
-        eventually(|| {
+        let Some(()) = eventually(|| {
             let line = format!(
                 "ramp --dut calibrated:drop-every={drop_every} --target 20kpps --warm-up-duration 0s"
             );
@@ -65,7 +67,9 @@ fn a_loss_at_the_threshold_is_not_lossy_and_twice_that_is() {
                 return Err(format!("drop-every={drop_every}: limited by {:?}", direction.limited_by));
             }
             Ok(())
-        });
+        }) else {
+            return;
+        };
     }
 }
 
@@ -135,7 +139,7 @@ fn of_a_device_that_loses_by_chance_the_ratio_is_found() {
         return;
     }
     for (loss, chance) in [("1%", 0.01), ("0.1%", 0.001), ("30%", 0.3)] {
-        eventually(|| {
+        let Some(()) = eventually(|| {
             let line = format!("saturate --dut calibrated:loss={loss} --rate 20kpps --duration 1500ms");
             let record = run(&format!("{line} --warm-up-duration 0s --drain 200ms"));
             let direction = &record.directions[0];
@@ -147,7 +151,9 @@ fn of_a_device_that_loses_by_chance_the_ratio_is_found() {
                 return Err(format!("{lost} of {offered} frames lost, at a chance of {loss}"));
             }
             Ok(())
-        });
+        }) else {
+            return;
+        };
     }
 }
 
@@ -168,13 +174,15 @@ fn the_delay_that_a_device_adds_is_seen_in_the_latency() {
         return;
     }
     for (delay, added) in [("50us", 50.0), ("200us", 200.0), ("1ms", 1000.0)] {
-        eventually(|| {
+        let Some(()) = eventually(|| {
             let (base, whole) = (latency_us("delayed")?, latency_us(&format!("delayed:delay={delay}"))?);
             let seen = whole - base;
             eprintln!("added {added} µs: seen {seen:.2} µs, {whole:.2} less {base:.2}");
             let right = (seen - added).abs() <= f64::max(5.0, 0.02 * added);
             right.then_some(()).ok_or(format!("{seen:.2} µs more than without a delay, not {added} µs"))
-        });
+        }) else {
+            return;
+        };
     }
 }
 
@@ -222,7 +230,7 @@ fn what_a_device_reorders_and_duplicates_is_counted_to_the_frame() {
     {
         let (reordered, duplicated) = (100.0 / f64::from(reorder), 100.0 / f64::from(duplicate));
         let dut = format!("delayed:delay=100us,reorder={reordered}%,duplicate={duplicated}%");
-        eventually(|| {
+        let Some(()) = eventually(|| {
             with_engine(&dut, directions, |lab, engine| {
                 burst(engine, 5_000.0, 5_000);
                 let totals = engine.totals().unwrap();
@@ -242,7 +250,9 @@ fn what_a_device_reorders_and_duplicates_is_counted_to_the_frame() {
                 }
                 Ok(())
             })
-        });
+        }) else {
+            return;
+        };
     }
 }
 
@@ -255,7 +265,7 @@ fn a_burst_passes_as_through_a_queue_of_known_depth() {
     for (capacity, depth) in [(50e3, 200.0), (80e3, 100.0), (20e3, 250.0)] {
         let longest = 1.0 + (depth - 1.0) * OFFERED / (OFFERED - capacity);
         let dut = format!("calibrated:rate={capacity},burst={depth}");
-        eventually(|| {
+        let Some(()) = eventually(|| {
             with_engine(&dut, Directions::Forward, |_, engine| {
                 for (frames, passes) in [((longest * 0.97) as u64, true), ((longest * 1.03) as u64, false)] {
                     let counts = burst(engine, OFFERED, frames)[0];
@@ -267,6 +277,8 @@ fn a_burst_passes_as_through_a_queue_of_known_depth() {
                 }
                 Ok(())
             })
-        });
+        }) else {
+            return;
+        };
     }
 }

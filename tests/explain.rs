@@ -81,8 +81,8 @@ fn a_frame_costs_the_less_the_higher_the_load() {
         return;
     }
     let line = "explain cost --dut linux-router --duration 1s --warm-up-duration 200ms --watts 20 --json";
-    let _machine = machine();
     eventually(|| {
+        let _machine = machine();
         let record = linerate(line).on_my_machine().run().well().record();
         let found = record.cost.as_ref().unwrap();
         assert_eq!(found.basis, Basis::WithoutIdlePolling);
@@ -123,8 +123,8 @@ fn the_thread_of_a_device_in_user_space_is_timed() {
         return;
     }
     let line = "explain cost --dut delayed --low 5kpps --duration 500ms --warm-up-duration 200ms --json";
-    let _machine = machine();
     eventually(|| {
+        let _machine = machine();
         let record = linerate(line).on_my_machine().run().well().record();
         let low = &record.cost.as_ref().unwrap().loads[0];
         // It looks for frames all the time while there is a load, however low.
@@ -154,8 +154,8 @@ fn a_flame_graph_shows_where_a_router_works_and_says_what_it_rests_on() {
         return;
     }
     let line = "explain flamegraph --dut linux-router --load 100kpps --duration 2s -o router.svg --json";
-    let _machine = machine();
     eventually(|| {
+        let _machine = machine();
         let finished = linerate(line).on_my_machine().run().well();
         assert!(finished.records().is_empty(), "it is no measurement");
         let shown = finished.json();

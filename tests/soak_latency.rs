@@ -16,22 +16,25 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
     if !has_namespaces() {
         return;
     }
-    let line = format!("soak --dut calibrated:stall-after=5000 --rate 1kpps --duration 7s {BRIEF}");
-    let _machine = machine();
+    // A machine whose cores are taken half of the time offers half of the frames, the others too late.
+    let line = format!("soak --dut calibrated:stall-after=1500 --rate 1kpps --duration 5s {BRIEF}");
     eventually(|| {
+        let _machine = machine();
         let record = linerate(&line).on_my_machine().run().well().record();
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
         let soak = record.soak.as_ref().unwrap();
         let found = &soak.directions[0];
         let [stall] = found.stalls[..] else { return Err(format!("stalls: {:?}", found.stalls)) };
-        assert_eq!((stall.after_frames, stall.until_s), (5_000, None));
-        assert_eq!(record.directions[0].forwarded, 5_000);
+        assert_eq!((stall.after_frames, stall.until_s), (record.directions[0].forwarded, None));
         // The device's own counters agree: it took frames in to the end, and sent on none.
         let (before, during) = (stall.counters.before, stall.counters.during);
-        assert_eq!(before.device.unwrap().forwarded + during.device.unwrap().forwarded, 5_000);
-        assert_eq!(before.forwarded + during.forwarded, 5_000);
-        // It is read while frames are on their way: those of a tenth of a second may be missing.
-        assert!(during.device.unwrap().received + 100 >= during.offered, "{stall:?}");
+        assert_eq!(before.device.unwrap().forwarded + during.device.unwrap().forwarded, 1_500);
+        assert_eq!(before.forwarded + during.forwarded, stall.after_frames);
+        // A queue on the way overflows on a busy machine. It is read while frames are on their way: those of a
+        // tenth of a second may be missing.
+        if stall.after_frames != 1_500 || during.device.unwrap().received + 100 < during.offered {
+            return Err(format!("{stall:?}"));
+        }
         // Losses are told of undisturbed intervals alone, and a machine may be disturbed for minutes.
         let kinds = found.losses.iter().filter(|loss| (loss.from_s..loss.until_s).contains(&stall.from_s));
         let disturbed = stall.disturbed || soak.hiccups.iter().any(|hiccup| hiccup.until_s > stall.from_s);
@@ -49,7 +52,7 @@ fn a_soak_ends_with_its_device_if_told_to() {
     let _machine = machine();
     let record = linerate(&line).on_my_machine().run().well().record();
     let soaked = record.soak.as_ref().unwrap().duration_s;
-    assert!((5.0..20.0).contains(&soaked), "{soaked} s");
+    assert!((5.0..40.0).contains(&soaked), "{soaked} s");
     assert_eq!(record.soak.unwrap().directions[0].stalls.last().unwrap().after_frames, 1_000);
 }
 
@@ -59,8 +62,8 @@ fn latency_has_a_distribution_at_every_load() {
         return;
     }
     let line = format!("latency --dut xdp-xconnect --of 20kpps --loads 50%,1kpps --duration 1500ms {BRIEF}");
-    let _machine = machine();
     eventually(|| {
+        let _machine = machine();
         let record = linerate(&line).arg("--bidirectional").on_my_machine().run().well().record();
         let found = record.latency.as_ref().unwrap();
         assert_eq!((found.reference_pps, found.searched), (Some(20_000.0), false));

@@ -81,7 +81,7 @@ mod with_dpdk {
             return;
         }
         for flags in ["--dut testpmd", "--dut testpmd:mode=macswap --bidirectional --size 9216"] {
-            eventually(|| {
+            let Some(()) = eventually(|| {
                 let line = format!("ramp --engine dpdk {flags} --target 20kpps --json {QUICK}");
                 let run = linerate(&line).run();
                 if !run.status.success() {
@@ -101,7 +101,9 @@ mod with_dpdk {
                     .map(|direction| direction.forwarded)
                     .sum();
                 if forwarded < 1000 { Err(format!("{forwarded} frames came back")) } else { Ok(()) }
-            });
+            }) else {
+                return;
+            };
         }
     }
 
@@ -112,7 +114,7 @@ mod with_dpdk {
         }
         let line = "saturate --engine dpdk --dut calibrated:drop-every=10 --rate 5kpps --duration 600ms";
         for directions in ["", "--bidirectional"] {
-            eventually(|| {
+            let Some(()) = eventually(|| {
                 let record = record(&format!(
                     "{line} --step 100ms --warm-up-duration 200ms --drain 200ms {directions}"
                 ));
@@ -130,7 +132,9 @@ mod with_dpdk {
                     assert!(check.agrees);
                 }
                 Ok(())
-            });
+            }) else {
+                return;
+            };
         }
     }
 
@@ -182,7 +186,7 @@ mod with_dpdk {
             ("--dut testpmd --cores 0,1", None),
             ("--dut calibrated:drop-every=10 --cores 0,1", Some(10)),
         ] {
-            eventually(|| {
+            let Some(()) = eventually(|| {
                 let line = format!(
                     "ramp --engine dpdk {flags} --receive-cores 1 --dut-core 1 --vm var2 --target 5kpps --json {QUICK}"
                 );
@@ -203,7 +207,9 @@ mod with_dpdk {
                     );
                 }
                 if direction.forwarded < 200 { Err(format!("{direction:?}")) } else { Ok(()) }
-            });
+            }) else {
+                return;
+            };
         }
     }
 
@@ -241,16 +247,18 @@ mod with_dpdk {
             return;
         }
         eventually(|| {
+            // A machine whose cores are taken half of the time offers half of the frames, the others too late.
             let record = record(
-                "soak --engine dpdk --dut calibrated:stall-after=1500 --rate 1kpps --duration 2500ms \
+                "soak --engine dpdk --dut calibrated:stall-after=500 --rate 1kpps --duration 2500ms \
                  --warm-up-duration 0s",
             );
-            let soak = record.soak.ok_or("no soak")?;
-            let stall = soak.directions[0].stalls.first().ok_or("it did not stall")?;
+            let forwarded = record.directions[0].forwarded;
+            assert!(forwarded <= 500, "{forwarded} frames came back");
+            let direction = &record.soak.as_ref().unwrap().directions[0];
+            let stall = direction.stalls.first().ok_or_else(|| format!("it did not stall: {direction:?}"))?;
             let device = stall.counters.during.device.ok_or("the device did not count")?;
             assert!(device.received > device.forwarded, "{device:?}");
-            let forwarded = record.directions[0].forwarded;
-            if forwarded == 1500 { Ok(()) } else { Err(format!("{forwarded} frames came back")) }
+            if forwarded == 500 { Ok(()) } else { Err(format!("{forwarded} frames came back")) }
         });
     }
 
@@ -351,7 +359,7 @@ mod with_dpdk {
         }
         let namespace = cable();
         for driver in ["net_af_packet", "net_af_xdp"] {
-            eventually(|| {
+            let Some(()) = eventually(|| {
                 let ports = format!("--port0 {driver}0,iface=one --port1 {driver}1,iface=two");
                 let line = format!("ramp --engine dpdk {ports} --size 256 --target 5kpps --json {QUICK}");
                 let run = linerate(&line).inside(&namespace).run();
@@ -359,7 +367,9 @@ mod with_dpdk {
                     Some(frames) if frames > 500 => Ok(()),
                     found => Err(format!("{found:?} {}", run.stderr)),
                 }
-            });
+            }) else {
+                return;
+            };
         }
         assert!(!namespace.run("ip link").contains("xdp"), "a program is left at an interface");
     }

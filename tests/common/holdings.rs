@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::eventually;
 use super::namespace::Namespace;
+use super::wait_until;
 
 /// Namespaces by inode; BPF programs, maps and links by number.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,11 +64,14 @@ impl Holdings {
 /// All BPF objects of this kind, as bpftool tells. It gives up when one of them, whoever's it is,
 /// goes away while it looks.
 fn bpf(kind: &str) -> Vec<Value> {
-    eventually(|| {
+    let mut list = Err("bpftool was not asked".to_owned());
+    wait_until(Duration::from_secs(10), || {
         let output = Command::new("bpftool").args(["--json", kind, "show"]).output().unwrap();
-        let list = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string());
-        if output.status.success() { list } else { Err(format!("bpftool: {} {list:?}", output.status)) }
-    })
+        let said = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string());
+        list = if output.status.success() { said } else { Err(format!("{} {said:?}", output.status)) };
+        list.is_ok()
+    });
+    list.unwrap()
 }
 
 /// The network namespaces that a process uses: its threads are in them, it has them open, or they

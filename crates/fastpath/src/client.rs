@@ -46,10 +46,18 @@ impl Client {
     /// # Errors
     /// [`Error::Connect`].
     pub fn connect(socket: &Path) -> Result<Self, Error> {
+        Self::connect_within(socket, PATIENCE)
+    }
+
+    /// To the one in control at `socket`, which may take as long as `patience` for each answer, not zero.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub fn connect_within(socket: &Path, patience: Duration) -> Result<Self, Error> {
         let connect = || {
             let stream = UnixStream::connect(socket)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
             Ok(stream)
         };
         let stream = connect().map_err(|cause| Error::Connect { path: socket.to_owned(), cause })?;

@@ -25,8 +25,8 @@ use super::{fastpath, private, testpmd, vpp};
 use crate::args::misuse;
 use crate::generator::process::Process;
 
-/// How long it may take to listen.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to forward, or to take commands, on a machine that others share.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a device is started, and what it must carry.
 #[derive(Clone, Debug)]

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use engine::user_space::room;
@@ -25,6 +26,8 @@ pub const ROUTER: &str = "router";
 const CONTROL: &str = "fastpath.sock";
 /// Bytes of a frame that an MTU does not count, FCS included.
 const OVERHEAD: usize = 18;
+/// How long it is listened to at a time, until it runs.
+const MOMENT: Duration = Duration::from_secs(5);
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
 
@@ -72,9 +75,9 @@ impl Fastpath {
         (self.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
     }
 
-    /// Whether the process `pid` answers.
+    /// Whether the process `pid` forwards.
     pub fn is_ready(&self, pid: u32) -> bool {
-        client(pid).is_ok()
+        answers(outside(pid, CONTROL).as_ref(), MOMENT)
     }
 
     /// What the process `pid` counted at its two interfaces since it started.
@@ -107,6 +110,12 @@ impl Fastpath {
         });
         Ok(rows.collect::<BTreeMap<_, _>>())
     }
+}
+
+/// Whether a router answers at `socket` within `patience`. It listens there before it has its devices, and
+/// answers once it forwards.
+fn answers(socket: &Path, patience: Duration) -> bool {
+    Client::connect_within(socket, patience).and_then(|mut client| client.interfaces()).is_ok()
 }
 
 fn client(pid: u32) -> Result<Client> {
@@ -178,7 +187,23 @@ fn interface(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fastpath::control::server::Socket;
+    use fastpath::control::{Answer, Reply};
+    use fastpath::show::interfaces::Interfaces;
+
     use super::*;
+
+    #[test]
+    fn it_is_not_ready_while_it_listens_and_answers_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        let moment = Duration::from_millis(10);
+        assert!(!answers(&path, moment), "nobody listens");
+        let socket = Socket::open(&path).unwrap();
+        assert!(!answers(&path, moment), "it only listens");
+        socket.serve(|_| Reply::Answer(Answer::Interfaces(Interfaces { interfaces: Vec::new() }))).unwrap();
+        assert!(answers(&path, Duration::from_secs(60)));
+    }
 
     #[test]
     fn its_configuration_is_sound_in_every_mode() {

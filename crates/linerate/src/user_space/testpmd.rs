@@ -19,8 +19,8 @@ pub const EXECUTABLE: &str = "dpdk-testpmd";
 const READY: &str = "testpmd> ";
 /// What asks it for its counters.
 const QUESTION: &str = "show fwd stats all\n";
-/// How long its answer may take.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long its answer may take, on a machine that others share.
+const ANSWER: Duration = Duration::from_secs(30);
 /// In front of a frame in its buffer.
 const HEADROOM: usize = 128;
 

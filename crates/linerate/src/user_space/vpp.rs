@@ -30,8 +30,8 @@ const LONGEST: usize = 9018;
 const OVERHEAD: usize = 18;
 /// What to do where it does not start, or refuses a command.
 pub const REMEDY: &str = "it is started as VPP 21.06 to 26.06 are: `vpp --version` says which this is";
-/// Seconds that the answer to a command may take.
-const PATIENCE: &str = "5";
+/// Seconds that the answer to a command may take, on a machine that others share.
+const PATIENCE: &str = "30";
 
 /// VPP, which may run.
 pub struct Vpp {
@@ -180,8 +180,10 @@ fn interface(number: usize) -> String {
 /// What the process `pid` answers to `command`.
 fn ask(pid: u32, command: &str) -> Result<String> {
     let socket = outside(pid, COMMANDS);
-    let words = [PATIENCE, "vppctl", "-s", &socket].into_iter().chain(command.split_whitespace());
-    let asked = Command::new("timeout").args(words).stdin(Stdio::null()).output();
+    // As VPP itself: beside threads that never sleep an ordinary process hardly gets a turn.
+    let words = ["-n", "-20", "timeout", PATIENCE, "vppctl", "-s", &socket];
+    let words = words.into_iter().chain(command.split_whitespace());
+    let asked = Command::new("nice").args(words).stdin(Stdio::null()).output();
     let output = asked.with_context(|| format!("cannot run vppctl {command}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
