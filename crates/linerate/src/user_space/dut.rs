@@ -26,7 +26,7 @@ use crate::args::misuse;
 use crate::generator::process::Process;
 
 /// How long it may take to forward, or to take commands, on a machine that others share.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a device is started, and what it must carry.
 #[derive(Clone, Debug)]
