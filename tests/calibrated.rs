@@ -94,8 +94,7 @@ fn a_device_that_stalls_is_reported_with_the_second_and_the_count() {
         // It may have waited before, for the machine to be what it was.
         let first = record.samples.iter().find(|sample| sample.phase != Phase::WarmUp).unwrap();
         let went_on = record.samples.last().map(|last| last.at_s + last.duration_s - first.at_s).unwrap();
-        assert!(went_on < 8.5, "it went on for {went_on} s");
-        Ok(())
+        if went_on < 8.5 { Ok(()) } else { Err(format!("it went on for {went_on} s")) }
     });
 }
 

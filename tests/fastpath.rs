@@ -19,7 +19,7 @@ fn assert_nothing_left() {
         let is_router = |line: String| line.contains("user-space-router");
         all.filter(|entry| fs::read_to_string(entry.path().join("cmdline")).is_ok_and(is_router)).count()
     };
-    assert!(wait_until(Duration::from_secs(5), || processes() == 0), "a process is left");
+    assert!(wait_until(Duration::from_secs(30), || processes() == 0), "a process is left");
     for file in ["fastpath.sock", "fastpath.toml", "memif0.sock", "memif1.sock"] {
         assert!(!fs::exists(format!("/dev/shm/{file}")).unwrap(), "{file} is left");
     }
@@ -33,11 +33,14 @@ fn ramp(flags: &str) -> Option<Record> {
         let finished = linerate(&line).run();
         let record = if finished.status.success() { finished.record() } else { return Err(finished.stderr) };
         let is_enough = record.directions.iter().all(|direction| direction.forwarded > 1000);
-        let is_known = !record.cross_check.is_empty() && !record.nodes.is_empty();
+        // What is on its way when the device is asked is not yet counted there.
+        let is_followed =
+            !record.cross_check.is_empty() && record.cross_check.iter().all(|check| check.agrees);
+        let is_known = is_followed && !record.nodes.is_empty();
         if is_enough && is_known {
             Ok(record)
         } else {
-            Err(format!("{:?} {:?}", record.directions, record.notes))
+            Err(format!("{flags}: {:?} {:?}", record.directions, record.notes))
         }
     })
 }
@@ -58,7 +61,6 @@ fn it_routes_and_connects_both_protocols_in_both_directions() {
         let text = &record.dut.configuration["command"];
         assert!(text.contains("[[interface]]") && text.contains("role=server"), "{text}");
         for check in &record.cross_check {
-            assert!(check.agrees, "{flags}: {check:?}");
             let places: Vec<_> = check.points.iter().map(|point| point.place.as_str()).collect();
             assert!(places.iter().any(|place| place.contains("fastpath's port 0")), "{places:?}");
         }

@@ -28,11 +28,13 @@ fn every_intended_frame_is_offered_or_unsent_and_every_offered_one_arrives() {
             let line = format!("gen --dut sink --rate 10kpps --duration 1s --json {flags}");
             let run = linerate(&line).run().well();
             let (offered, unsent) = (number(&run, "offered"), number(&run, "unsent"));
-            assert_eq!(number(&run, "dut_received"), offered, "{}", run.stderr);
+            let received = number(&run, "dut_received");
+            assert!(received <= offered, "{received} received: {}", run.stderr);
             let intended = directions * 10e3 * run.json()["elapsed_s"].as_f64().unwrap();
             let accounted = (offered + unsent) as f64;
-            if (accounted / intended - 1.0).abs() > 0.01 {
-                return Err(format!("{offered} offered, {unsent} unsent, of {intended} intended"));
+            if (accounted / intended - 1.0).abs() > 0.01 || received < offered {
+                let of = format!("of {intended} intended, {received} received");
+                return Err(format!("{offered} offered, {unsent} unsent, {of}"));
             }
             let rate = run.json()["l1_bps"].as_f64().unwrap() / run.json()["offered_pps"].as_f64().unwrap();
             assert!((rate - 84.0 * 8.0).abs() < 1e-6, "{rate} bits of line a frame");
@@ -82,12 +84,19 @@ fn it_generates_until_interrupted() {
     if !has_namespaces() {
         return;
     }
-    let run = linerate("gen --rate 2kpps --json --interval 100ms").start();
-    assert!(wait_until(Duration::from_secs(20), || run.stderr().lines().count() >= 3), "{}", run.stderr());
-    run.signal(Signal::SIGINT);
-    let finished = run.finish().well();
-    assert!(number(&finished, "offered") > 0, "{}", finished.stdout);
-    assert_eq!(number(&finished, "dut_received"), number(&finished, "offered"));
+    eventually(|| {
+        let run = linerate("gen --rate 2kpps --json --interval 100ms").start();
+        assert!(
+            wait_until(Duration::from_secs(60), || run.stderr().lines().count() >= 3),
+            "{}",
+            run.stderr()
+        );
+        run.signal(Signal::SIGINT);
+        let finished = run.finish().well();
+        let (offered, received) = (number(&finished, "offered"), number(&finished, "dut_received"));
+        assert!(received <= offered && offered > 0, "{}", finished.stdout);
+        if received == offered { Ok(()) } else { Err(finished.stdout) }
+    });
 }
 
 #[test]
@@ -99,7 +108,7 @@ fn a_counter_counts_ours_and_passes_others() {
         let site = Site::router();
         let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
         // It counts once it has said so.
-        assert!(wait_until(Duration::from_secs(10), || !counter.stderr().is_empty()), "{}", counter.stderr());
+        assert!(wait_until(Duration::from_secs(60), || !counter.stderr().is_empty()), "{}", counter.stderr());
         let line = "gen --ports eth1,eth2 --rate 2kpps --vm var2 --duration 500ms --json";
         let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
         site.tester.run("ping -q -c 3 -i 0.1 -w 5 100.65.1.1");
@@ -120,7 +129,7 @@ fn a_counter_measures_how_long_frames_were_on_their_way() {
     }
     let site = Site::cables();
     let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
-    assert!(wait_until(Duration::from_secs(10), || !counter.stderr().is_empty()), "{}", counter.stderr());
+    assert!(wait_until(Duration::from_secs(60), || !counter.stderr().is_empty()), "{}", counter.stderr());
     linerate("gen --ports eth1,eth2 --rate 1kpps --duration 300ms").inside(&site.tester).run().well();
     counter.signal(Signal::SIGINT);
     let counted = counter.finish().well();

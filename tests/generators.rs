@@ -166,7 +166,7 @@ fn a_generator_ends_with_us_however_we_end() {
         let finished = run.finish();
         assert_eq!(finished.status.code(), (signal == Signal::SIGINT).then_some(1), "{}", finished.stderr);
         assert!(
-            wait_until(Duration::from_secs(5), || processes("trafgen") == before),
+            wait_until(Duration::from_secs(30), || processes("trafgen") == before),
             "{signal}: {:?} go on",
             processes("trafgen")
         );

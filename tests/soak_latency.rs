@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{eventually, has_namespaces, linerate, machine};
+use common::{eventually, has_namespaces, linerate};
 use results::record::Status;
 
 /// What stands around each measurement, as short as it may be.
@@ -19,8 +19,7 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
     // A machine whose cores are taken half of the time offers half of the frames, the others too late.
     let line = format!("soak --dut calibrated:stall-after=1500 --rate 1kpps --duration 5s {BRIEF}");
     eventually(|| {
-        let _machine = machine();
-        let record = linerate(&line).on_my_machine().run().well().record();
+        let record = linerate(&line).run().well().record();
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
         let soak = record.soak.as_ref().unwrap();
         let found = &soak.directions[0];
@@ -49,11 +48,14 @@ fn a_soak_ends_with_its_device_if_told_to() {
     }
     let line =
         format!("soak --dut calibrated:stall-after=1000 --rate 1kpps --duration 50s {BRIEF} --stop-on-stall");
-    let _machine = machine();
-    let record = linerate(&line).on_my_machine().run().well().record();
-    let soaked = record.soak.as_ref().unwrap().duration_s;
-    assert!((5.0..40.0).contains(&soaked), "{soaked} s");
-    assert_eq!(record.soak.unwrap().directions[0].stalls.last().unwrap().after_frames, 1_000);
+    eventually(|| {
+        let record = linerate(&line).run().well().record();
+        let soak = record.soak.as_ref().unwrap();
+        assert!((5.0..40.0).contains(&soak.duration_s), "{} s", soak.duration_s);
+        let stall = soak.directions[0].stalls.last().unwrap();
+        assert!(stall.after_frames <= 1_000, "{stall:?}");
+        if stall.after_frames == 1_000 { Ok(()) } else { Err(format!("{stall:?}")) }
+    });
 }
 
 #[test]
@@ -63,8 +65,7 @@ fn latency_has_a_distribution_at_every_load() {
     }
     let line = format!("latency --dut xdp-xconnect --of 20kpps --loads 50%,1kpps --duration 1500ms {BRIEF}");
     eventually(|| {
-        let _machine = machine();
-        let record = linerate(&line).arg("--bidirectional").on_my_machine().run().well().record();
+        let record = linerate(&line).arg("--bidirectional").run().well().record();
         let found = record.latency.as_ref().unwrap();
         assert_eq!((found.reference_pps, found.searched), (Some(20_000.0), false));
         let loads: Vec<(&str, f64)> =

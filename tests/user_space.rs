@@ -127,8 +127,13 @@ mod with_dpdk {
                     if counted[1] != offered || offered < 3000 {
                         return Err(format!("{} of {offered} offered frames reached it", counted[1]));
                     }
-                    assert_eq!(forwarded, offered - offered / 10, "{}", direction.name);
-                    assert_eq!(counted, [offered, offered, forwarded, forwarded, forwarded]);
+                    let sent_on = offered - offered / 10;
+                    assert_eq!((counted[0], counted[2]), (offered, sent_on), "{}", direction.name);
+                    assert!(forwarded <= counted[3] && counted[3] <= sent_on, "{counted:?}");
+                    // A core that is taken for long lets the port's queue overflow.
+                    if forwarded < sent_on || counted[4] != sent_on {
+                        return Err(format!("{forwarded} came back of {counted:?}"));
+                    }
                     assert!(check.agrees);
                 }
                 Ok(())
@@ -199,14 +204,11 @@ mod with_dpdk {
                 let direction = &record.directions[0];
                 assert!(direction.forwarded <= direction.offered, "{direction:?}");
                 let entered = record.cross_check[0].points[1].frames;
-                if let Some(every) = dropped {
-                    assert_eq!(
-                        direction.forwarded,
-                        entered - entered / every,
-                        "over all queues: {direction:?}"
-                    );
-                }
-                if direction.forwarded < 200 { Err(format!("{direction:?}")) } else { Ok(()) }
+                let sent_on = entered - dropped.map_or(0, |every| entered / every);
+                assert!(direction.forwarded <= sent_on, "over all queues: {direction:?}");
+                // A core that is taken for long lets the port's queue overflow.
+                let is_all = dropped.is_none() || direction.forwarded == sent_on;
+                if direction.forwarded < 200 || !is_all { Err(format!("{direction:?}")) } else { Ok(()) }
             }) else {
                 return;
             };
@@ -230,7 +232,9 @@ mod with_dpdk {
             assert!(found.lower_pps <= RATE * 1.02, "{found:?}");
             let check = &record.cross_check[0];
             let beyond = check.points.iter().find(|point| point.place == "sent on by its rate");
-            assert!(check.agrees, "{check:?}");
+            if !check.agrees {
+                return Err(format!("{check:?}"));
+            }
             if beyond.is_none_or(|point| point.dropped < 1000) {
                 return Err(format!("hardly a trial beyond its rate: {check:?}"));
             }
@@ -281,9 +285,9 @@ mod with_dpdk {
             let run =
                 linerate(&format!("saturate --engine dpdk --dut {dut} --rate 1kpps --duration 30s")).start();
             let pid = run.pid();
-            assert!(wait_until(Duration::from_secs(20), || !devices_of(pid).is_empty()), "{}", run.stderr());
+            assert!(wait_until(Duration::from_secs(60), || !devices_of(pid).is_empty()), "{}", run.stderr());
             run.signal(Signal::SIGKILL);
-            assert!(wait_until(Duration::from_secs(5), || devices_of(pid).is_empty()), "{dut} lives on");
+            assert!(wait_until(Duration::from_secs(30), || devices_of(pid).is_empty()), "{dut} lives on");
             assert_nothing_left(pid);
         }
     }

@@ -98,7 +98,7 @@ fn assert_nothing_left(programs: &TempDir) {
         })
         .count()
     };
-    assert!(wait_until(Duration::from_secs(5), || processes() == 0), "a process is left");
+    assert!(wait_until(Duration::from_secs(30), || processes() == 0), "a process is left");
     for file in
         ["/dev/shm/cli.sock", "/dev/shm/memif0.sock", "/dev/shm/said", &format!("/var/run/dpdk/{home}")]
     {
