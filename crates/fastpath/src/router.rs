@@ -19,7 +19,7 @@ use wire::{MacAddress, ethernet, vlan};
 
 use self::hops::Hops;
 pub(crate) use self::hops::Turns;
-pub use self::listing::{Asked, Routes};
+pub use self::listing::{Asked, Listed, Routes};
 use self::neighbours::Neighbour;
 pub use self::source::Source;
 use self::table::Table;

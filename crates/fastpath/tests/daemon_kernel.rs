@@ -99,13 +99,14 @@ fn connect<const N: usize>(directory: &Path, names: [&str; N]) -> [Opened; N] {
     })
 }
 
-/// Waits until packets to a prefix have this done to them; nothing, without a route.
-fn has_route(client: &mut Client, prefix: &str, action: Option<&str>) {
+/// Waits until packets to a prefix have this done to them by what this source says; nothing, without a route.
+fn has_route(client: &mut Client, prefix: &str, wanted: Option<(&str, &str)>) {
     let show = Show::Fib { version: IpVersion::Ip4, of: Some(prefix.to_owned()) };
-    until(&format!("{prefix}: {action:?}"), || {
+    until(&format!("{prefix}: {wanted:?}"), || {
         let Answer::Fib(fib) = client.ask(&Request::Show(show.clone())).unwrap() else { panic!() };
         let fib = serde_json::to_value(fib).unwrap();
-        (fib["routes"][0]["paths"][0]["action"].as_str() == action).then_some(())
+        let route = &fib["routes"][0];
+        (route["source"].as_str().zip(route["paths"][0]["action"].as_str()) == wanted).then_some(())
     });
 }
 
@@ -168,8 +169,8 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
 
     // Routes of the kernel come and go; one that is configured stays.
     namespace.run("for net in 48 49; do ip route add $net.0.0.0/8 via 10.1.0.2 dev wan; done");
-    has_route(&mut client, "48.0.0.0/8", Some("via"));
-    has_route(&mut client, "49.0.0.0/8", Some("drop"));
+    has_route(&mut client, "48.0.0.0/8", Some(("kernel", "via")));
+    has_route(&mut client, "49.0.0.0/8", Some(("configured", "drop")));
     assert_eq!(peers[0].senders[0].send(&[&frame(OURS[0], [48, 0, 0, 1], 64, 46)]), 1);
     let routed = arrives(&mut peers[1], "a packet is routed", |frame| frame[30..34] == [48, 0, 0, 1]);
     assert_eq!((&routed[..6], &routed[6..12], routed[22]), (&THEIRS[1].0[..], &OURS[1].0[..], 63));
@@ -179,7 +180,7 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
     // Without the configured route that of the kernel is there; taps and the key stay as they are.
     fs::write(&file, text.split("[[route]]").next().unwrap()).unwrap();
     client.ask(&Request::Reload { file: None }).unwrap();
-    has_route(&mut client, "49.0.0.0/8", Some("via"));
+    has_route(&mut client, "49.0.0.0/8", Some(("kernel", "via")));
     fs::write(&file, text.replacen("tap = true", "", 1)).unwrap();
     let refused = client.ask(&Request::Reload { file: None }).unwrap_err().to_string();
     assert!(refused.contains("the tap of lan cannot change while the router runs"), "{refused}");
@@ -267,8 +268,8 @@ fn packets_take_the_routes_that_bird_learns_through_the_router() {
                protocol static fickle { ipv4; route 192.0.2.0/24 blackhole; }";
         let _ours = Bird::start(&here, directory.path(), "listens", &listens);
         let theirs = Bird::start(&there, directory.path(), "calls", &calls);
-        has_route(&mut client, "192.0.2.0/24", Some("via"));
-        has_route(&mut client, "198.51.100.0/24", Some("via"));
+        has_route(&mut client, "192.0.2.0/24", Some(("kernel", "via")));
+        has_route(&mut client, "198.51.100.0/24", Some(("kernel", "via")));
         // What of packets to both, sent with this TTL, gets to the host until one to `awaited` does.
         let (fickle, steady) = ([192, 0, 2, 9], [198, 51, 100, 9]);
         let mut send = |ttl: u8, awaited: [u8; 4]| {
@@ -287,10 +288,10 @@ fn packets_take_the_routes_that_bird_learns_through_the_router() {
         assert!(routed.iter().all(|seen| seen[..6] == THEIRS[1].0 && seen[6..12] == OURS[1].0));
         theirs.control("disable fickle");
         has_route(&mut client, "192.0.2.0/24", None);
-        has_route(&mut client, "198.51.100.0/24", Some("via"));
+        has_route(&mut client, "198.51.100.0/24", Some(("kernel", "via")));
         assert!(send(60, steady).iter().all(|seen| seen[30..34] == steady));
         theirs.control("enable fickle");
-        has_route(&mut client, "192.0.2.0/24", Some("via"));
+        has_route(&mut client, "192.0.2.0/24", Some(("kernel", "via")));
         send(50, fickle);
     });
 }

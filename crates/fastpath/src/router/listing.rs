@@ -4,7 +4,7 @@
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
-use super::{Hop, Router};
+use super::{Hop, Router, Source};
 use crate::fib::{Address, Fib, Prefix, Usage, Via};
 
 /// What routes are asked for.
@@ -21,11 +21,22 @@ pub enum Asked<A> {
 /// Hops, and how many of 256 flows take each.
 pub type Shares = Vec<(Hop, usize)>;
 
+/// A route that packets take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<A> {
+    /// Of which destinations.
+    pub prefix: Prefix<A>,
+    /// Who says so.
+    pub source: Source,
+    /// What they go by.
+    pub hops: Shares,
+}
+
 /// Routes, the first ones by prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes<A> {
-    /// With what packets go by.
-    pub routes: Vec<(Prefix<A>, Shares)>,
+    /// Those that there is room for.
+    pub routes: Vec<Listed<A>>,
     /// How many there are besides.
     pub more: usize,
     /// What the table uses.
@@ -67,9 +78,11 @@ impl Router {
             }
             Asked::To(address) => longest(fib, address).into_iter().for_each(note),
         }
-        let routes = first.into_sorted_vec().into_iter();
-        let routes: Vec<_> =
-            routes.filter_map(|prefix| Some((prefix, self.hops(fib, fib.get(prefix)?)))).collect();
+        let listed = |prefix| {
+            let via = fib.get(prefix)?;
+            Some(Listed { prefix, source: Source::of_mark(via.mark()), hops: self.hops(fib, via) })
+        };
+        let routes: Vec<_> = first.into_sorted_vec().into_iter().filter_map(listed).collect();
         Routes { more: found - routes.len(), routes, usage: fib.usage() }
     }
 
@@ -116,20 +129,26 @@ mod tests {
         router.add_route(prefix("9.0.0.0/8"), &[hop(2)]).unwrap();
         let all = router.routes4(Asked::All, 2);
         assert_eq!((all.routes.len(), all.more), (2, usual + 1));
-        assert_eq!((all.routes[0].0, all.routes[1].0), (prefix("0.0.0.0/8"), prefix("9.0.0.0/8")));
+        let named = |at: usize| (all.routes[at].prefix, all.routes[at].source);
+        assert_eq!(named(0), (prefix("0.0.0.0/8"), Source::Reserved));
+        assert_eq!(named(1), (prefix("9.0.0.0/8"), Source::Configured));
+        let listed = |text, hops: &[_]| {
+            let source = Source::Configured;
+            Listed { prefix: prefix(text), source, hops: hops.to_vec() }
+        };
         let within = router.routes4(Asked::Within(prefix("16.0.0.0/8")), 10);
         assert_eq!(
             within.routes,
             [
-                (prefix("16.0.0.0/8"), vec![(hop(2), 64), (hop(3), 192)]),
-                (prefix("16.1.0.0/16"), vec![(Hop::Drop(Reason::Ip4Blackhole), 256)]),
+                listed("16.0.0.0/8", &[(hop(2), 64), (hop(3), 192)]),
+                listed("16.1.0.0/16", &[(Hop::Drop(Reason::Ip4Blackhole), 256)]),
             ]
         );
         let usage = router.routes4(Asked::All, 0).usage;
         assert_eq!((usage.routes, usage.groups), (usual + 3, 1));
         let to = |address: [u8; 4]| router.routes4(Asked::To(u32::from_be_bytes(address)), 10).routes;
-        assert_eq!(to([16, 1, 2, 3])[0].0, prefix("16.1.0.0/16"));
-        assert_eq!(to([16, 2, 2, 3])[0].0, prefix("16.0.0.0/8"));
+        assert_eq!(to([16, 1, 2, 3])[0].prefix, prefix("16.1.0.0/16"));
+        assert_eq!(to([16, 2, 2, 3])[0].prefix, prefix("16.0.0.0/8"));
         assert_eq!(to([17, 2, 2, 3]), []);
         assert!(router.routes6(Asked::To(1), 10).routes.len() == 1);
         router.add_route(prefix("16.0.0.0/8"), &[hop(2), hop(3)]).unwrap();

@@ -21,6 +21,18 @@ impl Source {
     pub const ALL: [Self; 5] =
         [Self::Connected, Self::Configured, Self::Kernel, Self::Neighbour, Self::Reserved];
 
+    /// As users know it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Configured => "configured",
+            Self::Kernel => "kernel",
+            Self::Neighbour => "neighbour",
+            Self::Reserved => "reserved",
+        }
+    }
+
     /// By which it is noted in a table.
     pub(super) fn mark(self) -> u8 {
         self as u8
@@ -53,7 +65,7 @@ mod tests {
     /// The hops of the packets to an address.
     fn hops(router: &Router, address: [u8; 4]) -> BTreeSet<String> {
         let routes = router.routes4(Asked::To(u32::from_be_bytes(address)), 1).routes;
-        routes.into_iter().flat_map(|(_, hops)| hops).map(|(hop, _)| format!("{hop:?}")).collect()
+        routes.into_iter().flat_map(|route| route.hops).map(|(hop, _)| format!("{hop:?}")).collect()
     }
 
     fn only(hop: Hop) -> BTreeSet<String> {

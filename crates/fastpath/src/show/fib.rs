@@ -27,6 +27,8 @@ pub struct Fib {
 pub struct Route {
     /// Of which destinations.
     pub prefix: String,
+    /// Who says so: `connected`, `configured`, `kernel`, `neighbour` or `reserved`.
+    pub source: String,
     /// Where their packets go, by flow; at least one.
     pub paths: Vec<Path>,
 }
@@ -51,10 +53,11 @@ pub struct Path {
 #[must_use]
 pub fn fib<A: Address>(asked: &Routes<A>, forwarding: &Forwarding) -> Fib {
     let path = |(hop, share): &(Hop, usize)| path(*hop, *share, forwarding);
-    let routes = asked
-        .routes
-        .iter()
-        .map(|(prefix, hops)| Route { prefix: prefix.to_string(), paths: hops.iter().map(path).collect() });
+    let routes = asked.routes.iter().map(|route| Route {
+        prefix: route.prefix.to_string(),
+        source: route.source.name().to_owned(),
+        paths: route.hops.iter().map(path).collect(),
+    });
     Fib { routes: routes.collect(), more: asked.more, total: asked.usage.routes, bytes: asked.usage.bytes }
 }
 
@@ -74,11 +77,19 @@ fn path(hop: Hop, share: usize, forwarding: &Forwarding) -> Path {
 impl fmt::Display for Fib {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Column::{Left, Right};
-        let columns = [Left("Prefix"), Left("Action"), Left("To"), Left("Interface"), Right("Share/256")];
+        let columns = [
+            Left("Prefix"),
+            Left("Source"),
+            Left("Action"),
+            Left("To"),
+            Left("Interface"),
+            Right("Share/256"),
+        ];
         let rows = self.routes.iter().flat_map(|route| {
             route.paths.iter().enumerate().map(|(at, path)| {
                 vec![
                     if at == 0 { route.prefix.clone() } else { String::new() },
+                    if at == 0 { route.source.clone() } else { String::new() },
                     path.action.clone(),
                     path.detail.clone().unwrap_or_default(),
                     path.interface.clone().unwrap_or_default(),
