@@ -84,7 +84,7 @@ fn what_is_no_memif_or_has_no_other_end_is_refused_with_the_remedy() {
         (format!("--port0 {alone} --port1 {alone}"), 1, "start it first"),
         (
             "--port0 memif:socket=/none/such --port1 memif:socket=/none/such,role=client".to_owned(),
-            1,
+            2,
             "directory",
         ),
     ] {

@@ -10,7 +10,7 @@ use common::linerate;
 #[test]
 fn ports_of_dpdk_are_asked_for_in_one_way() {
     for (flags, clue) in [
-        ("--engine netmap", "xdp and dpdk"),
+        ("--engine netmap", "xdp, dpdk and memif"),
         ("--port0 net_null0", "--port1"),
         ("--port0 net_null0 --port1 net_null1", "--engine dpdk"),
         ("--port0 net_null0 --port1 net_null1 --dut sink", "--dut"),

@@ -120,7 +120,7 @@ impl Controlled {
                 }
                 if Instant::now() > deadline {
                     let reason = now.reason.as_deref().unwrap_or("nobody answers");
-                    return Err(Error::Port(format!(
+                    return Err(Error::Failed(format!(
                         "port {name} has no other end at {socket} ({reason}): start it first, with the same \
                          socket and number and the other role"
                     )));
