@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use results::record::{Basis, LoadCost};
+use results::record::{Basis, LoadCost, Node};
 
 /// A device that is busier than this with hardly any load looks for work in vain.
 const POLLS: f64 = 0.9;
@@ -21,6 +21,8 @@ pub struct Counted {
     pub forwarded: u64,
     /// What the device used meanwhile.
     pub used: Used,
+    /// What its nodes did meanwhile, if it is a graph of them.
+    pub nodes: Vec<Node>,
     /// What the machine did beside it, if that disturbed the measurement.
     pub disturbed: Option<String>,
 }
@@ -66,6 +68,7 @@ pub fn cost(name: &str, counted: &Counted) -> LoadCost {
         cycles_per_frame: cycles.and_then(per_frame),
         clock_hz: cycles.filter(|_| busy_s > 0.0).map(|cycles| cycles / busy_s),
         uj_per_frame: counted.used.joules.and_then(|joules| per_frame(joules * 1e6)),
+        nodes: counted.nodes.clone(),
         disturbed: counted.disturbed.clone(),
     }
 }
@@ -88,7 +91,7 @@ mod tests {
             offered: forwarded,
             forwarded,
             used: Used { busy: Duration::from_millis(busy_ms), cycles, joules: Some(570.0) },
-            disturbed: None,
+            ..Counted::default()
         }
     }
 

@@ -12,8 +12,7 @@ use engine::{Engine, Load};
 use explain::cost::{self, Counted, Used};
 use explain::cycles::Cycles;
 use explain::energy::Energy;
-use lab::Lab;
-use results::record::{self, Cost, LoadCost, Phase, Record, Sample, Status};
+use results::record::{self, Cost, LoadCost, Node, NodeRuntimes, Phase, Record, Sample, Status};
 use trial::verdict::Judge;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, WarmUp};
 use wire::human;
@@ -57,11 +56,12 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ending> {
     run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let Some(lab) = testbed.lab() else {
+        let threads = testbed.dut_work()?;
+        if testbed.lab().is_none() && threads.is_empty() {
             return Err(misuse(
-                "the time of a device is known only on this machine: give a device of the lab, --dut",
+                "the time of a device is known only if it is started here: give a device of ours, --dut",
             ));
-        };
+        }
         let low_pps = testbed.pps(args.low, mean_frame_size)?;
         let test = CostTest {
             conditions: Conditions {
@@ -73,7 +73,7 @@ pub fn main(args: &Args) -> Result<Ending> {
             },
             low_pps,
             duration: args.duration,
-            meter: RefCell::new(Meter::new(lab, args.watts)?),
+            meter: RefCell::new(Meter::new(threads, args.watts)?),
             found: RefCell::default(),
         };
         test.load(Load::Rate(low_pps)).check().map_err(|refused| misuse(refused.to_string()))?;
@@ -158,7 +158,7 @@ impl CostTest {
         let mut meter = self.meter.borrow_mut();
         let mut metered = Metered { observer, meter: &mut meter, begun: None, used: None };
         let outcome = self.load(load).run(engine, &mut metered);
-        let Some((duration, used)) = metered.used else { return (outcome, None) };
+        let Some((duration, used, nodes)) = metered.used else { return (outcome, None) };
         let held = || outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
         let directions = || held().flat_map(|sample| &sample.directions);
         let cost = cost::cost(
@@ -168,6 +168,7 @@ impl CostTest {
                 offered: directions().map(|direction| direction.offered).sum(),
                 forwarded: directions().map(|direction| direction.forwarded).sum(),
                 used,
+                nodes,
                 disturbed: held().find_map(|sample| sample.disturbed.clone()),
             },
         );
@@ -324,8 +325,8 @@ enum Power {
 }
 
 impl Meter {
-    fn new(lab: &Lab, watts: Option<f64>) -> Result<Self> {
-        let threads = lab.dut_work()?;
+    /// A meter of `threads`, the device's.
+    fn new(threads: Vec<i32>, watts: Option<f64>) -> Result<Self> {
         if !threads.iter().any(|pid| lab::thread_time(*pid).is_some()) {
             anyhow::bail!(
                 "the kernel does not tell how long the device's threads run: it needs CONFIG_SCHED_INFO"
@@ -373,8 +374,8 @@ impl Meter {
 struct Metered<'a> {
     observer: &'a mut dyn Observer,
     meter: &'a mut Meter,
-    begun: Option<(Instant, Used)>,
-    used: Option<(Duration, Used)>,
+    begun: Option<(Instant, Used, NodeRuntimes)>,
+    used: Option<(Duration, Used, Vec<Node>)>,
 }
 
 impl Observer for Metered<'_> {
@@ -384,12 +385,14 @@ impl Observer for Metered<'_> {
 
     fn phase(&mut self, phase: Phase, planned: Duration) {
         self.observer.phase(phase, planned);
-        self.begun = (phase == Phase::Hold).then(|| (Instant::now(), self.meter.read()));
+        let nodes = self.observer.nodes().unwrap_or_default();
+        self.begun = (phase == Phase::Hold).then(|| (Instant::now(), self.meter.read(), nodes));
     }
 
     fn drain(&mut self, planned: Duration) {
-        if let Some((at, before)) = self.begun.take() {
-            self.used = Some((at.elapsed(), self.meter.read().since(before)));
+        if let Some((at, before, nodes)) = self.begun.take() {
+            let (time, used) = (at.elapsed(), self.meter.read().since(before));
+            self.used = Some((time, used, Node::since(&nodes, self.observer.nodes().unwrap_or_default())));
         }
         self.observer.drain(planned);
     }

@@ -12,7 +12,8 @@ use engine::Engine;
 use lab::monitor::Bounds;
 use remote::Counters;
 use results::record::{
-    self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Record, Sample, Status, Trial,
+    self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample, Status,
+    Trial,
 };
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, Profile};
@@ -356,6 +357,10 @@ impl Observer for Watcher<'_> {
 
     fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
         self.testbed.device_counters()
+    }
+
+    fn nodes(&mut self) -> Option<NodeRuntimes> {
+        self.testbed.nodes().ok().filter(|nodes| !nodes.is_empty())
     }
 
     fn dut_core_busy(&mut self) -> Option<f64> {

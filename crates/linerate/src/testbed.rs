@@ -217,6 +217,14 @@ impl Testbed {
         self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
     }
 
+    /// Every thread that does the work of a device of ours, by its id.
+    pub fn dut_work(&self) -> Result<Vec<i32>> {
+        match self.user_space() {
+            Some(user_space) => Ok(user_space.dut_threads().into_iter().map(|thread| thread.pid).collect()),
+            None => self.lab().map_or_else(|| Ok(Vec::new()), |lab| Ok(lab.dut_work()?)),
+        }
+    }
+
     /// The core for a device of ours.
     #[cfg(feature = "dpdk")]
     pub fn dut_core(&self) -> usize {

@@ -100,7 +100,7 @@ fn nodes(bench: &Bench) -> String {
         }
     }
     if !text.is_empty() {
-        let _ = writeln!(text, "\n{}.", crate::nodes::CAPTION);
+        let _ = writeln!(text, "\n{}.", crate::nodes::caption());
     }
     text
 }

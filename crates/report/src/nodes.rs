@@ -14,7 +14,7 @@ use results::record::{Node, NodeRuntime};
 
 use crate::bench::{Bench, Cell, Repeat, Test};
 use crate::metric::Metric;
-pub use table::{CAPTION, Figure, Line, Table, table};
+pub use table::{CLOCKS, Column, Figure, Line, Table, caption, table};
 
 /// Devices' own input nodes: what they cost holds looking for packets in vain.
 const INPUTS: [&str; 12] = [
@@ -147,8 +147,13 @@ impl<'a> Costs<'a> {
     /// What `record` says; `None` if its device is no graph of nodes, or no packet came.
     #[must_use]
     pub fn of(record: &'a Record) -> Option<Self> {
-        let did: Vec<(&str, &str, NodeRuntime)> = record
-            .nodes
+        Self::of_nodes(&record.nodes, record.nodes_s)
+    }
+
+    /// What `nodes` did in so many `seconds`, where these are known; `None` without packets.
+    #[must_use]
+    pub fn of_nodes(nodes: &'a [Node], seconds: Option<f64>) -> Option<Self> {
+        let did: Vec<(&str, &str, NodeRuntime)> = nodes
             .iter()
             .filter_map(|node| Some((node.thread.as_str(), node.name.as_str(), node.meanwhile()?)))
             .collect();
@@ -171,7 +176,7 @@ impl<'a> Costs<'a> {
             node.clocks += did.spent();
         }
         nodes.sort_by(|one, other| place(one.name).cmp(&place(other.name)));
-        let seconds = record.nodes_s.filter(|seconds| *seconds > 0.0);
+        let seconds = seconds.filter(|seconds| *seconds > 0.0);
         Some(Self::summed(nodes, seconds.map(|seconds| seconds * threads.len() as f64)))
     }
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{DeviceCounted, GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial};
+use results::record::{
+    DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Sample, Trial,
+};
 
 use crate::Noise;
 
@@ -78,6 +80,11 @@ pub trait Observer {
     /// counts. Asked in a soak when an interval ends.
     fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
         self.next()?.device_counters()
+    }
+
+    /// What the nodes of the device have done since it started, where it is a graph of them.
+    fn nodes(&mut self) -> Option<NodeRuntimes> {
+        self.next()?.nodes()
     }
 
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at

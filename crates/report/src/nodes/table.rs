@@ -1,17 +1,25 @@
-//! The nodes of one device at its loads, as text: a graph enters; a line for each node and each sum, with
+//! The nodes of one device at its loads, as text: what they did enters; a line for each node and each sum, with
 //! a figure for each load, leaves. The page, Markdown and the terminal show the same.
 
 use std::collections::BTreeSet;
 
 use wire::human::{count, pps};
 
-use super::{Graph, Load, NodeCost, Part, place};
+use super::{Costs, Graph, Load, NodeCost, Part, place};
 
-/// What the figures are.
-pub const CAPTION: &str = "Clocks a packet of each node, and packets a call, in the run whose forwarding costs the \
-                           median, while load was offered. Forwarding is all from ethernet-input to output, without the \
-                           device's input and tx. Clocks are those of the time stamp counter, which counts at one rate \
-                           whatever the core's; the effective clock is what a thread's nodes counted in a second";
+/// What the figures of a bench are.
+const OF_A_BENCH: &str = "Clocks a packet of each node, and packets a call, in the run whose forwarding costs the \
+                          median, while load was offered";
+/// What clocks are, and the sums of them.
+pub const CLOCKS: &str = "Forwarding is all from ethernet-input to output, without the device's input and tx. Clocks are \
+                          those of the time stamp counter, which counts at one rate whatever the core's; the effective \
+                          clock is what a thread's nodes counted in a second";
+
+/// What stands below the table of a bench.
+#[must_use]
+pub fn caption() -> String {
+    format!("{OF_A_BENCH}. {CLOCKS}")
+}
 
 /// One device, load by load.
 pub struct Table {
@@ -44,46 +52,63 @@ pub struct Figure {
     pub share: f64,
 }
 
+/// A load.
+pub struct Column<'a> {
+    /// What it is called.
+    pub name: String,
+    /// What came back, in words.
+    pub forwarded: String,
+    /// What the nodes did.
+    pub costs: &'a Costs<'a>,
+    /// How far runs lie apart in what forwarding costs, in words.
+    pub apart: String,
+}
+
 /// `graph` as text.
 #[must_use]
 pub fn table(graph: &Graph) -> Table {
-    let passed = graph.loads.iter().flat_map(|load| load.costs.on_the_way().map(|node| node.name));
-    let mut names: Vec<&str> = passed.collect::<BTreeSet<_>>().into_iter().collect();
-    names.sort_by(|one, other| place(one).cmp(&place(other)));
-    let line = |name: &str, figure: &dyn Fn(&Load) -> Figure| Line {
-        name: name.to_owned(),
-        figures: graph.loads.iter().map(figure).collect(),
+    let column = |load| Column {
+        name: Load::name(load, graph),
+        forwarded: load.forwarded_pps().map(pps).unwrap_or_default(),
+        costs: &load.costs,
+        apart: apart(load),
     };
-    let told = |text: Option<String>| Figure { text: text.unwrap_or("–".to_owned()), ..Figure::default() };
-    Table {
-        device: graph.device.clone(),
-        head: graph.loads.iter().map(|load| head(graph, load)).collect(),
-        nodes: names
-            .into_iter()
-            .map(|name| line(name, &|load| of_node(load, load.costs.node(name))))
-            .collect(),
-        sums: vec![
-            line("forwarding nodes together", &|load| Figure {
-                beside: apart(load),
-                ..told(Some(clocks(load.costs.forwarding)))
+    Table::new(&graph.device, graph.loads.iter().map(column).collect())
+}
+
+impl Table {
+    /// The nodes of `device` at each load.
+    #[must_use]
+    pub fn new(device: &str, columns: Vec<Column>) -> Self {
+        let passed = columns.iter().flat_map(|column| column.costs.on_the_way().map(|node| node.name));
+        let mut names: Vec<&str> = passed.collect::<BTreeSet<_>>().into_iter().collect();
+        names.sort_by(|one, other| place(one).cmp(&place(other)));
+        let line = |name: &str, figure: &dyn Fn(&Column) -> Figure| Line {
+            name: name.to_owned(),
+            figures: columns.iter().map(figure).collect(),
+        };
+        let told =
+            |text: Option<String>| Figure { text: text.unwrap_or("–".to_owned()), ..Figure::default() };
+        let ghz = |hz: f64| format!("{:.2} GHz", hz / 1e9);
+        let node = |name| line(name, &|column| of_node(column.costs, column.costs.node(name)));
+        let nodes = names.into_iter().map(node).collect();
+        let sums = vec![
+            line("forwarding nodes together", &|column| Figure {
+                beside: column.apart.clone(),
+                ..told(Some(clocks(column.costs.forwarding)))
             }),
-            line("all without the input", &|load| told(Some(clocks(load.costs.without_polling)))),
-            line("all, with idle polling", &|load| told(Some(clocks(load.costs.with_polling)))),
-            line("effective clock", &|load| {
-                told(load.costs.clock_hz.map(|hz| format!("{:.2} GHz", hz / 1e9)))
-            }),
-        ],
+            line("all without the input", &|column| told(Some(clocks(column.costs.without_polling)))),
+            line("all, with idle polling", &|column| told(Some(clocks(column.costs.with_polling)))),
+            line("effective clock", &|column| told(column.costs.clock_hz.map(ghz))),
+        ];
+        let head = columns.into_iter().map(|column| (column.name, column.forwarded)).collect();
+        Self { device: device.to_owned(), head, nodes, sums }
     }
 }
 
-/// The name of a load, and what came back.
-fn head(graph: &Graph, load: &Load) -> (String, String) {
-    (load.name(graph), load.forwarded_pps().map(pps).unwrap_or_default())
-}
-
-fn of_node(load: &Load, node: Option<&NodeCost>) -> Figure {
+fn of_node(costs: &Costs, node: Option<&NodeCost>) -> Figure {
     let Some(node) = node else { return Figure { text: "–".to_owned(), ..Figure::default() } };
-    let all = load.costs.without_polling * load.costs.packets as f64;
+    let all = costs.without_polling * costs.packets as f64;
     let share =
         if Part::of(node.name) == Part::Input || all <= 0.0 { 0.0 } else { node.clocks / all * 100.0 };
     Figure {

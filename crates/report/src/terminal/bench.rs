@@ -5,7 +5,7 @@ use super::columns::Text;
 use super::{Look, Repeats, compare, links, nodes, repeats};
 use crate::bench::{Bench, Cell, Test};
 use crate::links::{CAPTION, rows};
-use crate::nodes::graphs;
+use crate::nodes::{caption, graphs, table};
 
 /// The tables of `bench`, one below the other.
 #[must_use]
@@ -24,7 +24,10 @@ pub fn bench(bench: &Bench, colour: bool) -> String {
         let table = links::columns(Text::new("median", Look::Title), worth).render(colour);
         parts.push(format!("{table}{}\n", Look::Faint.paint(CAPTION, colour)));
     }
-    parts.extend(graphs(bench).iter().map(|graph| nodes::by_load(graph, colour)));
+    for graph in graphs(bench) {
+        let table = nodes::by_load(&table(&graph), colour);
+        parts.push(format!("{table}{}\n", Look::Faint.paint(&caption(), colour)));
+    }
     for test in &bench.tests {
         let judged: Vec<_> = test.cells.iter().filter_map(|cell| cell.judged.clone()).collect();
         if !judged.is_empty() {

@@ -3,8 +3,9 @@
 use results::record::{Basis, Cost, LoadCost};
 use wire::human::pps;
 
-use super::Look;
 use super::columns::{Align, Columns, Text};
+use super::{Look, nodes};
+use crate::nodes::{CLOCKS, Column, Costs, Table};
 
 /// A row for each load, and below what the figures include and what is missing.
 pub fn table(found: &Cost, colour: bool) -> String {
@@ -26,7 +27,26 @@ pub fn table(found: &Cost, colour: bool) -> String {
     });
     found.energy_source.iter().for_each(|source| line(&format!("energy: {source}")));
     found.missing.iter().for_each(|missing| line(&format!("not available: {missing}")));
-    text
+    text + &by_node(found, colour)
+}
+
+/// What a frame cost each of the device's nodes, if it is a graph of them: work, told from idle polling.
+fn by_node(found: &Cost, colour: bool) -> String {
+    let mut loads: Vec<(&LoadCost, Costs)> = Vec::new();
+    for load in &found.loads {
+        loads.extend(Costs::of_nodes(&load.nodes, Some(load.duration_s)).map(|costs| (load, costs)));
+    }
+    if loads.is_empty() {
+        return String::new();
+    }
+    let columns = loads.iter().map(|(load, costs)| Column {
+        name: load.name.clone(),
+        forwarded: pps(load.forwarded_pps),
+        costs,
+        apart: String::new(),
+    });
+    let table = Table::new("the device", columns.collect());
+    format!("{}  {}\n", nodes::by_load(&table, colour), Look::Faint.paint(CLOCKS, colour))
 }
 
 fn figures(load: &LoadCost) -> [Text; 7] {
@@ -48,7 +68,53 @@ fn figures(load: &LoadCost) -> [Text; 7] {
 
 #[cfg(test)]
 mod tests {
+    use results::record::{Node, NodeRuntime};
+
     use super::*;
+
+    #[test]
+    fn of_a_graph_of_nodes_work_is_told_from_idle_polling() {
+        let node = |name: &str, calls, clocks| Node {
+            thread: "worker 0".to_owned(),
+            name: name.to_owned(),
+            before: NodeRuntime::default(),
+            after: NodeRuntime { calls, vectors: 1_000, suspends: 0, clocks },
+        };
+        let nodes = vec![
+            node("tx", 1_000, 800.0),
+            node("device-input", 1 << 20, 2e6),
+            node("ip4-lookup", 1_000, 500.0),
+        ];
+        let low = LoadCost {
+            name: "low".to_owned(),
+            duration_s: 1.0,
+            forwarded_pps: 1e3,
+            nodes,
+            ..LoadCost::default()
+        };
+        let found = Cost {
+            basis: Basis::WithIdlePolling,
+            loads: vec![low],
+            energy_source: None,
+            missing: Vec::new(),
+        };
+        let text = table(&found, false);
+        let line = |name: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name));
+            line.and_then(|line| line.split_whitespace().last()).unwrap_or_default().to_owned()
+        };
+        assert_eq!(line("clocks by node"), "low", "{text}");
+        assert_eq!(
+            [line("device-input"), line("ip4-lookup"), line("tx")],
+            ["2,000,000", "500", "800"],
+            "{text}"
+        );
+        assert_eq!(
+            [line("forwarding nodes"), line("all without"), line("all, with")],
+            ["500", "1,300", "2,001,300"]
+        );
+        assert!(text.contains("2.00 GHz"), "{text}");
+    }
 
     #[test]
     fn each_load_has_its_row_and_what_is_missing_is_named() {

@@ -6,7 +6,7 @@ use wire::human::count;
 
 use super::Look;
 use super::columns::{Align, Columns, Text};
-use crate::nodes::{self, CAPTION, Graph, in_order};
+use crate::nodes::{Table, in_order};
 
 /// The rows, and what they are; nothing for other devices.
 pub fn table(nodes: &[Node], colour: bool) -> String {
@@ -33,9 +33,8 @@ pub fn table(nodes: &[Node], colour: bool) -> String {
     columns.render(colour)
 }
 
-/// What a packet costs each node of `graph`, load by load, and what the figures are.
-pub fn by_load(graph: &Graph, colour: bool) -> String {
-    let table = nodes::table(graph);
+/// What a packet costs each node, load by load.
+pub fn by_load(table: &Table, colour: bool) -> String {
     let mut columns = Columns::new(table.head.iter().map(|_| Align::Right));
     let faint = |text: &str| Text::new(text, Look::Faint);
     let title = format!("clocks by node, {}", table.device);
@@ -45,7 +44,7 @@ pub fn by_load(graph: &Graph, colour: bool) -> String {
         let name = Text::plain(&format!("  {}", line.name));
         columns.row(name, line.figures.iter().map(|figure| Text::plain(&figure.text)));
     }
-    format!("{}{}\n", columns.render(colour), Look::Faint.paint(CAPTION, colour))
+    columns.render(colour)
 }
 
 #[cfg(test)]

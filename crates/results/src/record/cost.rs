@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Node;
+
 /// Costs at several loads, the lowest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
@@ -57,6 +59,9 @@ pub struct LoadCost {
     /// Microjoules of what the energy source covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uj_per_frame: Option<f64>,
+    /// What the device's nodes did meanwhile, if it is a graph of them: their clocks tell work from idle polling.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
     /// What the machine did meanwhile beside the measurement, if that disturbed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
