@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use results::record::{Basis, LoadCost, Node};
+use results::record::{Basis, LoadCost, Node, NodeRuntime};
 
 /// A device that is busier than this with hardly any load looks for work in vain.
 const POLLS: f64 = 0.9;
@@ -23,6 +23,8 @@ pub struct Counted {
     pub used: Used,
     /// What its nodes did meanwhile, if it is a graph of them.
     pub nodes: Vec<Node>,
+    /// Seconds in which they did it.
+    pub nodes_s: Option<f64>,
     /// What the machine did beside it, if that disturbed the measurement.
     pub disturbed: Option<String>,
 }
@@ -69,16 +71,26 @@ pub fn cost(name: &str, counted: &Counted) -> LoadCost {
         clock_hz: cycles.filter(|_| busy_s > 0.0).map(|cycles| cycles / busy_s),
         uj_per_frame: counted.used.joules.and_then(|joules| per_frame(joules * 1e6)),
         nodes: counted.nodes.clone(),
+        nodes_s: counted.nodes_s,
         disturbed: counted.disturbed.clone(),
     }
 }
 
-/// What these costs include: by how busy the device is when it has hardly anything to do.
+/// What these costs include: by how busy the device is when it has hardly anything to do, or by how many of the
+/// clocks that its nodes take at most they take then, also while others have some of its core.
 #[must_use]
 pub fn basis(loads: &[LoadCost]) -> Basis {
     let highest = loads.iter().map(|load| load.forwarded_pps).fold(0.0, f64::max);
-    let polls = |load: &LoadCost| load.busy >= POLLS && load.offered_pps < highest * HARDLY;
+    let most = loads.iter().map(clocks).fold(0.0, f64::max);
+    let is_busy = |load: &LoadCost| load.busy >= POLLS || (most > 0.0 && clocks(load) >= most * POLLS);
+    let polls = |load: &LoadCost| is_busy(load) && load.offered_pps < highest * HARDLY;
     if loads.iter().any(polls) { Basis::WithIdlePolling } else { Basis::WithoutIdlePolling }
+}
+
+/// Clocks a second of all nodes of a device that is a graph of them.
+fn clocks(load: &LoadCost) -> f64 {
+    let clocks = load.nodes.iter().filter_map(Node::meanwhile).map(NodeRuntime::spent).sum::<f64>();
+    load.nodes_s.filter(|seconds| *seconds > 0.0).map_or(0.0, |seconds| clocks / seconds)
 }
 
 #[cfg(test)]
@@ -127,6 +139,26 @@ mod tests {
         assert_eq!(basis(&loads(300)), Basis::WithoutIdlePolling);
         // A single load tells nothing of idleness.
         assert_eq!(basis(&loads(29_900)[..1]), Basis::WithoutIdlePolling);
+    }
+
+    #[test]
+    fn a_device_whose_nodes_take_as_many_clocks_when_idle_polls() {
+        let load = |name: &str, frames, input_clocks: f64| {
+            let after = NodeRuntime { calls: 1 << 20, vectors: frames, suspends: 0, clocks: input_clocks };
+            let node = Node {
+                thread: "worker 0".to_owned(),
+                name: "device-input".to_owned(),
+                before: NodeRuntime::default(),
+                after,
+            };
+            let counted = Counted { nodes: vec![node], nodes_s: Some(30.0), ..counted(frames, 6_000, None) };
+            cost(name, &counted)
+        };
+        // Others had most of the core meanwhile.
+        let polls = [load("low", 30_000, 2.5e6), load("saturation", 30_000_000, 2_600.0)];
+        assert_eq!(basis(&polls), Basis::WithIdlePolling);
+        let sleeps = [load("low", 30_000, 9e3), load("saturation", 30_000_000, 2_600.0)];
+        assert_eq!(basis(&sleeps), Basis::WithoutIdlePolling);
     }
 
     #[test]

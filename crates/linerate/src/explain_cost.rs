@@ -158,7 +158,7 @@ impl CostTest {
         let mut meter = self.meter.borrow_mut();
         let mut metered = Metered { observer, meter: &mut meter, begun: None, used: None };
         let outcome = self.load(load).run(engine, &mut metered);
-        let Some((duration, used, nodes)) = metered.used else { return (outcome, None) };
+        let Some((duration, used, (nodes, nodes_s))) = metered.used else { return (outcome, None) };
         let held = || outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
         let directions = || held().flat_map(|sample| &sample.directions);
         let cost = cost::cost(
@@ -168,6 +168,7 @@ impl CostTest {
                 offered: directions().map(|direction| direction.offered).sum(),
                 forwarded: directions().map(|direction| direction.forwarded).sum(),
                 used,
+                nodes_s: (!nodes.is_empty()).then_some(nodes_s.as_secs_f64()),
                 nodes,
                 disturbed: held().find_map(|sample| sample.disturbed.clone()),
             },
@@ -374,8 +375,16 @@ impl Meter {
 struct Metered<'a> {
     observer: &'a mut dyn Observer,
     meter: &'a mut Meter,
-    begun: Option<(Instant, Used, NodeRuntimes)>,
-    used: Option<(Duration, Used, Vec<Node>)>,
+    begun: Option<(Instant, Used, (Instant, NodeRuntimes))>,
+    used: Option<(Duration, Used, (Vec<Node>, Duration))>,
+}
+
+impl Metered<'_> {
+    /// What the device's nodes have done, and when that was.
+    fn nodes(&mut self) -> (Instant, NodeRuntimes) {
+        let nodes = self.observer.nodes().unwrap_or_default();
+        (Instant::now(), nodes)
+    }
 }
 
 impl Observer for Metered<'_> {
@@ -385,14 +394,15 @@ impl Observer for Metered<'_> {
 
     fn phase(&mut self, phase: Phase, planned: Duration) {
         self.observer.phase(phase, planned);
-        let nodes = self.observer.nodes().unwrap_or_default();
+        let nodes = self.nodes();
         self.begun = (phase == Phase::Hold).then(|| (Instant::now(), self.meter.read(), nodes));
     }
 
     fn drain(&mut self, planned: Duration) {
-        if let Some((at, before, nodes)) = self.begun.take() {
+        if let Some((at, before, (nodes_at, nodes))) = self.begun.take() {
             let (time, used) = (at.elapsed(), self.meter.read().since(before));
-            self.used = Some((time, used, Node::since(&nodes, self.observer.nodes().unwrap_or_default())));
+            let (now, after) = self.nodes();
+            self.used = Some((time, used, (Node::since(&nodes, after), now.duration_since(nodes_at))));
         }
         self.observer.drain(planned);
     }

@@ -34,7 +34,7 @@ pub fn table(found: &Cost, colour: bool) -> String {
 fn by_node(found: &Cost, colour: bool) -> String {
     let mut loads: Vec<(&LoadCost, Costs)> = Vec::new();
     for load in &found.loads {
-        loads.extend(Costs::of_nodes(&load.nodes, Some(load.duration_s)).map(|costs| (load, costs)));
+        loads.extend(Costs::of_nodes(&load.nodes, load.nodes_s).map(|costs| (load, costs)));
     }
     if loads.is_empty() {
         return String::new();
@@ -87,7 +87,7 @@ mod tests {
         ];
         let low = LoadCost {
             name: "low".to_owned(),
-            duration_s: 1.0,
+            nodes_s: Some(1.0),
             forwarded_pps: 1e3,
             nodes,
             ..LoadCost::default()

@@ -62,6 +62,9 @@ pub struct LoadCost {
     /// What the device's nodes did meanwhile, if it is a graph of them: their clocks tell work from idle polling.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
+    /// Seconds between the two readings of `nodes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_s: Option<f64>,
     /// What the machine did meanwhile beside the measurement, if that disturbed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
