@@ -25,7 +25,6 @@ mod lab_command;
 mod latency;
 mod machine;
 mod misuse;
-mod node_meter;
 mod port;
 mod profile;
 mod progress;

@@ -23,7 +23,6 @@ use wire::human;
 use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
 use crate::machine::Machine;
-use crate::node_meter::NodeMeter;
 use crate::progress::{self, Progress};
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
@@ -156,7 +155,8 @@ pub fn run(
         Err(unknown) => sent.notes.push(unknown),
     }
     let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
-    let queues_before = queue_use::before(testbed);
+    let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
+    let nodes_read = Instant::now();
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
     match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
         Ok((before, after)) => {
@@ -177,6 +177,13 @@ pub fn run(
         Err(error) => {
             record.notes.push(format!("our counters are not checked against the interfaces': {error}"))
         }
+    }
+    match nodes_before.and_then(|before| Ok(record::Node::since(&before, testbed.nodes()?))) {
+        Ok(nodes) => {
+            record.nodes_s = (!nodes.is_empty()).then(|| nodes_read.elapsed().as_secs_f64());
+            record.nodes = nodes;
+        }
+        Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
     drop(engine);
@@ -254,7 +261,6 @@ pub fn conduct(
         machine: machine.ok(),
         progress: Progress::new(&record.name, strategy.planned()),
         meter: testbed.dut_core_meter(),
-        nodes: NodeMeter::new(testbed),
         writer: &mut writer,
     };
     let device_before = testbed.remote().map(RemoteDevice::counters);
@@ -280,7 +286,6 @@ pub fn conduct(
     strategy.complete(&mut record);
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
-    watcher.nodes.finish(testbed, &mut record);
     if let (Some(remote), Some(before)) = (testbed.remote(), device_before) {
         count_remote(&mut record, before, remote);
     }
@@ -314,18 +319,15 @@ struct Watcher<'a> {
     machine: Option<Machine>,
     progress: Progress,
     meter: Option<CoreMeter>,
-    nodes: NodeMeter,
     writer: &'a mut Writer,
 }
 
 impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _planned: Duration) {
         self.progress.phase(phase);
-        self.nodes.phase(phase, self.testbed);
     }
 
     fn drain(&mut self, _planned: Duration) {
-        self.nodes.drain(self.testbed);
         self.progress.drain();
     }
 

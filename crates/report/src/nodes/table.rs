@@ -9,7 +9,8 @@ use super::{Costs, Graph, Load, NodeCost, Part, place};
 
 /// What the figures of a bench are.
 const OF_A_BENCH: &str = "Clocks a packet of each node, and packets a call, in the run whose forwarding costs the \
-                          median, while load was offered";
+                          median, from before its first frame until after its last: idle polling while nothing was \
+                          sent is in it";
 /// What clocks are, and the sums of them.
 pub const CLOCKS: &str = "Forwarding is all from ethernet-input to output, without the device's input and tx. Clocks are \
                           those of the time stamp counter, which counts at one rate whatever the core's; the effective \

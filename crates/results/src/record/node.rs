@@ -14,9 +14,9 @@ pub struct Node {
     pub thread: String,
     /// The node, like `ip4-lookup`.
     pub name: String,
-    /// What it had done before the first frame that was measured.
+    /// What it had done before the first frame.
     pub before: NodeRuntime,
-    /// What it had done after the last one.
+    /// What it had done after the last one was waited for.
     pub after: NodeRuntime,
 }
 
