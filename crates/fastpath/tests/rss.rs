@@ -233,7 +233,7 @@ fn peer(name: &str, receive_queues: u16, control: &mut Memif) -> Opened {
 /// other peer.
 #[test]
 fn a_memif_of_one_queue_keeps_two_workers_busy() {
-    const FRAMES: u32 = 4000;
+    const FRAMES: u32 = 2000;
     let mut router = router();
     let open = |name| {
         let config = Config { send_queues: 2, ..memif_config(Role::Server, name) };
