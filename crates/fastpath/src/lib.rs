@@ -26,7 +26,6 @@ pub mod graph;
 pub mod handoff;
 pub mod icmp6;
 pub mod kernel;
-pub mod misuse;
 pub mod node;
 pub mod publish;
 pub mod punt;

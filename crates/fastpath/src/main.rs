@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use fastpath::{config, daemon, misuse};
+use fastpath::{config, daemon};
 
 /// A router that moves vectors of packets through a graph of nodes.
 ///
@@ -21,7 +21,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = match misuse::parse() {
+    let cli: Cli = match wording::command_line::parse() {
         Ok(cli) => cli,
         Err(status) => return status,
     };

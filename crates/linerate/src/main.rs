@@ -50,7 +50,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 /// Finds out how fast routers really forward packets.
 ///
@@ -132,9 +132,9 @@ fn main() -> ExitCode {
     // Errors carry the cause; what libbpf prints beside them is for its own developers.
     libbpf_rs::set_print(None);
     broken_pipe::ends_well();
-    let cli = match Cli::try_parse() {
+    let cli: Cli = match wording::command_line::parse() {
         Ok(cli) => cli,
-        Err(error) => return misuse::explain(&error, &Cli::command()),
+        Err(status) => return status,
     };
     let result = match cli.command {
         Command::Ramp(args) => ramp::main(&args),

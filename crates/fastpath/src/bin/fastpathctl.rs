@@ -8,7 +8,6 @@ use clap::{Parser, Subcommand, ValueEnum};
 use fastpath::client::Client;
 use fastpath::config::SOCKET;
 use fastpath::control::{Answer, Clear, Hop, Request, Set, Show, To};
-use fastpath::misuse;
 
 /// Shows what a running fastpath does, and changes it.
 #[derive(Parser)]
@@ -142,7 +141,7 @@ enum NeighbourCommand {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = match misuse::parse() {
+    let cli: Cli = match wording::command_line::parse() {
         Ok(cli) => cli,
         Err(status) => return status,
     };

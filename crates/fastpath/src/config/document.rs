@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+use wording::toml::in_plain_words;
 
 use super::{Idle, Precedence, Problem};
 
@@ -218,31 +219,4 @@ fn note(text: &str, error: &toml::de::Error, problems: &mut Problems) {
 fn note_at(text: &str, message: &str, span: Range<usize>, problems: &mut Problems) {
     let part = text.get(span.clone()).unwrap_or_default();
     problems.add(span.start, in_plain_words(message, part));
-}
-
-/// What the parser says of `part` of the file, as people say it.
-fn in_plain_words(message: &str, part: &str) -> String {
-    let mut words = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (theirs, ours) in [
-        ("expected usize", "expected a whole number without quotes"),
-        ("expected u32", "expected a whole number without quotes"),
-        ("expected a boolean", "expected true or false without quotes"),
-        ("expected a string", "expected text in quotes"),
-        ("expected a sequence", "expected a list, like [\"one\", \"two\"]"),
-        ("expected a map", "expected a table of keys and values"),
-        ("unknown field", "unknown key"),
-        ("unknown variant", "unknown value"),
-    ] {
-        words = words.replace(theirs, ours);
-    }
-    if let Some(at) = words.find("expected struct ") {
-        words.replace_range(at.., "expected a table of keys and values");
-    }
-    if let Some(key) = words.strip_prefix("missing field ") {
-        words = format!("{key} is missing: write {} = …", key.trim_matches('`'));
-    }
-    if words == "duplicate key" {
-        words = format!("`{}` is there twice: keep one", part.trim());
-    }
-    words
 }

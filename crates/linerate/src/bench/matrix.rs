@@ -17,6 +17,7 @@ use results::Record;
 use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
+use wording::command_line::said;
 
 use super::Output;
 use super::document::document;
@@ -27,7 +28,7 @@ use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
 use crate::args::misuse;
-use crate::misuse::{in_one_line, said};
+use crate::misuse::in_one_line;
 use crate::progress::colour;
 use crate::{
     Cli, Command, Ending, generator, latency, ramp, report_command, saturate, search, soak, stop, user_space,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Deserialize;
 use toml::Spanned;
+use wording::toml::in_plain_words;
 
 use super::{Direction, Order, Subcommand};
 use crate::args::misuse;
@@ -107,29 +108,6 @@ pub(super) fn read(text: &str) -> Result<Document, (usize, String)> {
         let span = error.span().unwrap_or_default();
         (span.start, in_plain_words(error.message(), text.get(span).unwrap_or_default()))
     })
-}
-
-/// What the parser says of `part` of the file, as people say it.
-fn in_plain_words(message: &str, part: &str) -> String {
-    let mut words = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (theirs, ours) in [
-        ("expected u32", "expected a whole number without quotes"),
-        ("expected u64", "expected a whole number without quotes"),
-        ("expected f64", "expected a number without quotes"),
-        ("expected a boolean", "expected true or false without quotes"),
-        ("expected a string", "expected text in quotes"),
-        ("expected a sequence", "expected a list, like [\"one\", \"two\"]"),
-        ("expected a map", "expected a table of keys and values"),
-    ] {
-        words = words.replace(theirs, ours);
-    }
-    if let Some(key) = words.strip_prefix("missing field ") {
-        words = format!("{key} is missing: write {} = …", key.trim_matches('`'));
-    }
-    if words == "duplicate key" {
-        words = format!("`{}` is there twice: keep one", part.trim());
-    }
-    words
 }
 
 #[cfg(test)]

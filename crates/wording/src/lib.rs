@@ -1,0 +1,5 @@
+//! What parsers say of what people wrote, said so that people can mend it: errors of clap and of TOML enter,
+//! one line that names what is known leaves.
+
+pub mod command_line;
+pub mod toml;
