@@ -77,6 +77,14 @@ impl Burst {
         }
     }
 
+    /// All of the buffer of frame `index` that it may have, and how many bytes of that it has. `None` when
+    /// there is no such frame, or it is in several pieces.
+    #[inline]
+    pub fn lend(&mut self, index: usize) -> Option<(&mut [u8], usize)> {
+        let length = self.frame(index)?.len();
+        Some((self.buffer(index, length)?, length))
+    }
+
     /// The bytes of frame `index`. `None` when there is no such frame, or it is in several pieces.
     #[inline]
     #[must_use]

@@ -25,6 +25,38 @@ pub enum Memory {
     },
 }
 
+/// Where the kernel says how many hugepages there are.
+const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
+
+impl Memory {
+    /// `mebibytes` in hugepages where enough are free, else in ordinary memory, which network `cards`
+    /// (PCI addresses) cannot do with.
+    ///
+    /// # Errors
+    /// [`Error::NoHugepages`] when there are cards.
+    pub fn choose(mebibytes: u32, cards: &[String]) -> Result<Self, Error> {
+        if free_hugepages(Path::new(HUGEPAGES)) >= u64::from(mebibytes) {
+            Ok(Self::Hugepages)
+        } else if cards.is_empty() {
+            Ok(Self::Ordinary { mebibytes })
+        } else {
+            Err(Error::NoHugepages { mebibytes })
+        }
+    }
+}
+
+/// The memory in free hugepages of all sizes, in MiB.
+fn free_hugepages(directory: &Path) -> u64 {
+    let sizes = fs::read_dir(directory).into_iter().flatten().flatten();
+    let free = sizes.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let kibibytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let pages: u64 = fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
+        Some(pages * kibibytes / 1024)
+    });
+    free.sum()
+}
+
 /// What DPDK is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -169,6 +201,18 @@ fn arguments(config: &Config) -> Result<Vec<CString>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hugepages_of_all_sizes_count() {
+        let directory = std::env::temp_dir().join(format!("linerate-hugepages-{}", std::process::id()));
+        for (size, free) in [("hugepages-2048kB", "3\n"), ("hugepages-1048576kB", "1\n"), ("other", "9\n")] {
+            fs::create_dir_all(directory.join(size)).unwrap();
+            fs::write(directory.join(size).join("free_hugepages"), free).unwrap();
+        }
+        assert_eq!(free_hugepages(&directory), 6 + 1024);
+        assert_eq!(free_hugepages(&directory.join("nowhere")), 0);
+        fs::remove_dir_all(directory).unwrap();
+    }
 
     #[test]
     fn no_cards_are_touched_but_those_named() {

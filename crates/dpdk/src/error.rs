@@ -19,6 +19,15 @@ pub enum Error {
         /// Whether hugepages were asked for.
         hugepages: bool,
     },
+    /// Cards reach nothing else.
+    #[error(
+        "network cards need hugepages, and fewer than {mebibytes} MiB of them are free: \
+         `linerate doctor --fix` reserves some"
+    )]
+    NoHugepages {
+        /// How much is asked for.
+        mebibytes: u32,
+    },
     /// A device cannot be used.
     #[error("DPDK cannot use the device '{device}': {cause}{}; {}", quote(.said), remedy_of_device(.device, *.cause, .said))]
     Device {

@@ -3,7 +3,9 @@
 #define ALLOW_EXPERIMENTAL_API /* which rte_vect_set_max_simd_bitwidth is in DPDK 22.11 */
 #include "shim.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +39,40 @@ int linerate_log_to(int fd)
 	return rte_openlog_stream(stream);
 }
 
+/* What the libraries of net_af_xdp say, of any level. */
+static int note(int level, const char *format, va_list arguments)
+{
+	(void)level;
+	return vfprintf(rte_log_get_stream(), format, arguments);
+}
+
+/* The driver's libraries, if they are there, say all to standard error unless they are told otherwise. */
+static void listen_to(const char *library, const char *setter)
+{
+	void *(*set_print)(int (*print)(int, const char *, va_list));
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (!handle)
+		return;
+	*(void **)&set_print = dlsym(handle, setter);
+	if (set_print)
+		set_print(note);
+	dlclose(handle);
+}
+
 int linerate_start(int argc, char **argv)
 {
+	int result;
+
+	/* With its dispatcher libxdp pins files, which stay when the process is killed. */
+	setenv("LIBXDP_SKIP_DISPATCHER", "1", 0);
 	rte_errno = 0;
-	return by_errno(rte_eal_init(argc, argv));
+	result = by_errno(rte_eal_init(argc, argv));
+	if (result >= 0) {
+		listen_to("libxdp.so.1", "libxdp_set_print");
+		listen_to("libbpf.so.1", "libbpf_set_print");
+	}
+	return result;
 }
 
 int linerate_clean_up(void)

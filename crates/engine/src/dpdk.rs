@@ -19,7 +19,9 @@ impl From<dpdk::Error> for Error {
         match error {
             _ if error.needs_root() => Self::Failed(error.to_string()),
             dpdk::Error::Device { .. } => Self::Port(error.to_string()),
-            dpdk::Error::Port { .. } | dpdk::Error::TooMany { .. } => Self::Refused(error.to_string()),
+            dpdk::Error::Port { .. } | dpdk::Error::TooMany { .. } | dpdk::Error::NoHugepages { .. } => {
+                Self::Refused(error.to_string())
+            }
             _ => Self::Failed(error.to_string()),
         }
     }

@@ -4,6 +4,7 @@
 mod device;
 mod difference;
 mod document;
+mod port;
 mod prefix;
 mod set;
 mod validate;
@@ -21,6 +22,7 @@ use crate::subnet::Subnet;
 
 pub use self::device::Device;
 pub use self::difference::{Change, Fixed, difference};
+pub use self::port::Port;
 pub use self::prefix::IpPrefix;
 pub use self::set::changes_of;
 

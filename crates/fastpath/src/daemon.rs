@@ -5,6 +5,11 @@
 mod devices;
 mod facts;
 mod kernel;
+#[cfg(feature = "dpdk")]
+mod ports;
+#[cfg(not(feature = "dpdk"))]
+#[path = "daemon/ports_absent.rs"]
+mod ports;
 mod state;
 
 use std::fs;
@@ -19,6 +24,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::devices::Opened;
+use self::ports::Ports;
 use self::state::State;
 use crate::config::{self, Config};
 use crate::control::server::Socket;
@@ -107,12 +113,13 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
     let workers = said.cores.len();
     let mut inputs: Vec<Vec<Receive>> = (0..workers).map(|_| Vec::new()).collect();
     let mut outputs: Vec<Vec<Box<dyn Output>>> = (0..workers).map(|_| Vec::new()).collect();
+    let ports = Ports::start(state.config())?;
     let mut devices: Vec<Opened> = Vec::new();
     let mut placed = (0..workers).cycle();
     let rss = Arc::new(Rss::new(workers));
     for interface in &state.config().interfaces {
         let config::Attachment::Device(device) = &interface.attachment else { continue };
-        let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers)
+        let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers, &ports)
             .with_context(|| format!("cannot open the device of {}", interface.name))?;
         let number = devices.len() as u16;
         for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {

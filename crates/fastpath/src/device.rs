@@ -1,6 +1,8 @@
 //! Devices: where frames come from and go to. A device *lends* the frames that have arrived until the pass
 //! over them ends, so that they are rewritten where they lie; what is sent is copied, once.
 
+#[cfg(feature = "dpdk")]
+pub mod dpdk;
 pub mod memif;
 pub mod null;
 pub mod simulated;

@@ -1,7 +1,5 @@
 //! Starts DPDK with what the machine has, and opens ports.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +15,6 @@ const MEBIBYTES: u32 = 512;
 const DESCRIPTORS: u16 = 1024;
 /// How long the other end of a port may take to appear.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where the kernel says how many hugepages there are.
-const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
 
 /// Starts DPDK, once in a process: on hugepages where enough are free, else in ordinary memory,
 /// which network cards (`cards`, PCI addresses) cannot do with. What it does beside moving frames
@@ -27,30 +23,8 @@ const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
 /// # Errors
 /// [`Error::Failed`] when DPDK does not start, [`Error::Refused`] when cards have no hugepages.
 pub fn start(core: usize, cards: &[String]) -> Result<(Arc<Dpdk>, Memory), Error> {
-    let memory = if free_hugepages(Path::new(HUGEPAGES)) >= u64::from(MEBIBYTES) {
-        Memory::Hugepages
-    } else {
-        Memory::Ordinary { mebibytes: MEBIBYTES }
-    };
-    if memory != Memory::Hugepages && !cards.is_empty() {
-        return Err(Error::Refused(format!(
-            "network cards need hugepages, and fewer than {MEBIBYTES} MiB of them are free: \
-             `linerate doctor --fix` reserves some"
-        )));
-    }
+    let memory = Memory::choose(MEBIBYTES, cards)?;
     Ok((Dpdk::start(&Config { core, memory, cards: cards.to_vec() })?, memory))
-}
-
-/// The memory in free hugepages of all sizes, in MiB.
-fn free_hugepages(directory: &Path) -> u64 {
-    let sizes = fs::read_dir(directory).into_iter().flatten().flatten();
-    let free = sizes.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let kibibytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-        let pages: u64 = fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
-        Some(pages * kibibytes / 1024)
-    });
-    free.sum()
 }
 
 /// A port that runs.
@@ -103,21 +77,4 @@ pub fn port_config(queues: usize, longest: usize) -> PortConfig {
 /// Bytes of the longest frame of `table`, without FCS.
 pub(super) fn longest(table: &FrameTable) -> usize {
     table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hugepages_of_all_sizes_count() {
-        let directory = std::env::temp_dir().join(format!("linerate-hugepages-{}", std::process::id()));
-        for (size, free) in [("hugepages-2048kB", "3\n"), ("hugepages-1048576kB", "1\n"), ("other", "9\n")] {
-            fs::create_dir_all(directory.join(size)).unwrap();
-            fs::write(directory.join(size).join("free_hugepages"), free).unwrap();
-        }
-        assert_eq!(free_hugepages(&directory), 6 + 1024);
-        assert_eq!(free_hugepages(&directory.join("nowhere")), 0);
-        fs::remove_dir_all(directory).unwrap();
-    }
 }

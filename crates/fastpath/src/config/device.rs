@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use memif::{Role, Socket};
 
+use super::port::Port;
+
 /// What an interface sends and receives by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
@@ -12,6 +14,8 @@ pub enum Device {
     Null,
     /// Memory that is shared with another process.
     Memif(Memif),
+    /// A port of DPDK.
+    Port(Port),
 }
 
 /// A memif; it sends by as many queues as there are workers.
@@ -34,7 +38,7 @@ pub struct Memif {
 }
 
 /// The kinds that there are.
-const KINDS: [&str; 2] = ["null", "memif"];
+const KINDS: [&str; 4] = ["null", "memif", "af_xdp", "dpdk"];
 /// What can be said of a memif.
 const MEMIF: [&str; 7] = ["socket", "role", "id", "queues", "ring", "buffer", "secret"];
 /// The most queues of a device.
@@ -45,12 +49,13 @@ const RING: u16 = 16384;
 const SECRET: usize = 24;
 
 impl Device {
-    /// The socket that nobody else can have, if it is a memif's.
+    /// What nobody else can have, in words.
     #[must_use]
-    pub fn socket(&self) -> Option<&Socket> {
+    pub fn claims(&self) -> Vec<String> {
         match self {
-            Self::Null => None,
-            Self::Memif(memif) => Some(&memif.socket),
+            Self::Null => Vec::new(),
+            Self::Memif(memif) => vec![format!("the socket {}", memif.socket)],
+            Self::Port(port) => port.claims(),
         }
     }
 }
@@ -60,10 +65,15 @@ impl FromStr for Device {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-        let keys = Keys::parse(kind, rest)?;
         match kind {
-            "null" => keys.none_but(&[]).map(|()| Self::Null),
-            "memif" => memif(&keys).map(Self::Memif),
+            "null" => Keys::parse(kind, rest)?.none_but(&[]).map(|()| Self::Null),
+            "memif" => memif(&Keys::parse(kind, rest)?).map(Self::Memif),
+            "af_xdp" | "dpdk" if !cfg!(feature = "dpdk") => Err(format!(
+                "this fastpath was built without DPDK, of which '{kind}' is: build it with \
+                 `cargo build --release -p fastpath --features dpdk`"
+            )),
+            "af_xdp" => Port::af_xdp(rest).map(Self::Port),
+            "dpdk" => Port::any(rest).map(Self::Port),
             _ => Err(format!("no device is called '{kind}': there are {}", KINDS.join(", "))),
         }
     }
@@ -82,8 +92,6 @@ fn memif(keys: &Keys) -> Result<Memif, String> {
         Some("client") => Role::Client,
         Some(other) => return Err(format!("'{other}' is no role: write server or client")),
     };
-    let queues = keys.number("queues", 1)?;
-    let queues = u16::try_from(queues).ok().filter(|queues| (1..=QUEUES).contains(queues));
     let ring = u16::try_from(keys.number("ring", 1024)?).ok();
     let ring = ring.filter(|ring| ring.is_power_of_two() && *ring <= RING);
     let secret = keys.get("secret").unwrap_or_default();
@@ -98,7 +106,7 @@ fn memif(keys: &Keys) -> Result<Memif, String> {
         socket,
         role,
         id: keys.number("id", 0)?,
-        queues: queues.ok_or(format!("so many queues are none or too many: write 1 to {QUEUES}"))?,
+        queues: keys.queues()?,
         ring: ring.ok_or(format!("there is no such ring: write a power of two up to {RING}"))?,
         buffer,
         secret: secret.to_owned(),
@@ -116,18 +124,19 @@ impl fmt::Display for Device {
                 };
                 write!(formatter, "memif {role} at {}, id {}", memif.socket, memif.id)
             }
+            Self::Port(port) => port.fmt(formatter),
         }
     }
 }
 
 /// What stands after the colon.
-struct Keys<'a> {
+pub(super) struct Keys<'a> {
     kind: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Keys<'a> {
-    fn parse(kind: &'a str, text: &'a str) -> Result<Self, String> {
+    pub fn parse(kind: &'a str, text: &'a str) -> Result<Self, String> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in text.split(',').filter(|_| !text.is_empty()) {
             let pair = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
@@ -142,7 +151,7 @@ impl<'a> Keys<'a> {
         Ok(Self { kind, pairs })
     }
 
-    fn get(&self, key: &str) -> Option<&'a str> {
+    pub fn get(&self, key: &str) -> Option<&'a str> {
         self.pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     }
 
@@ -151,8 +160,15 @@ impl<'a> Keys<'a> {
         text.parse().map_err(|_| format!("{key}={text}: write a whole number"))
     }
 
+    /// Queues to receive from.
+    pub fn queues(&self) -> Result<u16, String> {
+        let queues = u16::try_from(self.number("queues", 1)?).ok();
+        let queues = queues.filter(|queues| (1..=QUEUES).contains(queues));
+        queues.ok_or(format!("so many queues are none or too many: write 1 to {QUEUES}"))
+    }
+
     /// Whether all keys are among `known`.
-    fn none_but(&self, known: &[&str]) -> Result<(), String> {
+    pub fn none_but(&self, known: &[&str]) -> Result<(), String> {
         match self.pairs.iter().find(|(key, _)| !known.contains(key)) {
             None => Ok(()),
             Some((key, _)) if known.is_empty() => {

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use memif::Event;
 
+use super::ports::{self, Ports};
 use crate::config::Device;
 use crate::device::{Queues, memif as memif_device, null};
 use crate::handoff::Meter;
@@ -28,10 +30,11 @@ enum End {
         /// Why there is nobody at the other end.
         link: Link,
     },
+    Port(Box<ports::End>),
 }
 
 impl Opened {
-    /// Opens the device of the interface `name`, for so many workers.
+    /// Opens the device of the interface `name`, for so many workers; if it is among `ports`, as one of them.
     ///
     /// # Errors
     /// Those of the device.
@@ -40,7 +43,8 @@ impl Opened {
         index: usize,
         device: &Device,
         workers: usize,
-    ) -> Result<(Self, Queues), memif::Error> {
+        ports: &Ports,
+    ) -> Result<(Self, Queues)> {
         let (end, queues) = match device {
             Device::Null => (End::Nothing, null::queues(1, workers)),
             Device::Memif(said) => {
@@ -63,6 +67,10 @@ impl Opened {
                     queues,
                 )
             }
+            Device::Port(_) => {
+                let (end, queues) = ports.open(name)?;
+                (End::Port(Box::new(end)), queues)
+            }
         };
         let shown = hardware::Device {
             name: name.to_owned(),
@@ -72,6 +80,7 @@ impl Opened {
             placement: Vec::new(),
             transmit_queues: queues.outputs.len(),
             handoffs: Vec::new(),
+            lost: None,
         };
         Ok((Self { shown, end, ways: Vec::new() }, queues))
     }
@@ -86,8 +95,12 @@ impl Opened {
     ///
     /// # Errors
     /// When the kernel does not let it look.
-    pub fn poll(&mut self) -> Result<Option<String>, memif::Error> {
-        let End::Memif { memif, link } = &mut self.end else { return Ok(None) };
+    pub fn poll(&mut self) -> Result<Option<String>> {
+        let (memif, link) = match &mut self.end {
+            End::Nothing => return Ok(None),
+            End::Port(port) => return Ok(port.poll().map(|said| format!("{}: {said}", self.shown.name))),
+            End::Memif { memif, link } => (memif, link),
+        };
         let Some(event) = memif.poll(Duration::ZERO)? else { return Ok(None) };
         let said;
         (*link, said) = match event {
@@ -106,9 +119,10 @@ impl Opened {
 
     /// What users see of it now.
     pub fn show(&self) -> hardware::Device {
-        let link = match &self.end {
-            End::Nothing => Link::Up,
-            End::Memif { link, .. } => link.clone(),
+        let (link, lost) = match &self.end {
+            End::Nothing => (Link::Up, None),
+            End::Memif { link, .. } => (link.clone(), None),
+            End::Port(port) => (port.link(), port.lost()),
         };
         let handoff = |(queue, from, to, meter): &(usize, usize, usize, Meter)| hardware::Handoff {
             queue: *queue,
@@ -119,6 +133,14 @@ impl Opened {
             congestion_drops: meter.refused(),
         };
         let handoffs = self.ways.iter().map(handoff).collect();
-        hardware::Device { link, handoffs, ..self.shown.clone() }
+        hardware::Device { link, lost, handoffs, ..self.shown.clone() }
+    }
+
+    /// The largest MTU that it can carry.
+    pub fn most_mtu(&self) -> u16 {
+        match &self.end {
+            End::Nothing | End::Memif { .. } => u16::MAX,
+            End::Port(port) => port.most_mtu(),
+        }
     }
 }

@@ -324,6 +324,7 @@ impl State {
     }
 
     fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
+        changes.iter().try_for_each(|change| self.check(change))?;
         let count = changes.len();
         for (at, change) in changes.into_iter().enumerate() {
             self.make(change).with_context(|| {
@@ -331,6 +332,21 @@ impl State {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether the device of an interface can do what a change asks of it.
+    fn check(&self, change: &Change) -> Result<()> {
+        let Change::Mtu(name, mtu) = change else { return Ok(()) };
+        let forwarding = self.router.forwarding();
+        let interface = forwarding.interfaces.get(usize::from(self.number(name)?));
+        let device = interface.and_then(|interface| self.devices.get(usize::from(interface.device)));
+        match device.map(Opened::most_mtu) {
+            Some(most) if *mtu > most => Err(anyhow!(
+                "{name} has buffers for packets of up to {most} bytes while the router runs, not of {mtu}: \
+                 restart it for longer ones"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a change: in the router, in what the kernel sees of it, and in what is known of it.

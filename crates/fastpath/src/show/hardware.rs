@@ -51,6 +51,9 @@ pub struct Device {
     /// Where frames that one worker receives are handed to others (RSS).
     #[serde(default)]
     pub handoffs: Vec<Handoff>,
+    /// The frames that it lost, if it counts them.
+    #[serde(default)]
+    pub lost: Option<Lost>,
 }
 
 /// What the worker that polls a receive queue handed to another one.
@@ -66,6 +69,19 @@ pub struct Handoff {
     pub frames: u64,
     /// Frames that were dropped, since the other worker had not kept up.
     pub congestion_drops: u64,
+}
+
+/// Frames that a device lost where no node saw them, since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Its receive queues had no room for them.
+    pub missed: u64,
+    /// It had no buffer for them.
+    pub no_buffer: u64,
+    /// They arrived broken, or did not fit in a buffer.
+    pub errors: u64,
+    /// It had taken them to send, and did not.
+    pub unsent: u64,
 }
 
 /// Whether there is somebody at a device's other end.
@@ -106,6 +122,7 @@ impl fmt::Display for Hardware {
         });
         table::write(formatter, &columns, rows)?;
         self.write_handoffs(formatter)?;
+        self.write_lost(formatter)?;
         self.write_taps(formatter)
     }
 }
@@ -155,6 +172,30 @@ impl Hardware {
             let numbers = [u64::from(*kernel_index), *to_kernel, *refused, *from_kernel, *lost];
             std::iter::once(name.clone()).chain(numbers.map(|number| number.to_string())).collect()
         });
+        writeln!(formatter)?;
+        table::write(formatter, &columns, rows)
+    }
+
+    /// What the devices lost that count it.
+    fn write_lost(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Column::{Left, Right};
+        let counting = self.devices.iter().filter_map(|device| Some((&device.name, device.lost?)));
+        let rows: Vec<Vec<String>> = counting
+            .map(|(name, Lost { missed, no_buffer, errors, unsent })| {
+                let numbers = [missed, no_buffer, errors, unsent].map(|number| number.to_string());
+                std::iter::once(name.clone()).chain(numbers).collect()
+            })
+            .collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let columns = [
+            Left("Lost at"),
+            Right("RX missed"),
+            Right("RX no buffer"),
+            Right("RX errors"),
+            Right("TX errors"),
+        ];
         writeln!(formatter)?;
         table::write(formatter, &columns, rows)
     }

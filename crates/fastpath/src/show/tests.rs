@@ -169,6 +169,7 @@ fn hardware_says_who_serves_which_queue() {
         placement: vec![1, 2],
         transmit_queues: 2,
         handoffs: Vec::new(),
+        lost: None,
     };
     let down = hardware::Link::Down("the peer has gone".into());
     let mut devices = vec![device("lan", 0, hardware::Link::Up), device("wan", 1, down)];
@@ -178,5 +179,8 @@ fn hardware_says_who_serves_which_queue() {
     insta::assert_snapshot!("taps", hardware::Hardware { devices: devices.clone(), taps: vec![tap] });
     let handoff = |queue, from, to| hardware::Handoff { queue, from, to, frames: 12345, congestion_drops: 6 };
     devices[0].handoffs = vec![handoff(0, 1, 2), handoff(1, 2, 1)];
-    insta::assert_snapshot!("handoffs", hardware::Hardware { devices, taps: Vec::new() });
+    insta::assert_snapshot!("handoffs", hardware::Hardware { devices: devices.clone(), taps: Vec::new() });
+    devices[0].handoffs.clear();
+    devices[1].lost = Some(hardware::Lost { missed: 3, no_buffer: 4, errors: 0, unsent: 1_000_000 });
+    insta::assert_snapshot!("lost", hardware::Hardware { devices, taps: Vec::new() });
 }

@@ -7,7 +7,7 @@ pub mod bird;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,6 +60,11 @@ impl Namespace {
         let output = self.inside(|| Command::new("sh").args(["-ec", script]).output().unwrap());
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How `ip` finds it, as long as it is there.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.net.as_raw_fd())
     }
 
     /// The kernel's index of an interface.

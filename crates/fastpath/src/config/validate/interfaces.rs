@@ -70,7 +70,7 @@ impl Interfaces {
         }
         let device = problems.check(entry.device.span().start, entry.device.get_ref().parse::<Device>());
         let mac = mac(entry, problems);
-        if let Some(reason) = device.as_ref().and_then(|device| self.socket_taken(device)) {
+        if let Some(reason) = device.as_ref().and_then(|device| self.taken(device)) {
             problems.add(entry.device.span().start, reason);
         }
         let common = Common {
@@ -114,12 +114,13 @@ impl Interfaces {
         }
     }
 
-    /// Why a device cannot have the socket that it names.
-    fn socket_taken(&self, device: &Device) -> Option<String> {
-        let socket = device.socket()?;
-        let has = |other: &&Interface| matches!(&other.attachment, Attachment::Device(other) if other.socket() == Some(socket));
-        let name = &self.all.iter().find(has)?.name;
-        Some(format!("{name} has the socket {socket} already: give each device one of its own"))
+    /// Why a device cannot have what it names.
+    fn taken(&self, device: &Device) -> Option<String> {
+        device.claims().into_iter().find_map(|claim| {
+            let has = |other: &&Interface| matches!(&other.attachment, Attachment::Device(other) if other.claims().contains(&claim));
+            let name = &self.all.iter().find(has)?.name;
+            Some(format!("{name} has {claim} already: give each device one of its own"))
+        })
     }
 
     /// Whether a cross connect leads to another interface that takes frames.
