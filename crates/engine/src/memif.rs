@@ -6,12 +6,13 @@
 mod control;
 mod queues;
 pub mod replay;
+pub mod stream;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use memif::{Config as Interface, Role, Socket};
+use memif::{Config as Interface, Memif, Opened, Role, Socket};
 use traffic::FrameTable;
 
 use crate::Error;
@@ -96,7 +97,21 @@ fn open(
     longest: usize,
     fill: u8,
 ) -> Result<(Controlled, [Queues<Sending, Receiving>; 2]), Error> {
-    let interface = |end: &End| Interface {
+    let [zero, one] = ends.map(|end| open_one(end, queues, longest, fill));
+    let ((zero, zero_queues), (one, one_queues)) = (zero?, one?);
+    let controlled = Controlled::start(vec![zero, one])?;
+    controlled.wait(queues, PATIENCE)?;
+    Ok((controlled, [zero_queues, one_queues]))
+}
+
+/// Opens one end; nobody looks after it yet.
+fn open_one(
+    end: &End,
+    queues: usize,
+    longest: usize,
+    fill: u8,
+) -> Result<((End, Memif), Queues<Sending, Receiving>), Error> {
+    let interface = Interface {
         id: end.id,
         secret: end.secret.clone(),
         name: end.name.clone(),
@@ -107,24 +122,14 @@ fn open(
         fill,
         ..Interface::new(end.role, end.socket.clone())
     };
-    let mut memifs = Vec::new();
-    let mut of_ports = Vec::new();
-    for end in ends {
-        let memif::Opened { memif, receivers, senders } =
-            memif::Memif::open(interface(end)).map_err(|error| Error::Port(error.to_string()))?;
-        memifs.push((end.clone(), memif));
-        of_ports.push(Queues {
-            transmit: senders.into_iter().map(|sender| Sending::new(sender, longest)).collect(),
-            receive: receivers.into_iter().map(Receiving::new).collect(),
-            when_full: WhenFull::Lost,
-        });
-    }
-    let (Ok(memifs), Ok(of_ports)) = (memifs.try_into(), <[_; 2]>::try_from(of_ports)) else {
-        return Err(Error::Failed("a tester has two ports; this is a defect".into()));
+    let Opened { memif, receivers, senders } =
+        Memif::open(interface).map_err(|error| Error::Port(error.to_string()))?;
+    let queues = Queues {
+        transmit: senders.into_iter().map(|sender| Sending::new(sender, longest)).collect(),
+        receive: receivers.into_iter().map(Receiving::new).collect(),
+        when_full: WhenFull::Lost,
     };
-    let controlled = Controlled::start(memifs)?;
-    controlled.wait(queues, PATIENCE)?;
-    Ok((controlled, of_ports))
+    Ok(((end.clone(), memif), queues))
 }
 
 /// Two memifs.

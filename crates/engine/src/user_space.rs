@@ -8,6 +8,7 @@
 mod board;
 mod receiver;
 mod sender;
+mod stream;
 pub(crate) mod tally;
 pub(crate) mod workers;
 
@@ -18,6 +19,7 @@ use traffic::FrameTable;
 
 use crate::Error;
 
+pub use stream::Stream;
 pub use workers::Workers;
 
 /// The largest frame, FCS included.

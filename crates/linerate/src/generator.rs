@@ -17,7 +17,6 @@ pub mod program;
 mod tcpreplay;
 mod testpmd;
 mod trafgen;
-#[cfg_attr(not(feature = "dpdk"), path = "generator/user_space_absent.rs")]
 mod user_space;
 mod xdp_trafficgen;
 

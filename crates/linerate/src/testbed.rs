@@ -226,7 +226,6 @@ impl Testbed {
     }
 
     /// The core for a device of ours.
-    #[cfg(feature = "dpdk")]
     pub fn dut_core(&self) -> usize {
         self.placement.dut
     }

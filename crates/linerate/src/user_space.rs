@@ -10,7 +10,7 @@ mod dut;
 pub mod fastpath;
 pub mod forward;
 mod link;
-mod memif;
+pub mod memif;
 mod private;
 mod testpmd;
 mod vpp;

@@ -90,10 +90,8 @@ fn queues(
     let transmit = queues.send.into_iter().zip(pools);
     let receive = queues.receive.into_iter();
     Ok(Queues {
-        transmit: transmit
-            .map(|(queue, pool)| Sending { queue, pool: pool.clone(), burst: Burst::new(dpdk) })
-            .collect(),
-        receive: receive.map(|queue| Receiving { queue, burst: Burst::new(dpdk) }).collect(),
+        transmit: transmit.map(|(queue, pool)| Sending::new(queue, pool.clone(), Burst::new(dpdk))).collect(),
+        receive: receive.map(|queue| Receiving::new(queue, Burst::new(dpdk))).collect(),
         when_full: WhenFull::of(&port.facts()?.driver),
     })
 }
@@ -151,6 +149,12 @@ pub struct Sending {
     burst: Burst,
 }
 
+impl Sending {
+    pub(super) fn new(queue: TxQueue, pool: Pool, burst: Burst) -> Self {
+        Self { queue, pool, burst }
+    }
+}
+
 impl Transmit for Sending {
     #[inline]
     fn place(&mut self, index: usize, length: usize) -> Option<&mut [u8]> {
@@ -177,6 +181,12 @@ impl Transmit for Sending {
 pub struct Receiving {
     queue: RxQueue,
     burst: Burst,
+}
+
+impl Receiving {
+    pub(super) fn new(queue: RxQueue, burst: Burst) -> Self {
+        Self { queue, burst }
+    }
 }
 
 impl Receive for Receiving {

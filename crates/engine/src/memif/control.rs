@@ -1,4 +1,4 @@
-//! The control ends of two memifs: a thread answers their peers for as long as an engine lives; whether
+//! The control ends of memifs: a thread answers their peers for as long as an engine lives; whether
 //! they are connected, and what their queues counted, leaves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,11 @@ struct Port {
     failure: Option<String>,
 }
 
-type Shared = Arc<[Mutex<Port>; 2]>;
+type Shared = Arc<[Mutex<Port>]>;
 
-/// Two memifs that are looked after.
+/// Memifs that are looked after.
 pub struct Controlled {
-    names: [String; 2],
+    names: Vec<String>,
     ports: Shared,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ pub struct Controlled {
 /// The two ports of an engine from beside; it does not keep them.
 #[derive(Clone)]
 pub struct PortsWatch {
-    ports: Weak<[Mutex<Port>; 2]>,
+    ports: Weak<[Mutex<Port>]>,
     senders: Vec<Arc<Tally>>,
 }
 
@@ -77,9 +77,9 @@ impl Controlled {
     ///
     /// # Errors
     /// When there can be no thread for that.
-    pub fn start(memifs: [(End, Memif); 2]) -> Result<Self, Error> {
-        let names = memifs.each_ref().map(|(end, _)| end.name.clone());
-        let ports: Shared = Arc::new(memifs.map(|memif| Mutex::new(Port::new(memif))));
+    pub fn start(memifs: Vec<(End, Memif)>) -> Result<Self, Error> {
+        let names = memifs.iter().map(|(end, _)| end.name.clone()).collect();
+        let ports: Shared = memifs.into_iter().map(|memif| Mutex::new(Port::new(memif))).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let (attended, stopped) = (Arc::clone(&ports), Arc::clone(&stop));
         let attend = move || {
@@ -95,7 +95,7 @@ impl Controlled {
         Ok(Self { names, ports, stop, thread: Some(thread) })
     }
 
-    /// Waits until both are connected, by so many queues.
+    /// Waits until all are connected, by so many queues.
     ///
     /// # Errors
     /// Why one is not.
@@ -161,7 +161,8 @@ impl PortsWatch {
     /// What was counted at port 0 and port 1; `None` once the engine is gone.
     #[must_use]
     pub fn read(&self) -> Option<[PortCounted; 2]> {
-        let [zero, one] = &*self.ports.upgrade()?;
+        let ports = self.ports.upgrade()?;
+        let [zero, one] = &*ports else { return None };
         Some([self.counted(0, &lock(zero)), self.counted(1, &lock(one))])
     }
 

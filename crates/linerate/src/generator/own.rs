@@ -67,7 +67,6 @@ impl Program for UserSpace {
         self.target
     }
 
-    #[cfg(feature = "dpdk")]
     fn is_ours(&self) -> bool {
         true
     }

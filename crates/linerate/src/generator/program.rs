@@ -33,7 +33,6 @@ pub trait Program: Sync {
     }
 
     /// Whether it is a part of this program.
-    #[cfg(feature = "dpdk")]
     fn is_ours(&self) -> bool {
         false
     }
@@ -153,7 +152,7 @@ impl FromStr for Chosen {
 /// Why `program` cannot send such datagrams from that core here, with the remedy.
 pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option<String> {
     if program.target() != Target::Lab
-        && let Some(refusal) = user_space::refusal()
+        && let Some(refusal) = user_space::refusal(program)
     {
         return Some(refusal);
     }

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use engine::dpdk::stream::Stream;
-use engine::user_space::socket_name;
+use engine::memif::stream;
+use engine::user_space::{Stream, socket_name};
 use traffic::tunable::Size;
 use traffic::{Directions, FrameTable, Profile, Tunables};
 use wire::size;
@@ -18,6 +18,8 @@ use super::program::{Program, Target, Task, number_after};
 use super::testpmd::SENT;
 use crate::args::{Device, EngineName, misuse};
 use crate::testbed::Testbed;
+use crate::user_space::UserSpace;
+use crate::user_space::memif::{Ends, dpdk_server};
 
 /// How long a program may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -28,36 +30,45 @@ const START: Duration = Duration::from_secs(10);
 /// How often to look for the answer: it is there at once, and the moment matters.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What keeps programs in user space from being measured here.
-pub fn refusal() -> Option<String> {
+/// What keeps `program` from being measured here, which sends in user space.
+pub fn refusal(program: &dyn Program) -> Option<String> {
+    if program.target() == Target::Null {
+        let absent = "a port that drops all is DPDK's, which this linerate was built without: build it with \
+                      --features dpdk";
+        return (!cfg!(feature = "dpdk")).then(|| absent.to_owned());
+    }
     let cores = lab::placement::online().unwrap_or_default().len();
     (cores < 2).then(|| "a sink in user space needs a core of its own, and there is one".to_owned())
 }
 
-/// `device` with the two ports of DPDK that `program` is measured between.
+/// `device` with the two ports that `program` is measured between.
 pub fn testbed(device: Device, program: &dyn Program) -> Device {
-    let [zero, one] = match program.target() {
+    let (engine, [zero, one]) = match program.target() {
         Target::Memif => {
             let socket = socket_name();
-            // Another program is there first, and turns away who comes before it is ready.
+            // Another program listens, and is there first; ours brings the memory that it builds frames in.
             let roles = if program.is_ours() { ["client", "server"] } else { ["server", "client"] };
-            roles.map(|role| {
-                format!("net_memif_{role},role={role},id=0,bsize=2048,rsize=10,socket={socket},socket-abstract=yes")
-            })
+            (EngineName::Memif, roles.map(|role| format!("memif:socket=@{socket},role={role}")))
         }
-        Target::Null | Target::Lab => ["net_null0,no-rx=1", "net_null1,no-rx=1"].map(str::to_owned),
+        Target::Null | Target::Lab => {
+            (EngineName::Dpdk, ["net_null0,no-rx=1", "net_null1,no-rx=1"].map(str::to_owned))
+        }
     };
-    Device { engine: EngineName::Dpdk, dut: None, port0: Some(zero), port1: Some(one), ..device }
+    Device { engine, dut: None, port0: Some(zero), port1: Some(one), ..device }
 }
 
-/// The device that the program sends by.
+/// The device of DPDK that another program sends by.
 pub fn device(testbed: &Testbed) -> String {
-    testbed.user_space().map(|user_space| user_space.devices()[0].clone()).unwrap_or_default()
+    let devices = testbed.user_space().map(UserSpace::devices).cloned().unwrap_or_default();
+    match Ends::named(devices.clone()) {
+        Ok(ends) => dpdk_server(&ends.ends()[0].socket),
+        Err(_) => devices.into_iter().next().unwrap_or_default(),
+    }
 }
 
 /// A program, and the sink that counts what it sends.
 struct InUserSpace {
-    // Before the sender: net_memif crashes who receives while the other end goes.
+    // Before the sender.
     sink: Option<Stream>,
     sender: Sender,
     /// Whether the program was told to end: it answers no more.
@@ -71,29 +82,50 @@ enum Sender {
 
 /// Starts `program`.
 pub fn start(program: &'static dyn Program, task: &Task, testbed: &Testbed) -> Result<Started<'static>> {
-    let user_space = testbed.user_space().context("a program in user space has ports of DPDK")?;
-    let (dpdk, [near, far]) = (&crate::user_space::dpdk::start(task.core, &[])?, user_space.devices());
-    let has_sink = program.target() == Target::Memif;
-    if has_sink && testbed.dut_core() == task.core {
+    let user_space = testbed.user_space().context("a program in user space has ports of its own")?;
+    let ends = match program.target() {
+        Target::Memif => Some(Ends::named(user_space.devices().clone())?),
+        Target::Null | Target::Lab => None,
+    };
+    let ends = ends.as_ref().map(Ends::ends);
+    if ends.is_some() && testbed.dut_core() == task.core {
         return Err(misuse("the sink needs a core of its own: give other --cores or --dut-core"));
     }
     let sink = || -> Result<Option<Stream>> {
         let longest = MTU + wire::ethernet::LENGTH;
-        Ok(if has_sink { Some(Stream::sink(dpdk, far, longest, testbed.dut_core())?) } else { None })
+        Ok(ends.map(|[_, far]| stream::sink(far, longest, testbed.dut_core())).transpose()?)
     };
     let launch = program.launch(task);
     let (sender, sink) = if program.is_ours() {
         let sink = sink()?;
-        (Sender::Own(Stream::source(dpdk, near, &table(task.datagram, testbed)?, task.core)?), sink)
+        let table = table(task.datagram, testbed)?;
+        let source = match ends {
+            Some([near, _]) => stream::source(near, &table, task.core)?,
+            None => onto_null(&user_space.devices()[0], &table, task.core)?,
+        };
+        (Sender::Own(source), sink)
     } else {
         let mut process = Process::start(None, task.core, &launch.words, None)?;
-        if has_sink {
+        if ends.is_some() {
             wait_until_ready(&mut process)?;
         }
         (Sender::Program(Box::new(process)), sink()?)
     };
     let ground = Box::new(InUserSpace { sender, sink, told: false });
     Ok(Started { launch, ground, before: Count::default() })
+}
+
+/// Ours, onto a port of DPDK's that drops all.
+#[cfg(feature = "dpdk")]
+fn onto_null(device: &str, table: &FrameTable, core: usize) -> Result<Stream> {
+    let dpdk = crate::user_space::dpdk::start(core, &[])?;
+    Ok(engine::dpdk::stream::source(&dpdk, device, table, core)?)
+}
+
+/// There is none.
+#[cfg(not(feature = "dpdk"))]
+fn onto_null(_: &str, _: &FrameTable, _: usize) -> Result<Stream> {
+    bail!("there is no port that drops all: build linerate with --features dpdk")
 }
 
 /// Waits until testpmd sends, or says why it does not.

@@ -44,9 +44,19 @@ impl Ends {
         Ok(Self { ends: [zero?, one?], devices })
     }
 
-    fn ends(&self) -> [&End; 2] {
+    /// Port 0 and port 1.
+    pub fn ends(&self) -> [&End; 2] {
         self.ends.each_ref()
     }
+}
+
+/// The device of DPDK that listens at `socket`, for frames of an ordinary MTU.
+pub fn dpdk_server(socket: &Socket) -> String {
+    let socket = match socket {
+        Socket::Path(path) => format!("socket={},socket-abstract=no", path.display()),
+        Socket::Abstract(name) => format!("socket={name},socket-abstract=yes"),
+    };
+    format!("net_memif_server,role=server,id=0,bsize=2048,rsize=10,{socket}")
 }
 
 fn name(number: usize) -> String {
