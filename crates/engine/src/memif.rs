@@ -44,6 +44,9 @@ pub struct End {
     pub secret: String,
 }
 
+/// An end, and what controls it.
+type Named = (End, Memif);
+
 /// What a [`MemifEngine`] is made of.
 pub struct Config<'a> {
     /// Port 0 and port 1.
@@ -110,7 +113,7 @@ fn open_one(
     queues: usize,
     longest: usize,
     fill: u8,
-) -> Result<((End, Memif), Queues<Sending, Receiving>), Error> {
+) -> Result<(Named, Queues<Sending, Receiving>), Error> {
     let interface = Interface {
         id: end.id,
         secret: end.secret.clone(),
