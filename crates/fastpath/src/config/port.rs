@@ -39,7 +39,7 @@ impl Port {
     /// What `0000:01:00.0` or `net_ring0` means, with arguments for the driver and `queues` for us.
     pub(super) fn any(text: &str) -> Result<Self, String> {
         let name = text.split(',').next().unwrap_or_default();
-        if !is_card(name) && !name.strip_prefix("net_").is_some_and(|driver| !driver.is_empty()) {
+        if !is_card(name) && name.strip_prefix("net_").is_none_or(str::is_empty) {
             return Err(format!(
                 "'{name}' is no device of DPDK: write a card's PCI address, as in dpdk:0000:01:00.0, or a driver \
                  and its arguments, as in dpdk:net_af_xdp0,iface=eth1"

@@ -20,7 +20,10 @@ use crate::show::hardware::{Link, Lost};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The ports that are to be, by the name of their interface, and what drives them.
-pub(super) struct Ports(Option<(Arc<Dpdk>, Vec<(String, Wanted)>)>);
+pub(super) struct Ports(Option<(Arc<Dpdk>, ByInterface)>);
+
+/// The name of an interface, and its port.
+type ByInterface = Vec<(String, Wanted)>;
 
 impl Ports {
     /// Starts DPDK if the configuration has ports of it.
@@ -28,7 +31,7 @@ impl Ports {
     /// # Errors
     /// When DPDK does not start, or the kernel has no interface of a port's name.
     pub fn start(config: &Config) -> Result<Self> {
-        let wanted: Vec<(String, Wanted)> = config
+        let wanted: ByInterface = config
             .interfaces
             .iter()
             .filter_map(|interface| Some((interface.name.clone(), wanted(interface, config)?)))
@@ -37,8 +40,8 @@ impl Ports {
             return Ok(Self(None));
         }
         let all: Vec<Wanted> = wanted.iter().map(|(_, wanted)| wanted.clone()).collect();
-        let interfaces = all.iter().filter_map(|wanted| wanted.port.interface());
-        for interface in interfaces.filter(|interface| flags(interface).is_none()) {
+        let mut interfaces = all.iter().filter_map(|wanted| wanted.port.interface());
+        if let Some(interface) = interfaces.find(|interface| flags(interface).is_none()) {
             bail!("the kernel has no interface '{interface}' here: `ip link` lists those that it has");
         }
         Ok(Self(Some((dpdk::start(core(&config.workers.cores), &all)?, wanted))))
