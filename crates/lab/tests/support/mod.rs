@@ -56,10 +56,18 @@ impl RawPort {
         }
     }
 
+    /// Sends `frame`, once there is room for it.
     pub fn send(&self, frame: &[u8]) {
-        // SAFETY: the buffer is valid for its length.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
+        loop {
+            // SAFETY: the buffer is valid for its length.
+            let sent = unsafe { libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+            let error = io::Error::last_os_error();
+            if sent == -1 && error.raw_os_error() == Some(libc::ENOBUFS) {
+                std::thread::sleep(Duration::from_micros(100));
+                continue;
+            }
+            return assert_eq!(sent, frame.len() as isize, "{error}");
+        }
     }
 
     /// The next frame that came in from the link, within `patience`.
