@@ -75,12 +75,11 @@ impl Site {
                 if number == 0 { more } else { "" }
             );
         }
-        for number in 0..ENDS.len() {
+        for (number, end) in ENDS.into_iter().enumerate() {
             for address in [format!("10.0.{number}.2"), format!("2001:db8:{number}::2")] {
                 text += &format!(
-                    "[[neighbour]]\ninterface = \"{}\"\naddress = \"{address}\"\n\
-                     mac = \"02:00:00:00:00:2{number}\"\n",
-                    ENDS[number]
+                    "[[neighbour]]\ninterface = \"{end}\"\naddress = \"{address}\"\n\
+                     mac = \"02:00:00:00:00:2{number}\"\n"
                 );
             }
         }
