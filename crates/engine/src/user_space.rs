@@ -2,7 +2,7 @@
 //!
 //! A frame table and two ports with their queues enter; counts per interval leave. A worker is a thread on a
 //! core of its own: it sends (`sender`), receives (`receiver`) or both, reads loads from a `board`, and
-//! counts in a `tally` that nobody else writes. Ports are DPDK's ([`crate::dpdk`]) or memifs of our own
+//! counts in a `tally` that nobody else writes. Ports are DPDK's (`dpdk`) or memifs of our own
 //! ([`crate::memif`]): a [`Ports`] says how frames leave by them and arrive.
 
 mod board;
