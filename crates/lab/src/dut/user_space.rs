@@ -1,5 +1,5 @@
-//! Devices that forward between ports of DPDK, so interfaces of the lab are no place for them: testpmd,
-//! VPP and fastpath. Who sends by DPDK starts them, with what is parsed here.
+//! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd,
+//! VPP and fastpath. Who sends in user space starts them, with what is parsed here.
 
 use super::spec::Parameters;
 use super::{Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 pub(super) const TESTPMD: Kind = Kind {
     description: Description {
         name: "testpmd",
-        summary: "DPDK's testpmd between two ports in shared memory (--engine dpdk)",
+        summary: "DPDK's testpmd between two ports in shared memory (--engine memif)",
         parameters: &[Parameter {
             key: "mode",
             values: "io or macswap",
@@ -24,7 +24,7 @@ pub(super) const TESTPMD: Kind = Kind {
 pub(super) const VPP: Kind = Kind {
     description: Description {
         name: "vpp",
-        summary: "VPP between two ports in shared memory, where it is installed (--engine dpdk)",
+        summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
         parameters: &[ROUTER_OR_CABLE],
     },
     parse: |parameters| parse_router_or_cable("vpp", parameters),
@@ -33,7 +33,7 @@ pub(super) const VPP: Kind = Kind {
 pub(super) const FASTPATH: Kind = Kind {
     description: Description {
         name: "fastpath",
-        summary: "our own vector router between two ports in shared memory (--engine dpdk)",
+        summary: "our own vector router between two ports in shared memory (--engine memif)",
         parameters: &[ROUTER_OR_CABLE],
     },
     parse: |parameters| parse_router_or_cable("fastpath", parameters),
@@ -71,6 +71,6 @@ impl Device for Elsewhere {
     }
 
     fn start(&self, _: &Site) -> Result<Running> {
-        Err(Error::Engine { device: self.name, engine: "dpdk" })
+        Err(Error::Engine { device: self.name, engine: "memif" })
     }
 }

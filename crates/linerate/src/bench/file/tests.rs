@@ -198,7 +198,7 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
 
     refused(&ports.replace("port1 = \"net_null1\"\n", ""), 9, &["port0 and port1"]);
     refused(&ports.replace("engine = \"dpdk\"\n", ""), 7, &["engine = \"dpdk\""]);
-    refused(&ports.replace("\"dpdk\"", "\"netmap\""), 8, &["'netmap'", "xdp and dpdk"]);
+    refused(&ports.replace("\"dpdk\"", "\"netmap\""), 8, &["'netmap'", "xdp, dpdk and memif"]);
     refused(&ports.replace("engine", "engin"), 8, &["`engin`", "`engine`", "`port0`"]);
     refused(&ports.replace("engine =", "dut = \"sink\"\nengine ="), 10, &["exclude"]);
     refused(
@@ -207,11 +207,14 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
         &["belong to ports"],
     );
     refused(&testpmd.replace("testpmd:mode=macswap", "linux-router"), 8, &["but testpmd", "port0"]);
-    refused(&testpmd.replace("engine = \"dpdk\"\n", ""), 7, &["testpmd", "engine = \"dpdk\""]);
+    refused(&testpmd.replace("engine = \"dpdk\"\n", ""), 7, &["testpmd", "engine = \"memif\""]);
     refused(&SOUND.replace(site, "engine = \"dpdk\"\nports = \"a,b\""), 8, &["in place of ports"]);
     refused(&testpmd.replace("mode=macswap", "mode=txonly"), 9, &["io or macswap"]);
 
     let vpp = testpmd.replace("testpmd:mode=macswap", "vpp:mode=xconnect");
     assert_eq!(read(&vpp).unwrap().duts[0].site, Site::Lab("vpp:mode=xconnect".to_owned()));
-    refused(&vpp.replace("engine = \"dpdk\"\n", ""), 7, &["vpp", "engine = \"dpdk\""]);
+    refused(&vpp.replace("engine = \"dpdk\"\n", ""), 7, &["vpp", "engine = \"memif\""]);
+
+    let own = testpmd.replace("\"dpdk\"", "\"memif\"");
+    assert!(read(&own).unwrap().duts.iter().all(|dut| dut.engine == EngineName::Memif));
 }
