@@ -8,17 +8,14 @@ mod queues;
 pub mod replay;
 pub mod stream;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use memif::{Config as Interface, Memif, Opened, Role, Socket};
-use traffic::FrameTable;
+use memif::{Config, Memif, Opened, Role, Socket};
 
 use crate::Error;
 use crate::live::Live;
 use crate::user_space::workers::{check, start};
-use crate::user_space::{Crew, Member, Ports, Queues, WhenFull, Workers, room};
+use crate::user_space::{Crew, Member, Ports, Queues, WhenFull, Workers, longest, room};
 use control::Controlled;
 use queues::{Receiving, Sending};
 
@@ -47,35 +44,19 @@ pub struct End {
 /// An end, and what controls it.
 type Named = (End, Memif);
 
-/// What a [`MemifEngine`] is made of.
-pub struct Config<'a> {
-    /// Port 0 and port 1.
-    pub ends: [&'a End; 2],
-    /// See [`Crew::send_cores`].
-    pub send_cores: &'a [usize],
-    /// See [`Crew::receive_cores`].
-    pub receive_cores: &'a [usize],
-    /// What to send.
-    pub table: &'a FrameTable,
-    /// Set by someone else to end the run.
-    pub stop: Arc<AtomicBool>,
-}
-
 /// The engine on two memifs. Dropping it ends its workers and closes its ports.
 pub type MemifEngine = Live<Workers<MemifPorts>>;
 
 impl MemifEngine {
-    /// Opens both ends, waits until they are connected and starts idle workers.
+    /// Opens port 0 and port 1, waits until they are connected and starts the idle workers of `crew`.
     ///
     /// # Errors
     /// When the table does not fit this engine, an end cannot be used or has no other end, or a worker
     /// does not start.
-    pub fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let &Config { ends, send_cores, receive_cores, table, .. } = config;
-        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(&config.stop) };
-        check(MemifPorts::ENGINE, &crew)?;
-        let (controlled, queues) = open(ends, crew.queues(), crew.longest(), table.fill)?;
-        start(MemifPorts { controlled, whole: ends.map(|end| end.role == Role::Server) }, queues, &crew)
+    pub fn start(ends: [&End; 2], crew: &Crew<'_>) -> Result<Self, Error> {
+        check(MemifPorts::ENGINE, crew)?;
+        let (controlled, queues) = open(ends, crew.queues(), longest(crew.table), crew.table.fill)?;
+        start(MemifPorts { controlled, whole: ends.map(|end| end.role == Role::Server) }, queues, crew)
     }
 
     /// Whether the other ends of port 0 and port 1 are there.
@@ -114,7 +95,7 @@ fn open_one(
     longest: usize,
     fill: u8,
 ) -> Result<(Named, Queues<Sending, Receiving>), Error> {
-    let interface = Interface {
+    let interface = Config {
         id: end.id,
         secret: end.secret.clone(),
         name: end.name.clone(),
@@ -123,7 +104,7 @@ fn open_one(
         ring_size: RING,
         buffer_size: room(longest) as u32,
         fill,
-        ..Interface::new(end.role, end.socket.clone())
+        ..Config::new(end.role, end.socket.clone())
     };
     let Opened { memif, receivers, senders } =
         Memif::open(interface).map_err(|error| Error::Port(error.to_string()))?;

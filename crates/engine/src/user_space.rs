@@ -51,11 +51,11 @@ impl Crew<'_> {
     pub(crate) fn queues(&self) -> usize {
         self.send_cores.len().max(self.receiving().len())
     }
+}
 
-    /// Bytes of the longest frame, without FCS.
-    pub(crate) fn longest(&self) -> usize {
-        self.table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
-    }
+/// Bytes of the longest frame of `table`, without FCS.
+pub(crate) fn longest(table: &FrameTable) -> usize {
+    table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
 }
 
 /// Bytes of a buffer that holds every frame of up to `longest` bytes; no less than half a page.
@@ -158,11 +158,13 @@ pub trait Ports: Sized {
         false
     }
 
-    /// Why they cannot be used any longer.
+    /// Why they cannot be used any longer, where there can be a reason.
     ///
     /// # Errors
     /// That.
-    fn check(&mut self) -> Result<(), Error>;
+    fn check(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// What lets a thread move frames.

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::dpdk::{Pool, Port, PortConfig, Queues};
-use engine::dpdk::{self, Config, Dpdk, DpdkEngine};
-use engine::user_space::socket_name;
+use engine::dpdk::{self, Dpdk, DpdkEngine};
+use engine::user_space::{Crew, socket_name};
 use engine::{Engine, Error, Load};
 use traffic::{Directions, FrameTable, IpVersion, Tunables};
 
@@ -58,7 +58,7 @@ fn start_apart(
     table: &FrameTable,
 ) -> Result<DpdkEngine, Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    DpdkEngine::start(&Config { dpdk, devices, send_cores, receive_cores, table, stop })
+    DpdkEngine::start(dpdk, devices, &Crew { send_cores, receive_cores, table, stop })
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use engine::memif::{Config, End, MemifEngine};
+use engine::memif::{End, MemifEngine};
+use engine::user_space::Crew;
 use engine::{Engine, Error, Load};
 use memif::{Frame, Memif, Opened, Role, Socket};
 use traffic::{Directions, FrameTable, IpVersion, Tunables};
@@ -36,7 +37,7 @@ fn cable() -> [End; 2] {
 fn start([zero, one]: &[End; 2], table: &FrameTable, cores: [&[usize]; 2]) -> Result<MemifEngine, Error> {
     let [send_cores, receive_cores] = cores;
     let stop = Arc::new(AtomicBool::new(false));
-    MemifEngine::start(&Config { ends: [zero, one], send_cores, receive_cores, table, stop })
+    MemifEngine::start([zero, one], &Crew { send_cores, receive_cores, table, stop })
 }
 
 #[test]

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use dpdk::{Burst, Dpdk, Pool, RxQueue, TxQueue};
 use traffic::FrameTable;
 
-use super::setup::{Opened, longest, port_config, wait_for_links};
+use super::setup::{Opened, port_config, wait_for_links};
 use crate::Error;
 use crate::build_rate::{BURST, Built, on_each, pin};
 use crate::builder::{Builder, Stamp};
 use crate::live::monotonic;
-use crate::user_space::{room, socket_name};
+use crate::user_space::{longest, room, socket_name};
 use crate::xdp::precedence;
 
 /// What a pool has: a driver may keep two queues full, and bursts are stocked.

@@ -1,70 +1,54 @@
 //! The engine on ports of DPDK: two devices enter, an idle engine leaves.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use dpdk::{Burst, Dpdk, Pool, Port, RegisteredThread, RxQueue, TxQueue};
-use traffic::FrameTable;
 
 use super::ports::PortsWatch;
 use super::setup::{Opened, port_config, wait_for_links};
 use crate::Error;
 use crate::live::Live;
 use crate::user_space::workers::{check, start};
-use crate::user_space::{BURST, Crew, Member, Ports, Queues, Receive, Transmit, WhenFull, Workers, room};
+use crate::user_space::{
+    BURST, Crew, Member, Ports, Queues, Receive, Transmit, WhenFull, Workers, longest, room,
+};
 
 /// Buffers for what a worker sends: a card keeps a queue full of them.
 const SENDING: u32 = 4095;
 /// Buffers for what arrives, for each queue.
 const RECEIVING: u32 = 4095;
 
-/// What a [`DpdkEngine`] is made of.
-pub struct Config<'a> {
-    /// DPDK, started.
-    pub dpdk: &'a Arc<Dpdk>,
-    /// Port 0 and port 1: drivers with their arguments, or PCI addresses.
-    pub devices: [&'a str; 2],
-    /// See [`Crew::send_cores`].
-    pub send_cores: &'a [usize],
-    /// See [`Crew::receive_cores`].
-    pub receive_cores: &'a [usize],
-    /// What to send.
-    pub table: &'a FrameTable,
-    /// Set by someone else to end the run.
-    pub stop: Arc<AtomicBool>,
-}
-
 /// The engine on two ports of DPDK. Dropping it ends its workers and closes its ports.
 pub type DpdkEngine = Live<Workers<DpdkPorts>>;
 
 impl DpdkEngine {
-    /// Opens both ports and starts idle workers.
+    /// Opens port 0 and port 1, drivers with their arguments or PCI addresses, and starts the idle workers of
+    /// `crew`.
     ///
     /// # Errors
     /// When the table does not fit this engine, a port cannot be used or has no other end, or a worker
     /// does not start.
-    pub fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let &Config { dpdk, devices, send_cores, receive_cores, table, .. } = config;
-        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(&config.stop) };
-        check(DpdkPorts::ENGINE, &crew)?;
+    pub fn start(dpdk: &Arc<Dpdk>, devices: [&str; 2], crew: &Crew<'_>) -> Result<Self, Error> {
+        check(DpdkPorts::ENGINE, crew)?;
+        let longest = longest(crew.table);
         let pool = |frames| -> Result<Pool, Error> {
-            let mut pool = Pool::new(dpdk, frames, room(crew.longest()) as u16, None)?;
-            pool.fill(table.fill);
+            let mut pool = Pool::new(dpdk, frames, room(longest) as u16, None)?;
+            pool.fill(crew.table.fill);
             Ok(pool)
         };
         let open = |device| -> Result<Opened, Error> {
             // Each port has its own: net_af_xdp takes 2,048 of a pool at the start, for each queue.
             let pool = pool(RECEIVING * crew.queues() as u32)?;
-            Opened::new(dpdk, device, &port_config(crew.queues(), crew.longest()), &pool)
+            Opened::new(dpdk, device, &port_config(crew.queues(), longest), &pool)
         };
         let [zero, one] = devices.map(open);
         let (zero, one) = (zero?, one?);
         wait_for_links([&zero, &one])?;
         // One for each worker, for both ports.
-        let pools: Vec<Pool> = send_cores.iter().map(|_| pool(SENDING)).collect::<Result<_, _>>()?;
+        let pools: Vec<Pool> = crew.send_cores.iter().map(|_| pool(SENDING)).collect::<Result<_, _>>()?;
         let queues =
             [queues(dpdk, zero.queues, &zero.port, &pools)?, queues(dpdk, one.queues, &one.port, &pools)?];
-        start(DpdkPorts { ports: [zero.port, one.port], dpdk: Arc::clone(dpdk) }, queues, &crew)
+        start(DpdkPorts { ports: [zero.port, one.port], dpdk: Arc::clone(dpdk) }, queues, crew)
     }
 
     /// The two ports.
@@ -126,10 +110,6 @@ impl Ports for DpdkPorts {
 
     fn is_up(&self, port: usize) -> bool {
         self.ports[port].link().is_none_or(|link| link.up)
-    }
-
-    fn check(&mut self) -> Result<(), Error> {
-        Ok(())
     }
 }
 

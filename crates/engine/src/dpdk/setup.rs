@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dpdk::{Config, Dpdk, Memory, Pool, Port, PortConfig, Queues};
-use traffic::FrameTable;
 
 use crate::Error;
 
@@ -72,9 +71,4 @@ pub fn wait_for_links<'a>(ports: impl IntoIterator<Item = &'a Opened>) -> Result
 #[must_use]
 pub fn port_config(queues: usize, longest: usize) -> PortConfig {
     PortConfig { rx_queues: queues, tx_queues: queues, descriptors: DESCRIPTORS, max_frame: longest as u16 }
-}
-
-/// Bytes of the longest frame of `table`, without FCS.
-pub(super) fn longest(table: &FrameTable) -> usize {
-    table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0)
 }

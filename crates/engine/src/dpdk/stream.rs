@@ -6,10 +6,10 @@ use dpdk::{Burst, Dpdk, Pool};
 use traffic::FrameTable;
 
 use super::engine::{Receiving, Sending};
-use super::setup::{Opened, longest, port_config, wait_for_links};
+use super::setup::{Opened, port_config, wait_for_links};
 use crate::Error;
 use crate::builder::Builder;
-use crate::user_space::{Stream, room};
+use crate::user_space::{Stream, longest, room};
 
 /// What a pool has: a driver may keep two queues full, and bursts are stocked.
 const FRAMES: u32 = 4095;

@@ -8,15 +8,14 @@ use super::queues::{Receiving, Sending};
 use super::{Anyone, End, PATIENCE, open_one};
 use crate::Error;
 use crate::builder::Builder;
-use crate::user_space::Stream;
+use crate::user_space::{Stream, longest};
 
 /// Sends the frames of `table` by `end`, whose other end is there, from `core`; counts those that found room.
 ///
 /// # Errors
 /// When the end cannot be opened, or has no other end.
 pub fn source(end: &End, table: &FrameTable, core: usize) -> Result<Stream, Error> {
-    let longest = table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0);
-    let (opened, mut queues) = open_one(end, 1, longest, table.fill)?;
+    let (opened, mut queues) = open_one(end, 1, longest(table), table.fill)?;
     let controlled = Controlled::start(vec![opened])?;
     controlled.wait(1, PATIENCE)?;
     let builder = Builder::new(table, 0, 1);

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use engine::Engine;
 use engine::dpdk::replay;
-use engine::dpdk::{Config, Dpdk, DpdkEngine};
+use engine::dpdk::{Dpdk, DpdkEngine};
 use engine::replay::Carrier;
-use engine::user_space::room;
+use engine::user_space::{Crew, room};
 use memif::Socket;
 use traffic::FrameTable;
 
 use super::card::{self, is_card};
-use super::link::{Link, Watch, counters};
+use super::link::{Link, Watch, arguments, counters};
 use crate::args::misuse;
 
 /// Two ports.
@@ -30,10 +30,7 @@ impl Ports {
     /// When DPDK does not start.
     pub fn to(sockets: &[Socket; 2], longest: usize, core: usize) -> Result<Self> {
         let device = |number: usize| {
-            let socket = match &sockets[number] {
-                Socket::Path(path) => format!("socket={},socket-abstract=no", path.display()),
-                Socket::Abstract(name) => format!("socket={name},socket-abstract=yes"),
-            };
+            let socket = arguments(&sockets[number]);
             format!("net_memif{number},role=client,id=0,bsize={},rsize=10,{socket}", room(longest))
         };
         Ok(Self { dpdk: start(core, &[])?, devices: [device(0), device(1)] })
@@ -59,8 +56,8 @@ impl Link for Ports {
         [send_cores, receive_cores]: [&[usize]; 2],
         stop: &Arc<AtomicBool>,
     ) -> Result<(Box<dyn Engine>, Watch)> {
-        let (dpdk, devices, stop) = (&self.dpdk, self.devices(), Arc::clone(stop));
-        let engine = DpdkEngine::start(&Config { dpdk, devices, send_cores, receive_cores, table, stop })?;
+        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(stop) };
+        let engine = DpdkEngine::start(&self.dpdk, self.devices(), &crew)?;
         let watch = engine.watch();
         Ok((Box::new(engine), Box::new(move || Ok(watch.read()?.map(|ports| ports.map(counters))))))
     }

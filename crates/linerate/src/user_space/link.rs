@@ -42,6 +42,14 @@ pub trait Link {
     fn devices(&self) -> &[String; 2];
 }
 
+/// A socket, as DPDK's net_memif takes it.
+pub fn arguments(socket: &Socket) -> String {
+    match socket {
+        Socket::Path(path) => format!("socket={},socket-abstract=no", path.display()),
+        Socket::Abstract(name) => format!("socket={name},socket-abstract=yes"),
+    }
+}
+
 /// What a port counted, as the kernel's interfaces count it.
 pub fn counters(port: PortCounted) -> InterfaceCounters {
     let PortCounted { name, received, receive_dropped, sent, send_dropped } = port;

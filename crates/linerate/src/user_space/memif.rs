@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use engine::Engine;
 use engine::memif::replay;
-use engine::memif::{Config, End, MemifEngine};
+use engine::memif::{End, MemifEngine};
 use engine::replay::Carrier;
+use engine::user_space::Crew;
 use fastpath::config::Device;
 use memif::{Role, Socket};
 use traffic::FrameTable;
 
-use super::link::{Link, Watch, counters};
+use super::link::{Link, Watch, arguments, counters};
 use crate::args::misuse;
 
 /// Two memifs.
@@ -52,11 +53,7 @@ impl Ends {
 
 /// The device of DPDK that listens at `socket`, for frames of an ordinary MTU.
 pub fn dpdk_server(socket: &Socket) -> String {
-    let socket = match socket {
-        Socket::Path(path) => format!("socket={},socket-abstract=no", path.display()),
-        Socket::Abstract(name) => format!("socket={name},socket-abstract=yes"),
-    };
-    format!("net_memif_server,role=server,id=0,bsize=2048,rsize=10,{socket}")
+    format!("net_memif_server,role=server,id=0,bsize=2048,rsize=10,{}", arguments(socket))
 }
 
 fn name(number: usize) -> String {
@@ -87,9 +84,8 @@ impl Link for Ends {
         [send_cores, receive_cores]: [&[usize]; 2],
         stop: &Arc<AtomicBool>,
     ) -> Result<(Box<dyn Engine>, Watch)> {
-        let stop = Arc::clone(stop);
-        let config = Config { ends: self.ends(), send_cores, receive_cores, table, stop };
-        let engine = MemifEngine::start(&config)?;
+        let crew = Crew { send_cores, receive_cores, table, stop: Arc::clone(stop) };
+        let engine = MemifEngine::start(self.ends(), &crew)?;
         let watch = engine.watch();
         Ok((Box::new(engine), Box::new(move || Ok(watch.read().map(|ports| ports.map(counters))))))
     }
