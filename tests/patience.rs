@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::patience::{Core, watch};
+use common::patience::{Core, Failure, excuse, watch};
 
 /// A core whose thread missed each of `gaps`, once in ten milliseconds.
 fn core(gaps_us: &[u64]) -> Core {
@@ -53,4 +53,19 @@ fn every_core_is_watched_for_as_long_as_is_said() {
     cores.iter().for_each(|core| {
         assert!(core.time >= time && core.away <= core.time && core.longest <= core.away, "{core}");
     });
+}
+
+#[test]
+fn the_program_answers_for_what_neither_it_nor_the_cores_explain() {
+    let failure = |disturbed: Option<&str>| Failure {
+        words: "the rate of 7 is not 8\nand more".into(),
+        disturbed: disturbed.map(str::to_owned),
+    };
+    let (calm, busy) = (core(&[190; 100]), core(&[12_000]));
+    let (far, nothing) = (Some("at worst: cache lines took 9 times as long"), None);
+    assert!(excuse(&[failure(nothing)], busy).unwrap().contains("12.0 ms at once"));
+    let said = excuse(&[failure(far), failure(far)], calm).unwrap();
+    assert!(said.ends_with("7 is not 8 (at worst: cache lines took 9 times as long)"), "{said}");
+    let accusation = excuse(&[failure(far), failure(nothing)], calm).unwrap_err();
+    assert!(accusation.contains("failed 2 times") && accusation.contains("and more"), "{accusation}");
 }

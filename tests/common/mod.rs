@@ -212,6 +212,7 @@ impl Running {
             text
         });
         let status = status.unwrap_or_else(|| panic!("still runs after {PATIENCE:?}: {stderr}"));
+        patience::hear(&stderr);
         Finished {
             status,
             stdout,

@@ -1,6 +1,7 @@
 //! Patience with a machine that others share: a measurement enters; its result leaves, or nothing where it
 //! failed and the machine was seen not to be at rest, so that the failures say nothing about the program.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,30 +26,79 @@ const SHARE: f64 = 0.02;
 /// on any machine are asserted inside, and fail at once.
 ///
 /// In the pauses the cores are watched. A measurement that never holds fails the test on a machine at rest.
-/// On any other it says nothing: then the test is skipped, with the reason said, and there is no result.
+/// On any other it says nothing: then the test is skipped, with the reason said, and there is no result. A
+/// machine is not at rest either where the program said of every failure that the machine disturbed it: that
+/// is what it owes to people, and what is watched here are not all of its reasons, as cores that are slow or far
+/// apart.
 pub fn eventually<T>(measurement: impl Fn() -> Result<T, String>) -> Option<T> {
     let mut failures = Vec::new();
     let mut cores = vec![Core::default(); online().unwrap().len()];
     for watch_ms in WATCHES_MS {
-        match measurement() {
+        SAID.take();
+        let failure = match measurement() {
             Ok(result) => return Some(result),
-            Err(failure) => failures.push(failure),
-        }
+            Err(words) => Failure { words, disturbed: SAID.take() },
+        };
+        eprintln!("not this time: {failure}");
+        failures.push(failure);
         let seen = watch(Duration::from_millis(watch_ms));
         cores.iter_mut().zip(seen).for_each(|(core, seen)| core.add(seen));
     }
-    let worst = Core::worst(&cores);
-    assert!(
-        !worst.is_at_rest(),
-        "failed {} times on a machine at rest ({worst}):\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
-    let last = failures.last().and_then(|failure| failure.lines().next()).unwrap_or_default();
-    let last: String = last.chars().take(300).collect();
-    eprintln!("skipped: the machine was not at rest ({worst}), so that nothing follows from {last}");
+    match excuse(&failures, Core::worst(&cores)) {
+        Ok(excuse) => eprintln!("skipped: {excuse}"),
+        Err(accusation) => panic!("{accusation}"),
+    }
     None
 }
+
+/// A measurement that did not hold.
+pub struct Failure {
+    /// Why.
+    pub words: String,
+    /// What the program said then of how the machine disturbed it.
+    pub disturbed: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&short(&self.words))?;
+        self.disturbed.iter().try_for_each(|how| write!(formatter, " ({how})"))
+    }
+}
+
+/// Why nothing follows from `failures`; the error where the program is to answer for them.
+pub fn excuse(failures: &[Failure], worst: Core) -> Result<String, String> {
+    let last = failures.last().map(Failure::to_string).unwrap_or_default();
+    if !worst.is_at_rest() {
+        return Ok(format!("the machine was not at rest ({worst}), so that nothing follows from {last}"));
+    }
+    if failures.iter().all(|failure| failure.disturbed.is_some()) {
+        return Ok(format!("the machine disturbed every run, so that nothing follows from {last}"));
+    }
+    let all: Vec<_> = failures.iter().map(|failure| failure.words.as_str()).collect();
+    Err(format!("failed {} times on a machine at rest ({worst}):\n{}", all.len(), all.join("\n")))
+}
+
+/// The beginning of what was said.
+fn short(words: &str) -> String {
+    words.lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+thread_local! {
+    /// What the program said last, in this thread, of how the machine disturbed it.
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Takes notice of what the program said to people.
+pub fn hear(stderr: &str) {
+    let note = stderr.lines().find_map(|line| Some(short(line.split_once(DISTURBED)?.1)));
+    if note.is_some() {
+        SAID.set(note);
+    }
+}
+
+/// How the program says that the machine disturbed it.
+const DISTURBED: &str = "note: the machine disturbed the run; ";
 
 /// What a thread that never sleeps sees of its core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,6 +30,8 @@ pub enum Policy {
         /// See `Ordinary`.
         slice: Slice,
     },
+    /// Only while no thread of another policy wants the core.
+    Idle,
 }
 
 /// Linerate's real-time threads, in the order of who goes first: the last one before all others.
@@ -105,6 +107,7 @@ fn attributes(policy: Policy) -> libc::sched_attr {
             attributes.sched_runtime = slice.nanoseconds();
             if matches!(policy, Policy::Batch { .. }) { libc::SCHED_BATCH } else { libc::SCHED_OTHER }
         }
+        Policy::Idle => libc::SCHED_IDLE,
     };
     attributes.sched_policy = number.cast_unsigned();
     attributes
@@ -174,6 +177,8 @@ mod tests {
             let seen = set_and_see(policy).unwrap();
             assert_eq!((seen.sched_policy, seen.sched_nice), (number.cast_unsigned(), 7));
         }
+        let seen = set_and_see(Policy::Idle).unwrap();
+        assert_eq!(seen.sched_policy, libc::SCHED_IDLE.cast_unsigned());
     }
 
     #[test]
