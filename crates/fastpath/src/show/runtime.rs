@@ -145,13 +145,7 @@ fn ratio(count: u64, of: f64) -> f64 {
 
 impl fmt::Display for Runtime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, thread) in self.threads.iter().enumerate() {
-            if at > 0 {
-                writeln!(formatter, "---------------")?;
-            }
-            thread.fmt(formatter)?;
-        }
-        Ok(())
+        table::of_threads(formatter, &self.threads)
     }
 }
 

@@ -69,13 +69,7 @@ pub fn thread(thread: Thread, counted: &Snapshot) -> ThreadMax {
 
 impl fmt::Display for RuntimeMax {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, thread) in self.threads.iter().enumerate() {
-            if at > 0 {
-                writeln!(formatter, "---------------")?;
-            }
-            thread.fmt(formatter)?;
-        }
-        Ok(())
+        table::of_threads(formatter, &self.threads)
     }
 }
 

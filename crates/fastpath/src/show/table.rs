@@ -11,6 +11,17 @@ pub(super) enum Column {
     Right(&'static str),
 }
 
+/// Writes what each worker has to show, with a line between two.
+pub(super) fn of_threads(formatter: &mut fmt::Formatter<'_>, threads: &[impl fmt::Display]) -> fmt::Result {
+    for (at, thread) in threads.iter().enumerate() {
+        if at > 0 {
+            writeln!(formatter, "---------------")?;
+        }
+        thread.fmt(formatter)?;
+    }
+    Ok(())
+}
+
 /// Writes a head and rows, two blanks between columns.
 pub(super) fn write(
     formatter: &mut fmt::Formatter<'_>,
