@@ -361,6 +361,10 @@ impl Observer for Watcher<'_> {
         self.testbed.device_counters()
     }
 
+    fn taken(&mut self) -> Option<u64> {
+        Some(self.testbed.passed()?.iter().map(|passed| passed.frames).sum())
+    }
+
     fn nodes(&mut self) -> Option<NodeRuntimes> {
         self.testbed.nodes().ok().filter(|nodes| !nodes.is_empty())
     }

@@ -24,6 +24,19 @@ impl Noise {
         self.lasting >= 1.0
     }
 
+    /// That of a device of known truth that took only so many of the frames that it was offered: the others
+    /// found its queue full, as its core was late. When that was is not known, so no moment was free of it.
+    pub(crate) fn of_overrun(offered: u64, taken: u64) -> Self {
+        let left = offered.saturating_sub(taken);
+        if left == 0 {
+            return Self::default();
+        }
+        let cost = left as f64 / offered as f64;
+        let disturbed =
+            Some(format!("the device's core was late for {left} frames, which its queue had no room for"));
+        Self { cost, lasting: cost, interruptions: None, disturbed }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -43,6 +56,16 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_device_of_known_truth_did_not_take_is_noise() {
+        assert_eq!(Noise::of_overrun(1000, 1000), Noise::default());
+        assert_eq!(Noise::of_overrun(1000, 1010), Noise::default(), "late frames of the trial before");
+        assert_eq!(Noise::of_overrun(0, 0), Noise::default());
+        let noise = Noise::of_overrun(1000, 750);
+        assert_eq!((noise.cost, noise.lasting, noise.hides_all()), (0.25, 0.25, false));
+        assert!(noise.disturbed.unwrap().contains("250 frames"));
+    }
 
     #[test]
     fn noises_add_up() {

@@ -82,6 +82,13 @@ pub trait Observer {
         self.next()?.device_counters()
     }
 
+    /// Frames of all directions that a device of known truth has taken from its queues since it was started;
+    /// `None` of any other device. Asked before and after each trial of a search: such a device loses what
+    /// its rules say. What it left in a full queue, the machine kept its core from.
+    fn taken(&mut self) -> Option<u64> {
+        self.next()?.taken()
+    }
+
     /// What the nodes of the device have done since it started, where it is a graph of them.
     fn nodes(&mut self) -> Option<NodeRuntimes> {
         self.next()?.nodes()

@@ -254,6 +254,7 @@ impl<'a> Session<'a> {
         drain: Duration,
     ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
+        let taken = self.observer.taken();
         self.run(phase, &[load], duration)?;
         let interval = self.open.as_ref().map(|open| open.interval);
         self.drain_until_returned(drain)?;
@@ -270,7 +271,12 @@ impl<'a> Session<'a> {
             lateness::noise(&now.lateness.since(&then.lateness), sent, unsent)
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
-        Ok((sample, std::mem::take(&mut self.noise).and(late)))
+        let overrun = taken.zip(self.observer.taken()).map(|(then, now)| {
+            let offered = |totals: &[Totals]| totals.iter().map(|totals| totals.offered).sum::<u64>();
+            let offered = offered(&self.totals).saturating_sub(offered(&before));
+            Noise::of_overrun(offered, now.saturating_sub(then))
+        });
+        Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
     }
 
     /// Adds to the last sample, of a load of `pps`, what became of the frames that left while nothing
