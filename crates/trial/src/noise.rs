@@ -24,17 +24,21 @@ impl Noise {
         self.lasting >= 1.0
     }
 
-    /// That of a device of known truth that took only so many of the frames that it was offered: the others
-    /// found its queue full, as its core was late. When that was is not known, so no moment was free of it.
-    pub(crate) fn of_overrun(offered: u64, taken: u64) -> Self {
-        let left = offered.saturating_sub(taken);
-        if left == 0 {
-            return Self::default();
+    /// That of a device of known truth which left so many of the `offered` frames in a full queue, as its
+    /// core was late. Those that were lost in interruptions whose time is known are left out with them:
+    /// what is beyond may have been at any time.
+    pub(crate) fn of_overrun(offered: u64, left: u64, lost_in_interruptions: u64) -> Self {
+        let unexplained = left.saturating_sub(lost_in_interruptions);
+        let share = |frames: u64| if frames == 0 { 0.0 } else { frames as f64 / offered as f64 };
+        let words = || {
+            format!("the device's core was late for {unexplained} frames, which its queue had no room for")
+        };
+        Self {
+            cost: share(left),
+            lasting: share(unexplained),
+            interruptions: None,
+            disturbed: (unexplained > 0).then(words),
         }
-        let cost = left as f64 / offered as f64;
-        let disturbed =
-            Some(format!("the device's core was late for {left} frames, which its queue had no room for"));
-        Self { cost, lasting: cost, interruptions: None, disturbed }
     }
 
     /// Both together.
@@ -58,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_device_of_known_truth_did_not_take_is_noise() {
-        assert_eq!(Noise::of_overrun(1000, 1000), Noise::default());
-        assert_eq!(Noise::of_overrun(1000, 1010), Noise::default(), "late frames of the trial before");
-        assert_eq!(Noise::of_overrun(0, 0), Noise::default());
-        let noise = Noise::of_overrun(1000, 750);
+    fn what_a_device_of_known_truth_left_in_its_queue_is_noise() {
+        assert_eq!(Noise::of_overrun(0, 0, 0), Noise::default());
+        let noise = Noise::of_overrun(1000, 250, 0);
         assert_eq!((noise.cost, noise.lasting, noise.hides_all()), (0.25, 0.25, false));
         assert!(noise.disturbed.unwrap().contains("250 frames"));
+        let known = Noise::of_overrun(1000, 250, 260);
+        assert_eq!((known.cost, known.lasting, known.disturbed), (0.25, 0.0, None));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
 use crate::sample::{Measured, Percentiles};
-use crate::undisturbed::undisturbed;
+use crate::undisturbed::{lost_in_interruptions, undisturbed};
 use crate::verdict::{Judge, direction_name};
 use crate::{Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
@@ -274,7 +274,8 @@ impl<'a> Session<'a> {
         let overrun = taken.zip(self.observer.taken()).map(|(then, now)| {
             let offered = |totals: &[Totals]| totals.iter().map(|totals| totals.offered).sum::<u64>();
             let offered = offered(&self.totals).saturating_sub(offered(&before));
-            Noise::of_overrun(offered, now.saturating_sub(then))
+            let left = offered.saturating_sub(now.saturating_sub(then));
+            Noise::of_overrun(offered, left, lost_in_interruptions(&sample))
         });
         Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
     }

@@ -7,7 +7,7 @@
 //! the tester, never on what came back: a device that loses frames of its own does so in all bins.
 
 use engine::{Bin, Timeline};
-use results::record::Undisturbed;
+use results::record::{DirectionSample, Sample, Undisturbed};
 
 /// A stretch in which a core did not do the tester's or the device's work. On the clock of
 /// [`Timeline`].
@@ -67,6 +67,16 @@ pub(crate) fn undisturbed(
         (count + 1, sum)
     });
     (sum.offered > 0 && count as f64 >= (last - first + 1) as f64 * ENOUGH).then_some(sum)
+}
+
+/// Frames of a trial that were lost in what is left out; none where that is not known.
+pub(crate) fn lost_in_interruptions(sample: &Sample) -> u64 {
+    let lost = |direction: &DirectionSample| {
+        let all = direction.offered.saturating_sub(direction.forwarded);
+        let Undisturbed { offered, forwarded } = direction.undisturbed?;
+        Some(all.saturating_sub(offered.saturating_sub(forwarded)))
+    };
+    sample.directions.iter().filter_map(lost).sum()
 }
 
 #[cfg(test)]
