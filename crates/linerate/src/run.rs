@@ -361,8 +361,8 @@ impl Observer for Watcher<'_> {
         self.testbed.device_counters()
     }
 
-    fn taken(&mut self) -> Option<u64> {
-        Some(self.testbed.passed()?.iter().map(|passed| passed.frames).sum())
+    fn lost_by_rules(&mut self) -> Option<u64> {
+        Some(self.testbed.passed()?.iter().flat_map(|passed| passed.dropped).sum())
     }
 
     fn nodes(&mut self) -> Option<NodeRuntimes> {

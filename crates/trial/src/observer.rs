@@ -82,11 +82,11 @@ pub trait Observer {
         self.next()?.device_counters()
     }
 
-    /// Frames of all directions that a device of known truth has taken from its queues since it was started;
-    /// `None` of any other device. Asked before and after each trial of a search: such a device loses what
-    /// its rules say. What it left in a full queue, the machine kept its core from.
-    fn taken(&mut self) -> Option<u64> {
-        self.next()?.taken()
+    /// Frames of all directions that a device of known truth has lost by its rules since it was started;
+    /// `None` of any other device. Asked before and after each trial of a search: what else was lost found
+    /// a queue full, because the machine kept its core or the tester's from working.
+    fn lost_by_rules(&mut self) -> Option<u64> {
+        self.next()?.lost_by_rules()
     }
 
     /// What the nodes of the device have done since it started, where it is a graph of them.

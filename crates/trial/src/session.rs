@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
+use results::record::{DirectionSample, GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
         drain: Duration,
     ) -> Result<(Sample, Noise), Stop> {
         let before = self.totals.clone();
-        let taken = self.observer.taken();
+        let by_rules = self.observer.lost_by_rules();
         self.run(phase, &[load], duration)?;
         let interval = self.open.as_ref().map(|open| open.interval);
         self.drain_until_returned(drain)?;
@@ -271,10 +271,11 @@ impl<'a> Session<'a> {
             lateness::noise(&now.lateness.since(&then.lateness), sent, unsent)
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
-        let overrun = taken.zip(self.observer.taken()).map(|(then, now)| {
-            let offered = |totals: &[Totals]| totals.iter().map(|totals| totals.offered).sum::<u64>();
-            let offered = offered(&self.totals).saturating_sub(offered(&before));
-            let left = offered.saturating_sub(now.saturating_sub(then));
+        let overrun = by_rules.zip(self.observer.lost_by_rules()).map(|(then, now)| {
+            let sum = |of: fn(&DirectionSample) -> u64| sample.directions.iter().map(of).sum::<u64>();
+            let offered = sum(|direction| direction.offered);
+            let lost = offered.saturating_sub(sum(|direction| direction.forwarded));
+            let left = lost.saturating_sub(now.saturating_sub(then));
             Noise::of_overrun(offered, left, lost_in_interruptions(&sample))
         });
         Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
