@@ -37,7 +37,7 @@ use crate::session::{Session, Stop};
 use crate::{Conditions, Failure, Observer, Outcome, WarmUp};
 use hearing::{Heard, Hearing};
 pub use timing::Timing;
-use trials::{Repeat, Trials, falls_short, lost, offered};
+use trials::{Repeat, Trials, falls_short};
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);

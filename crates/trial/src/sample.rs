@@ -7,6 +7,8 @@ use results::record::{DirectionSample, Latency, Phase, Sample};
 use stats::Histogram;
 use wire::size::{pps_to_l1_bps, pps_to_l2_bps};
 
+use crate::undisturbed::left_out;
+
 /// One interval as the engine counted it.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
@@ -20,6 +22,24 @@ pub(crate) struct Measured {
     pub(crate) disturbed: Option<String>,
     /// One for each direction.
     pub(crate) counts: Vec<Counts>,
+}
+
+/// Frames that left in all directions.
+pub(crate) fn offered(sample: &Sample) -> u64 {
+    sample.directions.iter().map(|direction| direction.offered).sum()
+}
+
+/// Frames lost in all directions.
+pub(crate) fn lost(sample: &Sample) -> u64 {
+    sample.directions.iter().map(|direction| direction.offered.saturating_sub(direction.forwarded)).sum()
+}
+
+/// Frames lost in interruptions whose time is known, in all directions.
+pub(crate) fn lost_in_interruptions(sample: &Sample) -> u64 {
+    let lost = |direction: &DirectionSample| {
+        left_out(direction.offered.saturating_sub(direction.forwarded), direction.undisturbed)
+    };
+    sample.directions.iter().filter_map(lost).sum()
 }
 
 /// Median and 99th percentile of what returned between two readings of the histogram.

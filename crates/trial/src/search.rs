@@ -40,6 +40,7 @@ use results::record::{
 use crate::conditions::{check_rate, refuse_unless};
 use crate::outcome::{SearchOutcome, passes};
 use crate::session::{Session, Stop};
+use crate::undisturbed::left_out;
 use crate::{Conditions, Failure, Noise, Observer, Outcome};
 use controller::{Controller, Ended, Limits, Step, TrialEnd};
 use database::{Database, Observation, Verdict};
@@ -264,12 +265,11 @@ impl State {
     /// Frames whose loss counted for nothing, because something was interrupted when they left.
     fn left_out(&self) -> Option<u64> {
         let directions = self.trials.iter().flat_map(|trial| &trial.directions);
-        let left_out = directions.filter_map(|direction| {
-            let Undisturbed { offered, forwarded } = direction.undisturbed?;
+        let frames = directions.filter_map(|direction| {
             let lost = direction.offered.saturating_sub(direction.forwarded);
-            Some(lost.saturating_sub(offered.saturating_sub(forwarded)))
+            left_out(lost, direction.undisturbed)
         });
-        left_out.reduce(|sum, frames| sum + frames)
+        frames.reduce(|sum, frames| sum + frames)
     }
 
     /// What is found so far, all directions added up.

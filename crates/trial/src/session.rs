@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{DirectionSample, GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
+use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
-use crate::sample::{Measured, Percentiles};
-use crate::undisturbed::{lost_in_interruptions, undisturbed};
+use crate::sample::{Measured, Percentiles, lost, lost_in_interruptions, offered};
+use crate::undisturbed::undisturbed;
 use crate::verdict::{Judge, direction_name};
 use crate::{Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
@@ -272,11 +272,8 @@ impl<'a> Session<'a> {
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
         let overrun = by_rules.zip(self.observer.lost_by_rules()).map(|(then, now)| {
-            let sum = |of: fn(&DirectionSample) -> u64| sample.directions.iter().map(of).sum::<u64>();
-            let offered = sum(|direction| direction.offered);
-            let lost = offered.saturating_sub(sum(|direction| direction.forwarded));
-            let left = lost.saturating_sub(now.saturating_sub(then));
-            Noise::of_overrun(offered, left, lost_in_interruptions(&sample))
+            let left = lost(&sample).saturating_sub(now.saturating_sub(then));
+            Noise::of_overrun(offered(&sample), left, lost_in_interruptions(&sample))
         });
         Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
     }

@@ -7,7 +7,7 @@
 //! the tester, never on what came back: a device that loses frames of its own does so in all bins.
 
 use engine::{Bin, Timeline};
-use results::record::{DirectionSample, Sample, Undisturbed};
+use results::record::Undisturbed;
 
 /// A stretch in which a core did not do the tester's or the device's work. On the clock of
 /// [`Timeline`].
@@ -69,14 +69,10 @@ pub(crate) fn undisturbed(
     (sum.offered > 0 && count as f64 >= (last - first + 1) as f64 * ENOUGH).then_some(sum)
 }
 
-/// Frames of a trial that were lost in what is left out; none where that is not known.
-pub(crate) fn lost_in_interruptions(sample: &Sample) -> u64 {
-    let lost = |direction: &DirectionSample| {
-        let all = direction.offered.saturating_sub(direction.forwarded);
-        let Undisturbed { offered, forwarded } = direction.undisturbed?;
-        Some(all.saturating_sub(offered.saturating_sub(forwarded)))
-    };
-    sample.directions.iter().filter_map(lost).sum()
+/// Of `lost` frames, those that were lost in what is left out; `None` where that is not known.
+pub(crate) fn left_out(lost: u64, undisturbed: Option<Undisturbed>) -> Option<u64> {
+    let Undisturbed { offered, forwarded } = undisturbed?;
+    Some(lost.saturating_sub(offered.saturating_sub(forwarded)))
 }
 
 #[cfg(test)]

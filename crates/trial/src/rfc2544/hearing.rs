@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use results::record::{Phase, Sample};
 
-use super::{lost, offered};
+use crate::sample::{lost, offered};
 use crate::{Noise, Observer, ObserverError};
 
 /// What was heard of the machine, interval by interval.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use engine::Load;
 use results::record::{Phase, Recovery, RecoveryRepeat, Sample};
 
-use super::{Heard, Rfc2544, Trials, falls_short, lost, mean, offered};
+use super::{Heard, Rfc2544, Trials, falls_short, mean};
+use crate::sample::{lost, offered};
 use crate::session::Stop;
 
 /// The overload, as a multiple of the throughput.

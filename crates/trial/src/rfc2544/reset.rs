@@ -7,7 +7,8 @@ use std::time::Duration;
 use engine::Load;
 use results::record::{Phase, Reset, Sample};
 
-use super::{Heard, Rfc2544, Trials, lost, offered};
+use super::{Heard, Rfc2544, Trials};
+use crate::sample::{lost, offered};
 use crate::session::Stop;
 
 /// Intervals after the reset.

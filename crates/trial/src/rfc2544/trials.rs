@@ -8,6 +8,7 @@ use results::record::{Phase, Sample};
 
 use super::{RETRIES, Timing};
 use crate::Noise;
+use crate::sample::{lost, offered};
 use crate::search::{Search, fell_short, forwarded};
 use crate::session::{Session, Stop};
 
@@ -101,16 +102,6 @@ impl Seen {
         let unclear = || self.is_unclear().then(|| "the machine may account for the loss".to_owned());
         self.noise.disturbed.clone().or_else(unclear)
     }
-}
-
-/// Frames lost in all directions.
-pub(super) fn lost(sample: &Sample) -> u64 {
-    sample.directions.iter().map(|direction| direction.offered.saturating_sub(direction.forwarded)).sum()
-}
-
-/// Frames that left in all directions.
-pub(super) fn offered(sample: &Sample) -> u64 {
-    sample.directions.iter().map(|direction| direction.offered).sum()
 }
 
 /// Whether the tester offered less than intended in any direction.
