@@ -24,6 +24,13 @@ pub(crate) struct Measured {
     pub(crate) counts: Vec<Counts>,
 }
 
+/// Frames that tell of the device, those that left undisturbed where that is known, in the direction with
+/// the fewest: a share of them is a share of any.
+pub(crate) fn fewest_judged(sample: &Sample) -> u64 {
+    let judged = |it: &DirectionSample| it.undisturbed.map_or(it.offered, |undisturbed| undisturbed.offered);
+    sample.directions.iter().map(judged).min().unwrap_or_default()
+}
+
 /// Frames that left in all directions.
 pub(crate) fn offered(sample: &Sample) -> u64 {
     sample.directions.iter().map(|direction| direction.offered).sum()

@@ -16,7 +16,7 @@ use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Statu
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, Outcome, passes};
-use crate::sample::{Measured, Percentiles, lost, lost_in_interruptions, offered};
+use crate::sample::{Measured, Percentiles, fewest_judged, lost, lost_in_interruptions};
 use crate::undisturbed::undisturbed;
 use crate::verdict::{Judge, direction_name};
 use crate::{Interruption, Noise, Observer, ObserverError};
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
         let overrun = by_rules.zip(self.observer.lost_by_rules()).map(|(then, now)| {
             let left = lost(&sample).saturating_sub(now.saturating_sub(then));
-            Noise::of_overrun(offered(&sample), left, lost_in_interruptions(&sample))
+            Noise::of_overrun(fewest_judged(&sample), left, lost_in_interruptions(&sample))
         });
         Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
     }

@@ -402,10 +402,15 @@ impl Observer for Watchful {
     }
 }
 
-/// Knows of a device that it has lost nothing by its rules.
-struct Ruled;
+/// Knows of a device that it has lost nothing by its rules, and of interruptions.
+#[derive(Default)]
+struct Ruled(Vec<Interruption>);
 
 impl Observer for Ruled {
+    fn noise(&mut self) -> Noise {
+        Noise { interruptions: Some(self.0.clone()), ..Noise::default() }
+    }
+
     fn lost_by_rules(&mut self) -> Option<u64> {
         Some(0)
     }
@@ -414,7 +419,7 @@ impl Observer for Ruled {
 #[test]
 fn what_a_device_of_known_truth_did_not_lose_by_its_rules_proves_no_limit() {
     let search = Search { max_duration: 20 * SECOND, ..search() };
-    let outcome = run_with(&search, device(333_333.0), Tester::default(), &mut Ruled);
+    let outcome = run_with(&search, device(333_333.0), Tester::default(), &mut Ruled::default());
     for found in results(&outcome).values() {
         assert!(found.disturbed && found.upper_pps.is_none(), "{found:?}");
     }
@@ -423,14 +428,32 @@ fn what_a_device_of_known_truth_did_not_lose_by_its_rules_proves_no_limit() {
     assert!(!words.is_empty() && words.iter().all(|words| words.contains("found a queue full")), "{words:?}");
 }
 
+/// The stalls of `device`, `late`.
+fn interruptions(device: &Device, late: Duration) -> Vec<Interruption> {
+    let interruption = |stall: &Disturbance| {
+        let (start, taken) = (stall.from + late, stall.length.as_nanos() as u64);
+        let start_ns = start.as_nanos() as u64;
+        Interruption { start_ns, end_ns: start_ns + taken, taken_ns: taken }
+    };
+    device.disturbances.iter().map(interruption).collect()
+}
+
+#[test]
+fn what_is_left_out_for_interruptions_makes_no_loss_the_rules() {
+    let device = interrupted_device();
+    let mut ruled = Ruled(interruptions(&device, Duration::from_millis(120)));
+    let outcome = run_with(&search(), device, Tester::default(), &mut ruled);
+    let partly = |trial: &&Trial| trial.directions[0].undisturbed.is_some_and(|it| it.loss_ratio() > 0.0);
+    assert!(trials(&outcome).iter().any(|trial| partly(&trial)));
+    for trial in trials(&outcome) {
+        assert!(!trial.verdicts.values().any(|verdict| *verdict == TrialVerdict::HighLoss), "{trial:?}");
+    }
+}
+
 #[test]
 fn interruptions_whose_time_is_known_cost_no_precision() {
     let device = interrupted_device();
-    let interruption = |stall: &Disturbance| {
-        let (start_ns, taken_ns) = (stall.from.as_nanos() as u64, stall.length.as_nanos() as u64);
-        Interruption { start_ns, end_ns: start_ns + taken_ns, taken_ns }
-    };
-    let mut watchful = Watchful(device.disturbances.iter().map(interruption).collect());
+    let mut watchful = Watchful(interruptions(&device, Duration::ZERO));
     let outcome = run_with(&search(), device.clone(), Tester::default(), &mut watchful);
     for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
         let found = results(&outcome)[name];
@@ -444,10 +467,7 @@ fn interruptions_whose_time_is_known_cost_no_precision() {
         undisturbed(trial).is_some_and(|it| it.loss_ratio() == 0.0) && trial.loss_ratio > 0.01
     }));
     // At another time than it stood still, nothing is forgiven.
-    for interruption in &mut watchful.0 {
-        interruption.start_ns += 120_000_000;
-        interruption.end_ns += 120_000_000;
-    }
+    watchful.0 = interruptions(&device, Duration::from_millis(120));
     let outcome = run_with(&search(), device, Tester::default(), &mut watchful);
     assert!(results(&outcome)["ndr"].lower_pps < 333_333.0 * 0.9, "{:?}", results(&outcome));
 }
