@@ -45,8 +45,8 @@ pub struct Bench {
     pub order: Order,
     /// What the order is drawn from, where it is drawn.
     pub seed: u64,
-    /// The device that all others are compared with.
-    pub baseline: String,
+    /// The device that all others are compared with, if they are.
+    pub baseline: Option<String>,
     /// What the numbers of devices or of profiles count, if they have numbers.
     pub axis: Option<Axis>,
     /// What is done in each cell.
@@ -232,16 +232,6 @@ impl Source<'_> {
         self.check_names("DUT", "[[duts]]", duts.iter().map(|entry| &entry.name))?;
         self.check_names("profile", "[[profiles]]", profiles.iter().map(|entry| &entry.name))?;
         let names: Vec<&str> = duts.iter().map(|entry| entry.name.get_ref().as_str()).collect();
-        let baseline = match &document.baseline {
-            None => names.first().copied().unwrap_or_default(),
-            Some(written) => {
-                let wanted = written.get_ref().as_str();
-                names.iter().copied().find(|name| *name == wanted).ok_or_else(|| {
-                    let reason = format!("there is no DUT '{wanted}' to compare with: {}", known(&names));
-                    self.error(written.span().start, reason)
-                })?
-            }
-        };
         Ok(Bench {
             origin: self.file.display().to_string(),
             source: self.text.to_owned(),
@@ -252,7 +242,7 @@ impl Source<'_> {
             repeats,
             order: document.order,
             seed: document.seed.unwrap_or(1),
-            baseline: baseline.to_owned(),
+            baseline: self.baseline(&document, &names)?,
             strategy: self.strategy(strategy)?,
             duts: duts.iter().map(|entry| self.dut(entry, duts)).collect::<Result<_>>()?,
             profiles: profiles
@@ -260,6 +250,23 @@ impl Source<'_> {
                 .map(|entry| self.profile(entry, *strategy.subcommand.get_ref()))
                 .collect::<Result<_>>()?,
         })
+    }
+
+    /// The one of the DUTs of these `names` that all others are compared with: the first, if nothing is said.
+    fn baseline(&self, document: &Document, names: &[&str]) -> Result<Option<String>> {
+        let compared = document.compare.as_ref().is_none_or(|compare| *compare.get_ref());
+        let Some(written) = &document.baseline else {
+            return Ok(names.first().filter(|_| compared).map(|name| (*name).to_owned()));
+        };
+        let wanted = written.get_ref();
+        let reason = if !compared {
+            format!("compare = false and a baseline, '{wanted}': leave one of both out")
+        } else if !names.contains(&wanted.as_str()) {
+            format!("there is no DUT '{wanted}' to compare with: {}", known(names))
+        } else {
+            return Ok(Some(wanted.clone()));
+        };
+        Err(self.error(written.span().start, reason))
     }
 
     /// What the numbers of the devices or profiles count; either all places are on an axis that has a

@@ -170,7 +170,7 @@ impl<'a> Plan<'a> {
             source: source.clone(),
             repeats: *repeats,
             order: self.order(),
-            baseline: Some(baseline.clone()),
+            baseline: baseline.clone(),
             axis: axis.clone(),
             duts: self
                 .bench
@@ -334,7 +334,7 @@ mod tests {
             repeats: 4,
             order,
             seed,
-            baseline: "none".to_owned(),
+            baseline: Some("none".to_owned()),
             strategy: Strategy {
                 subcommand: Subcommand::Ramp,
                 options: vec!["--target".to_owned(), "97%".to_owned()],

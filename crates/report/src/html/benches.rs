@@ -213,7 +213,8 @@ pub fn notes(bench: &Bench) -> Vec<String> {
     }
     if bench.baseline().is_none() {
         notes.push(
-            "nothing says which device the others are to be compared with: --baseline names it".to_owned(),
+            "no device is compared with another: --baseline names one that the others are to be compared with"
+                .to_owned(),
         );
     }
     notes

@@ -23,6 +23,7 @@ pub(super) struct Document {
     pub order: Order,
     pub seed: Option<u64>,
     pub baseline: Option<Spanned<String>>,
+    pub compare: Option<Spanned<bool>>,
     pub axis: Option<Spanned<AxisEntry>>,
     pub strategy: StrategyEntry,
     #[serde(default)]

@@ -46,7 +46,7 @@ fn refused(text: &str, line: usize, clues: &[&str]) {
 fn what_is_not_said_has_its_default() {
     let bench = read(SOUND).unwrap();
     assert_eq!((bench.repeats, bench.order, bench.seed), (6, Order::Shuffled, 1));
-    assert_eq!((bench.title.as_str(), bench.baseline.as_str()), ("firewall-rules", "none"));
+    assert_eq!((bench.title.as_str(), bench.baseline.as_deref()), ("firewall-rules", Some("none")));
     let flags = [("--profile", "bench".to_owned()), ("--size", "64".to_owned())];
     assert_eq!(bench.profiles[0].flags, flags);
     assert_eq!(bench.profiles[0].directions, [Direction::One, Direction::Both]);
@@ -107,6 +107,14 @@ fn names_are_to_be_told_apart() {
         refused(&SOUND.replace("firewall-rules", name), 2, &["no name for a bench"]);
     }
     refused(&format!("baseline = \"some\"\n{SOUND}"), 1, &["'some'", "none, 10 rules"]);
+}
+
+#[test]
+fn devices_that_are_no_rivals_are_not_compared() {
+    assert_eq!(read(&format!("compare = false\n{SOUND}")).unwrap().baseline, None);
+    let bench = read(&format!("compare = true\nbaseline = \"10 rules\"\n{SOUND}")).unwrap();
+    assert_eq!(bench.baseline.as_deref(), Some("10 rules"));
+    refused(&format!("compare = false\nbaseline = \"none\"\n{SOUND}"), 2, &["compare", "baseline"]);
 }
 
 #[test]
