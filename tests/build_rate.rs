@@ -1,4 +1,4 @@
-//! `linerate build-rate`: how fast frames are built, without a port, so that it runs anywhere.
+//! `linerate build-rate`: how fast frames are built, without a port of the machine's, so that it runs anywhere.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -27,6 +27,25 @@ fn each_size_has_a_figure_for_each_number_of_cores() {
 }
 
 #[test]
+fn through_a_memif_frames_go_to_a_sink_on_another_core_or_come_back_in_turns() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let run = linerate("build-rate --onto memif --sizes 64,9216 --duration 100ms --json").run().well();
+    let figures = run.json();
+    let figures = figures.as_array().unwrap();
+    assert_eq!(figures.len(), 2 * cores, "a figure for each number of cores: {}", run.stderr);
+    for figure in figures {
+        assert_eq!(figure["onto"], "memif");
+        // More than a ring holds: the places do come back.
+        assert!(figure["pps"].as_f64().unwrap() * 0.1 > 1024.0, "{figure}");
+        let (build, sink) = (figure["cores"].as_array().unwrap(), figure["sinks"].as_array().unwrap());
+        assert_eq!(build.len(), sink.len(), "{figure}");
+        let apart = build.iter().all(|core| !sink.contains(core));
+        assert!(if 2 * build.len() > cores { build == sink } else { apart }, "{figure}");
+    }
+    assert!(run.stderr.contains("in turns with building"), "{}", run.stderr);
+}
+
+#[test]
 fn wrong_use_is_refused_with_what_would_do() {
     for (flags, clue) in [
         ("--duration 2h", "up to a minute"),
@@ -35,6 +54,7 @@ fn wrong_use_is_refused_with_what_would_do() {
         ("--sizes 63", "64 to 9216"),
         ("--onto net_nil", "net_memif"),
         ("--vm none --cores 0,0", "fewer cores"),
+        ("--onto memif --vm none --cores 0,0", "fewer cores"),
     ] {
         let finished = linerate(&format!("build-rate --onto memory {flags}")).run();
         let code = if clue == "fewer cores" { 1 } else { 2 };
@@ -49,6 +69,7 @@ fn without_dpdk_its_places_are_refused_and_named() {
     assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
     let left_out = linerate("build-rate --sizes 64 --cores 0 --duration 10ms").run().well();
     assert!(left_out.stderr.contains("net_memif are left out"), "{}", left_out.stderr);
+    assert!(left_out.stderr.contains("\nmemif "), "{}", left_out.stderr);
 }
 
 #[cfg(feature = "dpdk")]
@@ -59,9 +80,9 @@ fn with_dpdk_frames_go_onto_ports_too() {
     let places: Vec<&str> = figures.as_array().unwrap().iter().map(|f| f["onto"].as_str().unwrap()).collect();
     let alone = std::thread::available_parallelism().unwrap().get() == 1;
     let expected: &[&str] = if alone {
-        &["memory", "memory", "net_null", "net_null"]
+        &["memory", "memory", "memif", "memif", "net_null", "net_null"]
     } else {
-        &["memory", "memory", "net_null", "net_null", "net_memif", "net_memif"]
+        &["memory", "memory", "memif", "memif", "net_null", "net_null", "net_memif", "net_memif"]
     };
     assert_eq!(places, expected, "{}", run.stderr);
     assert!(figures.as_array().unwrap().iter().all(|f| f["pps"].as_f64().unwrap() > 0.0), "{figures}");

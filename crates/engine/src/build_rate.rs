@@ -4,7 +4,7 @@
 //! user space could offer.
 
 use std::sync::Barrier;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -47,7 +47,7 @@ pub fn in_memory(table: &FrameTable, cores: &[usize], duration: Duration) -> Res
     let longest = table.rows.iter().map(|row| usize::from(row.length)).max().unwrap_or(0);
     // An odd number of lines apart, so that the buffers' first lines do not compete for one place.
     let stride = (longest.div_ceil(CACHE_LINE) | 1) * CACHE_LINE;
-    on_each(table, cores, duration, |_, mut builder| {
+    on_each(table, cores, duration, vec![(); cores.len()], |(), mut builder| {
         let mut memory = vec![table.fill; stride * BURST];
         Ok(move || {
             let stamp = Stamp { interval: 0, departure: monotonic()? };
@@ -60,14 +60,22 @@ pub fn in_memory(table: &FrameTable, cores: &[usize], duration: Duration) -> Res
     })
 }
 
-/// On each of `cores` at once, runs for `duration` what `prepare` makes of the core's place in the
-/// list and its builder; it says each time how many frames it built.
-pub(crate) fn on_each<Work: FnMut() -> Result<usize, Error>>(
+/// On each of `cores` at once, runs for `duration` what `prepare` makes of what the core is `given` and its
+/// builder; it says each time how many frames it built.
+pub(crate) fn on_each<Given: Send, Work: FnMut() -> Result<usize, Error>>(
     table: &FrameTable,
     cores: &[usize],
     duration: Duration,
-    prepare: impl Fn(usize, Builder) -> Result<Work, Error> + Sync,
+    given: Vec<Given>,
+    prepare: impl Fn(Given, Builder) -> Result<Work, Error> + Sync,
 ) -> Result<Vec<Built>, Error> {
+    if given.len() < cores.len() {
+        return Err(Error::Failed(format!(
+            "{} cores have {} queues; this is a defect",
+            cores.len(),
+            given.len()
+        )));
+    }
     if cores.len() > table.rows.len() {
         return Err(Error::Refused(format!(
             "{} cores share a table of {} frames: use fewer cores, or a profile with more flows",
@@ -77,8 +85,8 @@ pub(crate) fn on_each<Work: FnMut() -> Result<usize, Error>>(
     }
     let others = thread::available_parallelism().is_ok_and(|online| online.get() > cores.len());
     let ready = Barrier::new(cores.len());
-    let one = |place: usize, core: usize| {
-        let prepared = pin(core).and_then(|()| prepare(place, Builder::new(table, place, cores.len())));
+    let one = |place: usize, core: usize, given: Given| {
+        let prepared = pin(core).and_then(|()| prepare(given, Builder::new(table, place, cores.len())));
         let turns = precedence::in_turns(others);
         ready.wait();
         let _turns = turns?;
@@ -86,13 +94,18 @@ pub(crate) fn on_each<Work: FnMut() -> Result<usize, Error>>(
     };
     thread::scope(|scope| {
         let one = &one;
-        let threads: Vec<_> =
-            cores.iter().enumerate().map(|(place, core)| scope.spawn(move || one(place, *core))).collect();
-        let joined = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::Failed("a thread panicked; this is a defect".into())))
-        });
-        joined.collect()
+        let places = cores.iter().enumerate().zip(given);
+        let threads = places.map(|((place, core), given)| scope.spawn(move || one(place, *core, given)));
+        join(threads.collect())
     })
+}
+
+/// What the threads leave when all have ended.
+pub(crate) fn join(threads: Vec<ScopedJoinHandle<'_, Result<Built, Error>>>) -> Result<Vec<Built>, Error> {
+    let panicked = || Err(Error::Failed("a thread panicked; this is a defect".into()));
+    let ended: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect();
+    ended.into_iter().collect()
 }
 
 fn run_for(duration: Duration, mut work: impl FnMut() -> Result<usize, Error>) -> Result<Built, Error> {

@@ -3,6 +3,7 @@
 //! Frames are built in the ring that the device receives from, and judged in the ring that it sends to:
 //! nothing is copied. It needs no DPDK.
 
+pub mod build_rate;
 mod control;
 mod queues;
 pub mod replay;

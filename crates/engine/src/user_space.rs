@@ -6,6 +6,7 @@
 //! ([`crate::memif`]): a [`Ports`] says how frames leave by them and arrive.
 
 mod board;
+pub(crate) mod build_rate;
 mod receiver;
 mod sender;
 mod stream;

@@ -1,7 +1,7 @@
 //! `linerate build-rate`: how fast this machine builds frames without sending them, as ipgen's -X.
 //!
-//! Sizes and cores enter; a table of frames a second leaves: into memory, and with DPDK onto a port
-//! that drops them and through shared memory to a sink.
+//! Sizes and cores enter; a table of frames a second leaves: into memory, through shared memory to a sink,
+//! and with DPDK onto a port that drops them too.
 
 mod places;
 
@@ -16,7 +16,7 @@ use wire::{MacAddress, human, size};
 
 use crate::args::{self, misuse};
 use crate::{Ending, stop};
-use places::{Place, Places};
+use places::{Measured, Place, Places};
 
 /// The frame sizes of RFC 2544, section 9.1, and jumbo frames.
 const SIZES: [u16; 9] = [64, 128, 256, 512, 1024, 1280, 1518, 4096, 9216];
@@ -37,7 +37,7 @@ pub struct Args {
     /// The cores that build: figures are of the first one, the first two, and so on [default: all]
     #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// Where frames go: memory, net_null or net_memif [default: all that this program was built for]
+    /// Where frames go: memory, memif, net_null or net_memif [default: all that this program was built for]
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',')]
     onto: Vec<Place>,
     /// How long each figure is measured, up to a minute
@@ -59,6 +59,9 @@ struct Figure {
     pps: f64,
     l1_bps: f64,
     pps_of_each_core: Vec<f64>,
+    /// Cores that took the frames out of shared memory: those that built, in turns with that, where no others
+    /// were left.
+    sinks: Vec<usize>,
 }
 
 pub fn main(args: &Args) -> Result<Ending> {
@@ -84,14 +87,14 @@ pub fn main(args: &Args) -> Result<Ending> {
                     return Ok(Ending::Failed);
                 }
                 let cores = &cores[..count];
-                if let Some(built) = places.build(*place, table, cores, args.duration)? {
-                    figures.push(Figure::new(*place, table, cores, &built));
+                if let Some(measured) = places.build(*place, table, cores, args.duration)? {
+                    figures.push(Figure::new(*place, table, cores, measured));
                 }
             }
         }
     }
     eprint!("{}", show(&figures));
-    places.notes().iter().for_each(|note| eprintln!("{note}"));
+    places.notes().iter().chain(&in_turns(&figures)).for_each(|note| eprintln!("{note}"));
     if args.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);
     }
@@ -112,13 +115,31 @@ fn tables(args: &Args) -> Result<Vec<FrameTable>> {
 }
 
 impl Figure {
-    fn new(onto: Place, table: &FrameTable, cores: &[usize], built: &[Built]) -> Self {
+    fn new(onto: Place, table: &FrameTable, cores: &[usize], Measured { built, sinks }: Measured) -> Self {
         let pps_of_each_core: Vec<f64> = built.iter().map(Built::pps).collect();
         let pps = pps_of_each_core.iter().sum();
         let frame_size = table.mean_frame_size();
         let l1_bps = size::pps_to_l1_bps(pps, frame_size);
-        Self { onto, frame_size, cores: cores.to_vec(), pps, l1_bps, pps_of_each_core }
+        Self { onto, frame_size, cores: cores.to_vec(), pps, l1_bps, pps_of_each_core, sinks }
     }
+}
+
+/// Which figures are of cores that had to empty the shared memory themselves, if any are.
+fn in_turns(figures: &[Figure]) -> Option<String> {
+    let mut counts: Vec<usize> = figures
+        .iter()
+        .filter(|figure| figure.sinks == figure.cores)
+        .map(|figure| figure.cores.len())
+        .collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts.first()?;
+    let cores = if counts == [1] { "core" } else { "cores" };
+    let columns = counts.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "memif by {columns} {cores}: too few others were left for sinks, so each took its frames out again \
+         itself, in turns with building"
+    ))
 }
 
 /// A table for people: a line for each place and size, a column for each number of cores.
@@ -154,6 +175,7 @@ mod tests {
             pps,
             l1_bps: size::pps_to_l1_bps(pps, frame_size),
             pps_of_each_core: vec![pps],
+            sinks: Vec::new(),
         };
         let figures = [
             figure(Place::Memory, 64.0, &[0], 80e6),
@@ -166,5 +188,23 @@ mod tests {
         assert!(lines[0].contains("1 core") && lines[0].contains("2 cores"), "{text}");
         assert!(lines[1].contains("80.00 Mpps") && lines[1].ends_with("107.52 Gbps"), "{text}");
         assert!(lines[2].starts_with("net_memif   9216") && lines[2].contains("1.00 Mpps"), "{text}");
+    }
+
+    #[test]
+    fn it_is_said_which_figures_are_of_cores_that_were_their_own_sinks() {
+        let figure = |cores: &[usize], sinks: &[usize]| Figure {
+            onto: Place::Memif,
+            frame_size: 64.0,
+            cores: cores.to_vec(),
+            pps: 1e6,
+            l1_bps: 1e6,
+            pps_of_each_core: vec![1e6],
+            sinks: sinks.to_vec(),
+        };
+        assert_eq!(in_turns(&[figure(&[0], &[1]), figure(&[0], &[])]), None);
+        let said = |figures: &[Figure]| in_turns(figures).unwrap();
+        assert!(said(&[figure(&[0], &[0])]).starts_with("memif by 1 core: "));
+        let some = [figure(&[0], &[2]), figure(&[0, 1], &[0, 1]), figure(&[0, 1, 2], &[0, 1, 2])];
+        assert!(said(&some).starts_with("memif by 2, 3 cores: "), "{}", said(&some));
     }
 }

@@ -34,18 +34,7 @@ impl Stream {
         core: usize,
         is_up: impl Fn() -> bool + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::start(member, core, is_up, move || {
-            let stamp = Stamp { interval: 0, departure: monotonic()? };
-            let mut built = 0;
-            while built < BURST
-                && let Some(upcoming) = builder.upcoming()
-                && let Some(place) = queue.place(built, upcoming.length)
-            {
-                builder.build(place, stamp);
-                built += 1;
-            }
-            Ok(queue.send(built))
-        })
+        Self::start(member, core, is_up, move || send_burst(&mut builder, &mut queue))
     }
 
     /// Receives by `queue` on `core`, drops and counts the frames.
@@ -58,11 +47,7 @@ impl Stream {
         core: usize,
         is_up: impl Fn() -> bool + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::start(member, core, is_up, move || {
-            let received = queue.receive();
-            queue.release();
-            Ok(received)
-        })
+        Self::start(member, core, is_up, move || Ok(swallow(&mut queue)))
     }
 
     /// Does `work` over and over; it says each time how many frames that were.
@@ -127,4 +112,27 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let _ = self.finish();
     }
+}
+
+/// Builds a burst in `queue` as fast as it can and sends it; says how many frames left.
+#[inline]
+pub(super) fn send_burst(builder: &mut Builder, queue: &mut impl Transmit) -> Result<usize, Error> {
+    let stamp = Stamp { interval: 0, departure: monotonic()? };
+    let mut built = 0;
+    while built < BURST
+        && let Some(upcoming) = builder.upcoming()
+        && let Some(place) = queue.place(built, upcoming.length)
+    {
+        builder.build(place, stamp);
+        built += 1;
+    }
+    Ok(queue.send(built))
+}
+
+/// Gives back what has arrived at `queue`, and says how many frames that were.
+#[inline]
+pub(super) fn swallow(queue: &mut impl Receive) -> usize {
+    let received = queue.receive();
+    queue.release();
+    received
 }

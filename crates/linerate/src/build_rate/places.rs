@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use engine::build_rate::{self, Built};
+use engine::memif::build_rate::through_memif;
 use serde::Serialize;
 use traffic::FrameTable;
 
@@ -16,22 +17,29 @@ use crate::args::misuse;
 pub enum Place {
     /// Into memory, over and over the same.
     Memory,
+    /// Into the ring of a memif of our own, which a sink empties.
+    Memif,
     /// To a port of DPDK that drops them.
     NetNull,
-    /// Through shared memory to a sink on another core.
+    /// Through shared memory of DPDK's to a sink on another core.
     NetMemif,
 }
 
-const ALL: [Place; 3] = [Place::Memory, Place::NetNull, Place::NetMemif];
+const ALL: [Place; 4] = [Place::Memory, Place::Memif, Place::NetNull, Place::NetMemif];
 
 impl Place {
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Memif => "memif",
             Self::NetNull => "net_null",
             Self::NetMemif => "net_memif",
         }
+    }
+
+    fn is_of_dpdk(self) -> bool {
+        matches!(self, Self::NetNull | Self::NetMemif)
     }
 }
 
@@ -44,39 +52,51 @@ impl FromStr for Place {
     }
 }
 
+/// What some cores built.
+pub struct Measured {
+    /// Each of them; through shared memory, what the sinks took out.
+    pub built: Vec<Built>,
+    /// The cores of the sinks, if there are any: those that built, in turns with that, where no others were left.
+    pub sinks: Vec<usize>,
+}
+
 /// The places that are measured, ready.
 pub struct Places {
     list: Vec<Place>,
     notes: Vec<String>,
+    online: Vec<usize>,
     #[cfg(feature = "dpdk")]
-    user_space: Option<user_space::Ports>,
+    dpdk: Option<dpdk::Ports>,
 }
 
 impl Places {
     /// Gets those ready that are asked for, or all that there are. `online` are the cores there are.
     pub fn open(asked: &[Place], online: &[usize]) -> Result<Self> {
+        let online = online.to_vec();
         #[cfg(not(feature = "dpdk"))]
         {
-            let _ = online;
-            if let Some(place) = asked.iter().find(|place| **place != Place::Memory) {
+            if let Some(place) = asked.iter().find(|place| place.is_of_dpdk()) {
                 return Err(misuse(format!(
                     "{} needs DPDK, which this linerate was built without: build it with --features dpdk",
                     place.name()
                 )));
             }
+            if !asked.is_empty() {
+                return Ok(Self { list: asked.to_vec(), notes: Vec::new(), online });
+            }
             let note = "net_null and net_memif are left out: this linerate was built without DPDK";
-            let notes = if asked.is_empty() { vec![note.to_owned()] } else { Vec::new() };
-            Ok(Self { list: vec![Place::Memory], notes })
+            let list = ALL.into_iter().filter(|place| !place.is_of_dpdk()).collect();
+            Ok(Self { list, notes: vec![note.to_owned()], online })
         }
         #[cfg(feature = "dpdk")]
         {
             let list = if asked.is_empty() { ALL.to_vec() } else { asked.to_vec() };
             let mut notes = Vec::new();
-            let user_space = match list.iter().any(|place| *place != Place::Memory) {
-                true => Some(user_space::Ports::open(online, &mut notes)?),
+            let dpdk = match list.iter().any(|place| place.is_of_dpdk()) {
+                true => Some(dpdk::Ports::open(&online, &mut notes)?),
                 false => None,
             };
-            Ok(Self { list, notes, user_space })
+            Ok(Self { list, notes, online, dpdk })
         }
     }
 
@@ -97,20 +117,43 @@ impl Places {
         table: &FrameTable,
         cores: &[usize],
         duration: Duration,
-    ) -> Result<Option<Vec<Built>>> {
-        if place == Place::Memory {
-            return Ok(Some(build_rate::in_memory(table, cores, duration)?));
+    ) -> Result<Option<Measured>> {
+        let sinks = self.sinks(cores);
+        match (place, sinks) {
+            (Place::Memory, _) => {
+                let built = build_rate::in_memory(table, cores, duration)?;
+                Ok(Some(Measured { built, sinks: Vec::new() }))
+            }
+            (Place::Memif, Some(sinks)) => {
+                let built = through_memif(table, cores, &sinks, duration)?;
+                Ok(Some(Measured { built, sinks }))
+            }
+            (Place::Memif, None) => {
+                let built = through_memif(table, cores, &[], duration)?;
+                Ok(Some(Measured { built, sinks: cores.to_vec() }))
+            }
+            #[cfg(feature = "dpdk")]
+            (Place::NetNull | Place::NetMemif, sinks) => match &self.dpdk {
+                Some(ports) => ports.build(place, table, (cores, sinks), duration),
+                None => Err(misuse(format!("{} is not ready: name it with --onto", place.name()))),
+            },
+            #[cfg(not(feature = "dpdk"))]
+            (Place::NetNull | Place::NetMemif, _) => {
+                Err(misuse(format!("{} needs a linerate that was built with DPDK", place.name())))
+            }
         }
-        #[cfg(feature = "dpdk")]
-        if let Some(ports) = &self.user_space {
-            return ports.build(place, table, cores, duration);
-        }
-        Err(misuse(format!("{} is not ready: name it with --onto", place.name())))
+    }
+
+    /// A core for the sink of each of `cores`, which none of them is; `None` where there are too few.
+    fn sinks(&self, cores: &[usize]) -> Option<Vec<usize>> {
+        let spare = self.online.iter().copied().filter(|core| !cores.contains(core));
+        let sinks: Vec<usize> = spare.take(cores.len()).collect();
+        (sinks.len() == cores.len()).then_some(sinks)
     }
 }
 
 #[cfg(feature = "dpdk")]
-mod user_space {
+mod dpdk {
     use std::sync::Arc;
 
     use engine::dpdk::build_rate::{onto_null, through_memif};
@@ -118,10 +161,7 @@ mod user_space {
 
     use super::*;
 
-    pub struct Ports {
-        dpdk: Arc<Dpdk>,
-        online: Vec<usize>,
-    }
+    pub struct Ports(Arc<Dpdk>);
 
     impl Ports {
         pub fn open(online: &[usize], notes: &mut Vec<String>) -> Result<Self> {
@@ -136,25 +176,23 @@ mod user_space {
             if online.len() < 2 {
                 notes.push("net_memif is left out: its sink needs a core of its own".to_owned());
             }
-            Ok(Self { dpdk, online: online.to_vec() })
+            Ok(Self(dpdk))
         }
 
         pub fn build(
             &self,
             place: Place,
             table: &FrameTable,
-            cores: &[usize],
+            (cores, sinks): (&[usize], Option<Vec<usize>>),
             duration: Duration,
-        ) -> Result<Option<Vec<Built>>> {
+        ) -> Result<Option<Measured>> {
             if place == Place::NetNull {
-                return Ok(Some(onto_null(&self.dpdk, table, cores, duration)?));
+                let built = onto_null(&self.0, table, cores, duration)?;
+                return Ok(Some(Measured { built, sinks: Vec::new() }));
             }
-            let sinks: Vec<usize> =
-                self.online.iter().copied().filter(|core| !cores.contains(core)).collect();
-            if sinks.len() < cores.len() {
-                return Ok(None);
-            }
-            Ok(Some(through_memif(&self.dpdk, table, cores, &sinks, duration)?))
+            let Some(sinks) = sinks else { return Ok(None) };
+            let built = through_memif(&self.0, table, cores, &sinks, duration)?;
+            Ok(Some(Measured { built, sinks }))
         }
     }
 }
@@ -170,5 +208,14 @@ mod tests {
             assert_eq!(serde_json::to_value(place).unwrap(), place.name());
         }
         assert!("net_nil".parse::<Place>().unwrap_err().contains("net_null"));
+    }
+
+    #[test]
+    fn a_sink_has_a_core_that_builds_nothing() {
+        let places = |online: &[usize]| Places::open(&[Place::Memif], online).unwrap();
+        assert_eq!(places(&[0, 1, 2]).sinks(&[1]), Some(vec![0]));
+        assert_eq!(places(&[0, 1, 2, 3]).sinks(&[3, 1]), Some(vec![0, 2]));
+        assert_eq!(places(&[0, 1, 2]).sinks(&[0, 1]), None);
+        assert_eq!(places(&[0]).sinks(&[0]), None);
     }
 }
