@@ -379,6 +379,23 @@ mod with_dpdk {
     }
 
     #[test]
+    fn a_run_that_is_killed_leaves_no_program_at_an_interface() {
+        if !has_namespaces() {
+            return;
+        }
+        let namespace = cable();
+        let has_program = || namespace.run("ip link").contains("xdp");
+        let ports = "--port0 net_af_xdp0,iface=one --port1 net_af_xdp1,iface=two";
+        let line = format!("saturate --engine dpdk {ports} --rate 1kpps --duration 30s");
+        let mut run = linerate(&line).inside(&namespace).start();
+        // When it sends, both ports are open.
+        run.wait_for_record(|record| !record.samples.is_empty());
+        assert!(has_program(), "{}", run.stderr());
+        run.signal(Signal::SIGKILL);
+        assert!(wait_until(Duration::from_secs(30), || !has_program()), "{}", namespace.run("ip link"));
+    }
+
+    #[test]
     fn what_a_port_cannot_be_is_refused_with_the_remedy() {
         let other = "--port1 net_null1,no-rx=1";
         for (ports, code, clue) in [

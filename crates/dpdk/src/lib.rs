@@ -11,6 +11,8 @@
 //! says goes to memory, and its last lines into the errors; never to standard output.
 
 #[cfg(feature = "dpdk")]
+mod af_xdp;
+#[cfg(feature = "dpdk")]
 mod burst;
 #[cfg(feature = "dpdk")]
 mod environment;

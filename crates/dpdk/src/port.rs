@@ -1,8 +1,10 @@
 //! A port: a device's name enters, a port that can be started leaves, and what it says of itself.
 
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use crate::af_xdp;
 use crate::environment::Dpdk;
 use crate::error::Error;
 use crate::pool::Pool;
@@ -120,6 +122,10 @@ pub(crate) struct Running {
     number: u16,
     name: String,
     dpdk: Arc<Dpdk>,
+    /// The interface of the kernel that `net_af_xdp` uses, if it is one.
+    interface: Option<String>,
+    /// What holds the XDP program there.
+    program: OnceLock<OwnedFd>,
 }
 
 impl Port {
@@ -136,7 +142,9 @@ impl Port {
             .listen(|| unsafe { shim::linerate_probe(text.as_ptr()) })
             .map_err(|(cause, said)| Error::Device { device: device.to_owned(), cause, said })?;
         let name = device.split(',').next().unwrap_or_default().to_owned();
-        Ok(Self(Arc::new(Running { number: number as u16, name, dpdk: Arc::clone(dpdk) })))
+        let interface = af_xdp::interface(device).map(str::to_owned);
+        let (number, dpdk, program) = (number as u16, Arc::clone(dpdk), OnceLock::new());
+        Ok(Self(Arc::new(Running { number, name, dpdk, interface, program })))
     }
 
     /// What the port is.
@@ -200,6 +208,7 @@ impl Port {
         }
         // SAFETY: the port is set up.
         running.ask("to start", || unsafe { shim::linerate_port_start(port) })?;
+        running.hold_program()?;
         // SAFETY: the port runs. Drivers of virtual devices have no filter to switch off.
         let _ = running.ask("all frames", || unsafe { shim::linerate_promiscuous(port) });
         let receive = |index| RxQueue { port: Arc::clone(running), index, _pool: pool.clone() };
@@ -289,6 +298,21 @@ impl Running {
         })
     }
 
+    /// Sees to it that no XDP program outlives this process.
+    fn hold_program(&self) -> Result<(), Error> {
+        let Some(interface) = &self.interface else { return Ok(()) };
+        let lost = |cause| Error::Port {
+            port: self.name.clone(),
+            what: "its XDP program",
+            cause,
+            said: format!("nothing else may attach one to {interface}"),
+        };
+        if let Some(link) = af_xdp::hold(interface).map_err(lost)? {
+            let _ = self.program.set(link);
+        }
+        Ok(())
+    }
+
     fn ask(&self, what: &'static str, work: impl FnOnce() -> i32) -> Result<i32, Error> {
         let refused = |(cause, said)| Error::Port { port: self.name.clone(), what, cause, said };
         self.dpdk.listen(work).map_err(refused)
@@ -298,6 +322,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _alone = COMING_AND_GOING.lock().unwrap_or_else(PoisonError::into_inner);
+        // First: the driver cannot detach what is held.
+        drop(self.program.take());
         // SAFETY: the port exists, and no queue of it is left.
         unsafe { shim::linerate_remove(self.number) };
     }

@@ -29,6 +29,13 @@ static int by_errno(int result)
 	return rte_errno ? -rte_errno : result;
 }
 
+/* Before there are threads: libxdp, which net_af_xdp uses, reads it when it attaches a program. Its
+ * dispatcher, by which several programs share an interface, leaves files in /sys/fs/bpf after kill -9. */
+__attribute__((constructor)) static void no_dispatcher(void)
+{
+	setenv("LIBXDP_SKIP_DISPATCHER", "1", 0);
+}
+
 int linerate_log_to(int fd)
 {
 	FILE *stream = fdopen(fd, "a");

@@ -205,12 +205,14 @@ fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
 }
 
 #[test]
-fn what_one_that_was_killed_left_the_next_one_takes_away() {
+fn one_that_was_killed_leaves_nothing_in_the_next_one_s_way() {
     let Some(site) = Site::new() else { return };
     let file = site.write("");
     let router = site.start(&file);
     site.ping();
+    assert!(site.programs().contains("xdp"), "{}", site.programs());
     router.kill();
+    until("no program is left", || (!site.programs().contains("xdp")).then_some(()));
     let router = site.start(&file);
     site.ping();
     router.stop();
