@@ -3,7 +3,8 @@
 //!
 //! The bytes of an input are a script: most steps have a frame of the corpus arrive somewhere, with some of
 //! its bytes changed and its end cut or stretched; others have any bytes arrive, forward what has arrived, let
-//! time pass, or trace packets. A frame that has once caused harm is kept in `corpus`, too.
+//! time pass, trace packets, or have bytes rewritten between two nodes, as who shares a frame's memory may. A frame
+//! that has once caused harm is kept in `corpus`, too.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -22,6 +23,7 @@ use fastpath::forwarding::Role;
 use fastpath::node::Node;
 use fastpath::punt::{Kernel, Punt};
 use fastpath::router::{Hop, Router};
+use fastpath::vector::{Index, Packets};
 use fastpath::worker::{Receive, Worker};
 use wire::MacAddress;
 
@@ -87,7 +89,8 @@ fn play(corpus: &[Vec<u8>], script: &[u8]) {
                     (u16::from(next()) % DEVICES, &corpus[usize::from(next()) % corpus.len()]);
                 (0..usize::from(next()) * 2).for_each(|_| net.arrive(device, frame, 4));
             }
-            25..48 => {
+            25..28 => net.rewrites.push([next(), next(), next(), next()]),
+            28..48 => {
                 let (device, length) = (u16::from(next()) % DEVICES, usize::from(next()));
                 let frame: Vec<u8> = (0..length).map(|_| next()).collect();
                 net.arrive(device, &frame, 4);
@@ -134,6 +137,9 @@ struct Net {
     memory: Memory,
     arrived: u64,
     now: Duration,
+    /// What is written to lent frames when the next ones are forwarded: before which node, to which frame, where,
+    /// and what.
+    rewrites: Vec<[u8; 4]>,
 }
 
 impl Net {
@@ -188,7 +194,7 @@ impl Net {
         let outputs = (0..DEVICES).map(|_| memory.output()).collect();
         let counters = Arc::new(Counters::default());
         let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
-        Self { router, worker, counters, memory, arrived: 0, now: Duration::ZERO }
+        Self { router, worker, counters, memory, arrived: 0, now: Duration::ZERO, rewrites: Vec::new() }
     }
 
     /// A frame arrives, with room for some bytes more.
@@ -205,7 +211,22 @@ impl Net {
 
     /// Forwards what has arrived, and checks that nothing vanished.
     fn forward(&mut self) {
-        while self.worker.turn() > 0 {}
+        let rewrites = std::mem::take(&mut self.rewrites);
+        let (mut lent, mut calls) = (0, 0);
+        let mut rewrite = |node, packets: &mut Packets| {
+            if node == Node::DeviceInput {
+                (lent, calls) = (packets.len(), 0);
+            }
+            for [_, frame, at, byte] in rewrites.iter().filter(|[when, ..]| lent > 0 && when % 16 == calls) {
+                let bytes = packets.bytes_mut((usize::from(*frame) % lent) as Index);
+                // Headers alone.
+                if let Some(place) = bytes.get_mut(usize::from(*at) % 96) {
+                    *place = *byte;
+                }
+            }
+            calls = (calls + 1) % 16;
+        };
+        while self.worker.turn_before_nodes(&mut rewrite) > 0 {}
         self.router.poll().unwrap();
         let balance = self.counters.balance();
         assert!(balance.holds(), "{balance:?}");

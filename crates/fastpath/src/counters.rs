@@ -258,6 +258,9 @@ reasons! {
     PuntFull = Punt, Error, "for the kernel, which had no room";
     /// The device took no more.
     Full = Tx, Error, "no room in the device's ring";
+    /// It is not as the node before found it, or goes round and round: somebody who has its memory, too, writes
+    /// to it.
+    Rewritten = ErrorDrop, Error, "rewritten by another process while it was here";
 }
 
 impl Reason {

@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use crate::bucket::Bucket;
 use crate::clock::clocks;
-use crate::counters::Counters;
+use crate::counters::{Counters, Reason};
 use crate::device::Output;
 use crate::events::Event;
 use crate::fib::{NextHop, Reader};
@@ -17,6 +17,11 @@ use crate::publish::Subscriber;
 use crate::throttle::Throttle;
 use crate::trace::Tracer;
 use crate::vector::{Frame, Index, PACKETS, Packets};
+
+/// The most calls of nodes in a pass: several times as many as any takes whose packets nobody rewrites. Who does
+/// rewrite them in shared memory at the right moments could have one go round for ever: an answer becomes a
+/// request again.
+const CALLS: usize = 8 * Node::COUNT;
 
 /// What the nodes of a worker work with.
 pub struct Context {
@@ -127,14 +132,15 @@ impl Default for Graph {
 
 impl Graph {
     /// Sends the first `count` packets of a pass through the graph from `node` on, until none is left.
-    /// `clock` is when that began; returns when it ended.
+    /// `clock` is when that began; returns when it ended. Before each node, `before` has the packets.
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         context: &mut Context,
         packets: &mut Packets,
-        node: Node,
-        count: usize,
+        (node, count): (Node, usize),
         mut clock: u64,
+        before: &mut impl FnMut(Node, &mut Packets),
     ) -> u64 {
         if node == Node::DeviceInput {
             context.trace.begin(count);
@@ -142,7 +148,12 @@ impl Graph {
         for index in 0..count {
             self.enqueue(index as Index, node);
         }
+        let mut calls = 0;
         while self.nodes != 0 {
+            calls += 1;
+            if calls > CALLS {
+                self.turn_away(packets);
+            }
             let at = self.nodes.trailing_zeros() as usize;
             self.nodes &= !(1 << at);
             let node = Node::ALL[at];
@@ -150,6 +161,7 @@ impl Graph {
             let count = std::mem::take(&mut waiting.count);
             self.vector[..count].copy_from_slice(&waiting.packets[..count]);
             let next = &mut self.next[..count];
+            before(node, packets);
             node.process(context, packets, &self.vector[..count], next);
             if context.trace.on() {
                 let Context { trace, device, beside, .. } = context;
@@ -172,6 +184,21 @@ impl Graph {
         }
         context.trace.end();
         clock
+    }
+
+    /// Drops all packets that wait for a node that could send them on.
+    #[cold]
+    fn turn_away(&mut self, packets: &mut Packets) {
+        for &node in Node::ALL.iter().filter(|node| !node.ends()) {
+            let waiting = &mut self.waiting[node as usize];
+            let count = std::mem::take(&mut waiting.count);
+            self.nodes &= !(1 << node as u8);
+            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
+            for at in 0..count {
+                let dropped = packets.drop(self.vector[at], Reason::Rewritten);
+                self.enqueue(self.vector[at], dropped);
+            }
+        }
     }
 
     /// Sends the packets of the vector on.

@@ -200,17 +200,16 @@ impl Problem {
         Some(Self { kind, code, value })
     }
 
-    /// Whether it may be told about this packet: never about an error or a redirection, to who is no single
-    /// host, or about a packet to a group, except that it was too big (RFC 4443, 2.4 (e)). `group` says
-    /// that its frame was sent to one.
+    /// Whether it may be told about a packet of this header and what follows it: never about an error or a
+    /// redirection, to who is no single host, or about a packet to a group, except that it was too big (RFC 4443,
+    /// 2.4 (e)). `group` says that its frame was sent to one.
     #[must_use]
-    pub fn may_be_told(self, packet: &[u8], group: bool) -> bool {
-        let Some(header) = ipv6::Header::parse(packet) else { return false };
+    pub fn may_be_told(self, header: &ipv6::Header, payload: &[u8], group: bool) -> bool {
         let group = group || header.destination.is_multicast();
         !header.source.is_unspecified()
             && !header.source.is_multicast()
             && (!group || self.kind == Self::TOO_BIG)
-            && !is_error(header.next_header, packet.get(MESSAGE..).unwrap_or_default())
+            && !is_error(header.next_header, payload)
     }
 
     /// How long the packet is that tells it about a packet of `length` bytes.
@@ -219,16 +218,15 @@ impl Problem {
         (MESSAGE + ERROR_HEADER + length).min(ERROR_MOST)
     }
 
-    /// Writes the packet that tells it to the source of the packet `about`, of which it holds as much as
+    /// Writes the packet that tells it to the source of the packet `about`, `to`, of which it holds as much as
     /// there is room for in `packet`.
-    pub fn write(self, packet: &mut [u8], source: Ipv6Addr, hop_limit: u8, about: &[u8]) {
-        let Some(header) = ipv6::Header::parse(about) else { return };
+    pub fn write(self, packet: &mut [u8], (source, to): (Ipv6Addr, Ipv6Addr), hop_limit: u8, about: &[u8]) {
         let Some((before, quoted)) = packet.split_at_mut_checked(MESSAGE + ERROR_HEADER) else { return };
         let length = quoted.len().min(about.len());
         quoted[..length].copy_from_slice(&about[..length]);
         before[MESSAGE..][..4].copy_from_slice(&[self.kind, self.code, 0, 0]);
         before[MESSAGE + 4..].copy_from_slice(&self.value.to_be_bytes());
-        seal(packet, source, header.source, hop_limit);
+        seal(packet, source, to, hop_limit);
     }
 }
 

@@ -20,8 +20,20 @@ pub type Index = u16;
 
 /// A frame in memory that a device lends until the end of a pass, in bytes without FCS.
 ///
-/// The memory may be shared with another process, which may write to it against the rules of the device.
-/// So nothing that was read there once is trusted when it is read again, and no reference to it is kept.
+/// # Memory that another process can write
+/// The memory of a memif is its peer's, too, and the peer may write to what it has handed over, against the
+/// protocol and at any moment. Nodes work on it by slices all the same. By the letter of the language a byte that
+/// changes under a slice is undefined behaviour, whatever is done with it; there is no slice of bytes that may
+/// change, and the way by the letter, to copy each header out and in, is one copy more for each packet. What we
+/// rest on instead, and what holds it:
+/// - A slice's address and length are the device's word, kept here and not in the frame: they do not change.
+/// - All code that works on frames is safe code, or copies them whole. Each place that is reached by what a frame says is checked when it
+///   is reached (`get`, `first_chunk`), whatever an earlier node found. A value that was read is a copy; compilers
+///   could read it twice by the letter, and none that we know of does so after a check.
+/// - So a peer that writes harms its own frames: they are dropped, or leave as it wrote them. A pass ends, as its
+///   calls of nodes are counted. Tests rewrite frames between any two nodes and all the time (`tests/rewritten.rs`).
+/// - Slices are made by [`Self::bytes`] and [`Self::bytes_mut`] alone, live within a node's work on one packet, and
+///   are gone before the memory goes back to the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     data: *mut u8,
@@ -40,7 +52,7 @@ impl Frame {
     ///
     /// # Safety
     /// The memory can be read and written until the pass ends, no thread of this process writes to it
-    /// meanwhile but through this frame, and `length` is at most `capacity`.
+    /// meanwhile but through this frame and its copies, and `length` is at most `capacity`.
     #[must_use]
     #[inline(always)]
     pub unsafe fn new(data: *mut u8, length: u32, capacity: u32) -> Self {
@@ -52,8 +64,16 @@ impl Frame {
     #[must_use]
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is there as long as the frame, as `new` demands.
+        // SAFETY: the memory is there until the pass ends, and nobody in this process writes to it meanwhile, as
+        // `new` demands. Another process may: see above.
         unsafe { slice::from_raw_parts(self.data, self.length as usize) }
+    }
+
+    /// As [`Self::bytes`], to be rewritten.
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; frames that share their bytes are all of one `Packets`, which is borrowed alone.
+        unsafe { slice::from_raw_parts_mut(self.data, self.length as usize) }
     }
 
     /// Where it begins.
@@ -203,17 +223,13 @@ impl Packets {
     #[must_use]
     #[inline(always)]
     pub fn bytes(&self, index: Index) -> &[u8] {
-        let frame = &self.frames[usize::from(index)];
-        // SAFETY: the device lends the memory until the pass ends, and no one else here writes to it.
-        unsafe { slice::from_raw_parts(frame.data, frame.length as usize) }
+        self.frames[usize::from(index)].bytes()
     }
 
     /// As [`Self::bytes`], to be rewritten.
     #[inline(always)]
     pub fn bytes_mut(&mut self, index: Index) -> &mut [u8] {
-        let frame = &mut self.frames[usize::from(index)];
-        // SAFETY: as in `bytes`; `self` is borrowed alone.
-        unsafe { slice::from_raw_parts_mut(frame.data, frame.length as usize) }
+        self.frames[usize::from(index)].bytes_mut()
     }
 
     /// The bytes of a packet from its network header on; none where that is beyond its end.

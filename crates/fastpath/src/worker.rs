@@ -85,9 +85,15 @@ impl Worker {
     /// Asks each receive queue once, and forwards what it has, after the frames that were injected.
     /// Returns how many frames there were.
     pub fn turn(&mut self) -> usize {
+        self.turn_before_nodes(&mut |_, _| {})
+    }
+
+    /// As [`Self::turn`]; before each node, `before` may do to the bytes of lent frames what another process may
+    /// do that has the memory, too. Tests do.
+    pub fn turn_before_nodes(&mut self, before: &mut impl FnMut(Node, &mut Packets)) -> usize {
         self.context.update();
         let begin = self.clock;
-        let mut received = if self.injections.waiting() { self.send_injected() } else { 0 };
+        let mut received = if self.injections.waiting() { self.send_injected(before) } else { 0 };
         for receive in &mut self.inputs {
             let count = receive.input.receive(self.packets.lent());
             if count == 0 {
@@ -97,8 +103,8 @@ impl Worker {
             self.context.device = receive.device;
             std::mem::swap(&mut self.context.handoff, &mut receive.handoff);
             self.packets.begin(count);
-            self.clock =
-                self.graph.run(&mut self.context, &mut self.packets, Node::DeviceInput, count, self.clock);
+            let begins = (Node::DeviceInput, count);
+            self.clock = self.graph.run(&mut self.context, &mut self.packets, begins, self.clock, before);
             self.packets.end();
             receive.input.release();
             std::mem::swap(&mut self.context.handoff, &mut receive.handoff);
@@ -116,7 +122,7 @@ impl Worker {
 
     /// Sends frames that were injected, each by its interface and with its VLAN tag.
     #[cold]
-    fn send_injected(&mut self) -> usize {
+    fn send_injected(&mut self, before: &mut impl FnMut(Node, &mut Packets)) -> usize {
         self.packets.begin(0);
         for Injected { interface, frame } in self.injections.take(VECTOR) {
             let found = self.context.forwarding.interfaces.get(usize::from(interface));
@@ -131,8 +137,8 @@ impl Worker {
         }
         let count = self.packets.len();
         self.context.counters.made.add(count as u64);
-        self.clock =
-            self.graph.run(&mut self.context, &mut self.packets, Node::InterfaceOutput, count, self.clock);
+        let begins = (Node::InterfaceOutput, count);
+        self.clock = self.graph.run(&mut self.context, &mut self.packets, begins, self.clock, before);
         self.packets.end();
         count
     }

@@ -66,7 +66,8 @@ impl Frame {
     ///
     /// # Safety
     /// It is lent and not yet taken back, no other slice of it is in use, and its peer keeps to the
-    /// protocol (see the crate's documentation). A length above 0 needs an address.
+    /// protocol; what follows where it does not, the crate's documentation says. A length above 0 needs an
+    /// address.
     #[must_use]
     #[allow(clippy::mut_from_ref)] // the caller vouches for it
     pub unsafe fn bytes(&self) -> &mut [u8] {

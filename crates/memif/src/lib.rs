@@ -63,9 +63,12 @@
 //! - *Rings* (indices, flags, descriptors) are only ever touched as atomics. Each is read once and checked
 //!   before it is used, so that whatever a peer writes, whenever, no byte outside its regions is touched.
 //! - *Frames* belong to one side at a time, by the protocol. They are handed out as addresses
-//!   ([`Frame`]), not as references, and copied through addresses. A peer that writes to a frame which it
-//!   has handed over can change that frame under its reader. So who parses one must not use a field that
-//!   was checked before without reading it once only; no unsafe code may rest on a frame's contents.
+//!   ([`Frame`]), not as references, and copied through addresses: here nothing reads what is in them. A peer
+//!   that writes to a frame which it has handed over changes that frame under its reader. Where a slice lies on
+//!   the frame then ([`Frame::bytes`]), that is undefined behaviour by the letter of the language; what
+//!   compilers make of it is that a field may differ each time it is read. So who makes a slice of a frame whose
+//!   peer is not trusted checks a field wherever it leads to a place, each time anew, and has no unsafe code
+//!   rest on what is in it; who wants the letter copies the frame by its address first.
 //! - *Mappings* live as long as a data end uses them, whatever the peer does. A region whose file is
 //!   smaller than announced is refused. What we create is sealed, so that it cannot shrink; what a peer
 //!   brings is sealed by us where its kind of file allows it (`memfd`). Of other files, such as DPDK's

@@ -27,7 +27,7 @@ fn cut(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(),
     let at = usize::from(index);
     let (adjacency, arrived) = (packets.adjacency[at], packets.arrived[at]);
     let found = context.forwarding.adjacencies.get(adjacency as usize).ok_or(Reason::OutputDown)?;
-    let fragments = fragments(packets.packet(index), usize::from(found.mtu)).ok_or(Reason::Ip4TooBig)?;
+    let fragments = fragments(packets.packet(index), usize::from(found.mtu))?;
     if packets.room() < fragments.len() {
         return Err(Reason::Ip4NoFragments);
     }
@@ -41,21 +41,28 @@ fn cut(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(),
     Ok(())
 }
 
-/// The fragments of a packet, of at most `mtu` bytes each; `None` when not eight bytes fit.
-fn fragments(packet: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
+/// The header of a packet and what it carries; `None` when its lengths cannot be.
+fn parts(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = packet.first_chunk::<{ ipv4::LENGTH }>()?;
     let length = usize::from(u16::from_be_bytes([first[2], first[3]]));
-    let (header, payload) = packet.get(..length)?.split_at_checked(usize::from(first[0] & 0xf) * 4)?;
-    let room = mtu.min(MADE - LINK_HEADER).checked_sub(header.len())? & !7;
-    if room == 0 || header.len() < ipv4::LENGTH {
-        return None;
+    let parts = packet.get(..length)?.split_at_checked(usize::from(first[0] & 0xf) * 4)?;
+    (parts.0.len() >= ipv4::LENGTH).then_some(parts)
+}
+
+/// The fragments of a packet that is longer than `mtu` bytes, of at most so many each.
+fn fragments(packet: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, Reason> {
+    // Its lengths were checked, and found too long, before it came here.
+    let parts = parts(packet).filter(|(header, payload)| header.len() + payload.len() > mtu);
+    let (header, payload) = parts.ok_or(Reason::Rewritten)?;
+    let room = mtu.min(MADE - LINK_HEADER).saturating_sub(header.len()) & !7;
+    if room == 0 {
+        return Err(Reason::Ip4TooBig);
     }
     let later = later_header(header);
-    let place = u16::from_be_bytes([first[6], first[7]]);
-    let last = payload.len().div_ceil(room) - 1;
+    let place = u16::from_be_bytes([header[6], header[7]]);
     let fragment = |(number, part): (usize, &[u8])| {
         let mut fragment = if number == 0 { header.to_vec() } else { later.clone() };
-        let more = if number < last { MORE } else { place & MORE };
+        let more = if (number + 1) * room < payload.len() { MORE } else { place & MORE };
         let offset = (place & OFFSET) + (number * room / 8) as u16;
         let length = (fragment.len() + part.len()) as u16;
         fragment[2..4].copy_from_slice(&length.to_be_bytes());
@@ -66,7 +73,7 @@ fn fragments(packet: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
         fragment.extend_from_slice(part);
         fragment
     };
-    Some(payload.chunks(room).enumerate().map(fragment).collect())
+    Ok(payload.chunks(room).enumerate().map(fragment).collect())
 }
 
 /// The header of fragments but the first: of the options it has those that say so in their first bit.
@@ -115,9 +122,9 @@ mod tests {
 
     #[test]
     fn fragments_joined_are_the_packet() {
-        for length in 33..200 {
+        for length in 42..200 {
             let whole = packet(length);
-            for mtu in 40..90 {
+            for mtu in 40..90.min(usize::from(length)) {
                 let fragments = fragments(&whole, mtu).unwrap();
                 assert!(fragments.iter().all(|fragment| fragment.len() <= mtu));
                 assert_eq!(joined(&fragments), whole[32..]);
@@ -125,7 +132,20 @@ mod tests {
                 assert_eq!(more, fragments.len() - 1);
             }
         }
-        assert_eq!(fragments(&packet(100), 39), None);
+        assert_eq!(fragments(&packet(100), 39), Err(Reason::Ip4TooBig));
+    }
+
+    #[test]
+    fn a_packet_whose_lengths_cannot_be_is_not_cut() {
+        for (first, length) in
+            [(0x45u8, 100u16), (0x45, 20), (0x4f, 59), (0x44, 1000), (0x45, 1001), (0x45, 0)]
+        {
+            let mut packet = packet(1000);
+            packet[0] = first;
+            packet[2..4].copy_from_slice(&length.to_be_bytes());
+            assert_eq!(fragments(&packet, 100), Err(Reason::Rewritten), "{first:#x} {length}");
+        }
+        assert_eq!(fragments(&[0x45; 19], 100), Err(Reason::Rewritten));
     }
 
     #[test]

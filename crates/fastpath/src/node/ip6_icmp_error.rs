@@ -30,7 +30,7 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
     let header = ipv6::Header::parse(packet)?;
     // Without what the link put behind the packet.
     let about = packet.get(..ipv6::LENGTH + usize::from(header.payload_length))?;
-    if !problem.may_be_told(about, to_group) {
+    if !problem.may_be_told(&header, &about[ipv6::LENGTH..], to_group) {
         return None;
     }
     let number = packets.arrived[usize::from(index)];
@@ -43,7 +43,7 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
     }
     let mut error = vec![0; Problem::length(about.len())];
     let (life, node) = if on_link { (LIFE - 1, Node::InterfaceOutput) } else { (LIFE, Node::Ip6Lookup) };
-    problem.write(&mut error, source, life, about);
+    problem.write(&mut error, (source, header.source), life, about);
     let link_length = usize::from(link_length);
     let made = context.make(packets, link_length + error.len(), number, node)?;
     packets.set_network(made, link_length as u8);

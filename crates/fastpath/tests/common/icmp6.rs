@@ -22,7 +22,11 @@ pub const GATEWAY: &str = "2001:db8::2";
 
 /// A router with an address of each of its interfaces, and a route to where [`HOST`] is.
 pub fn two() -> Two {
-    let mut two = Two::new(1024);
+    addressed(Two::new(1024))
+}
+
+/// Gives a router the same.
+pub fn addressed(mut two: Two) -> Two {
     for (number, address) in [(0, "2001:db8::1"), (1, US)] {
         two.router.add_address(number, ip(address), 64).unwrap();
     }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use fastpath::counters::{Counters, Reason};
+use fastpath::device::Queues;
 use fastpath::device::simulated::Wire;
 use fastpath::fib::Prefix;
 use fastpath::punt::Punt;
@@ -27,14 +28,19 @@ pub struct Two {
 }
 
 impl Two {
+    /// Between devices that send up to `room` frames.
     pub fn new(room: usize) -> Self {
+        let (wires, queues): (Vec<_>, Vec<_>) = (0..2).map(|_| Wire::device(room)).unzip();
+        Self { wires, ..Self::between(queues) }
+    }
+
+    /// Between two devices, whose other ends the test has.
+    pub fn between(devices: Vec<Queues>) -> Self {
         let mut router = Router::new().unwrap();
-        let (mut wires, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 0..2u16 {
-            let (wire, queues) = Wire::device(room);
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (number, queues) in (0..2u16).zip(devices) {
             let at = usize::from(number);
             assert_eq!(router.add_device(&format!("memif{number}"), OURS[at], 1500).unwrap(), number);
-            wires.push(wire);
             inputs.extend(queues.inputs.into_iter().map(|input| Receive::new(number, input)));
             outputs.extend(queues.outputs);
             let neighbour = IpAddr::from(Ipv4Addr::new(10, number as u8, 0, 2));
@@ -44,7 +50,7 @@ impl Two {
         }
         let counters = Arc::new(Counters::default());
         let worker = Worker::new(inputs, outputs, router.attach(), Arc::clone(&counters));
-        Self { router, wires, worker, counters }
+        Self { router, wires: Vec::new(), worker, counters }
     }
 
     pub fn run(&mut self) {
