@@ -11,6 +11,8 @@ mod ports;
 #[path = "daemon/ports_absent.rs"]
 mod ports;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +66,15 @@ pub fn configuration(file: &Path) -> Result<Config> {
 /// # Errors
 /// When it cannot start, or a worker has failed.
 pub fn run(file: &Path, log: &dyn Fn(&str)) -> Result<()> {
+    run_started(file, log, start)
+}
+
+/// As [`run`], with the router and the workers that `start` makes of the configuration.
+fn run_started(
+    file: &Path,
+    log: &dyn Fn(&str),
+    start: impl FnOnce(Config, &Path) -> Result<(State, Workers)>,
+) -> Result<()> {
     let config = configuration(file)?;
     threads::check(&config.workers.cores)?;
     // Before anything else: another router that has the socket has the devices too.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
@@ -84,11 +84,19 @@ impl Kernel {
 
     /// Brings what changed in the kernel's table into the router; what could not be done is said by `log`. Says
     /// whether more may have changed.
-    pub fn poll(&mut self, router: &mut Router, log: &dyn Fn(&str)) -> bool {
+    ///
+    /// # Errors
+    /// When nobody takes what the kernel sends by taps any more.
+    pub fn poll(&mut self, router: &mut Router, log: &dyn Fn(&str)) -> Result<bool> {
+        if self.reader.as_ref().is_some_and(Reader::has_ended) {
+            bail!(
+                "the thread of the taps has failed, so the router stops: please report it, and what it said"
+            );
+        }
         for _ in 0..BATCHES {
-            let Some(watcher) = &mut self.watcher else { return false };
+            let Some(watcher) = &mut self.watcher else { return Ok(false) };
             match watcher.changes(Duration::ZERO) {
-                Ok(changes) if changes.is_empty() => return false,
+                Ok(changes) if changes.is_empty() => return Ok(false),
                 Ok(changes) => self.import(&changes, router, log),
                 Err(error) => {
                     log(&format!("the kernel's routes stay as they are from now on: {error}"));
@@ -96,7 +104,7 @@ impl Kernel {
                 }
             }
         }
-        true
+        Ok(true)
     }
 
     /// Brings a batch of changes into the router. Of what is refused the first is said.
@@ -149,6 +157,11 @@ impl Reader {
         let thread = thread::Builder::new().name("taps".into()).spawn(read);
         let thread = thread.context("cannot start the thread of the taps: raise 'ulimit -u'")?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Whether it has ended though nobody told it to.
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 }
 

@@ -163,7 +163,7 @@ impl State {
                 log(&said);
             }
         }
-        Ok(self.kernel.poll(&mut self.router, log))
+        self.kernel.poll(&mut self.router, log)
     }
 
     /// Does what is asked.
