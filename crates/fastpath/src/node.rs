@@ -205,6 +205,25 @@ fn refuse(packets: &mut Packets, index: Index, reason: Reason) -> Node {
     ip4_icmp_error::message(reason).map_or(dropped, |_| Node::Ip4IcmpError)
 }
 
+/// Has each packet rewritten for its adjacency, and go on to interface-output, or where `turn_away` says.
+#[inline(always)]
+fn rewrite_each(
+    context: &Context,
+    packets: &mut Packets,
+    (vector, next): (&[Index], &mut [Node]),
+    rewrite: impl Fn(&mut Packets, Index, &Adjacency) -> Result<(), Reason>,
+    turn_away: impl Fn(&mut Packets, Index, Reason) -> Node,
+) {
+    let adjacencies = &context.forwarding.adjacencies;
+    for (&index, next) in vector.iter().zip(next) {
+        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
+        *next = match found.ok_or(Reason::OutputDown).and_then(|found| rewrite(packets, index, found)) {
+            Ok(()) => Node::InterfaceOutput,
+            Err(reason) => turn_away(packets, index, reason),
+        };
+    }
+}
+
 /// Puts a link header before a packet, and settles the interface that it leaves by.
 fn write_header(
     packets: &mut Packets,

@@ -12,16 +12,7 @@ use wire::ipv4;
 const DO_NOT_FRAGMENT: u8 = 0x40;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    let adjacencies = &context.forwarding.adjacencies;
-    for (&index, next) in vector.iter().zip(next) {
-        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
-        let rewritten =
-            found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
-        *next = match rewritten {
-            Ok(()) => Node::InterfaceOutput,
-            Err(reason) => turn_away(packets, index, reason),
-        };
-    }
+    super::rewrite_each(context, packets, (vector, next), rewrite, turn_away);
 }
 
 /// Where a packet goes that cannot be rewritten: too long ones are cut if they may be.

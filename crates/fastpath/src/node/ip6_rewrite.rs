@@ -9,16 +9,7 @@ use crate::vector::{Index, Packets};
 use wire::ipv6;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    let adjacencies = &context.forwarding.adjacencies;
-    for (&index, next) in vector.iter().zip(next) {
-        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
-        let rewritten =
-            found.ok_or(Reason::OutputDown).and_then(|adjacency| rewrite(packets, index, adjacency));
-        *next = match rewritten {
-            Ok(()) => Node::InterfaceOutput,
-            Err(reason) => super::refuse_ip6(packets, index, reason),
-        };
-    }
+    super::rewrite_each(context, packets, (vector, next), rewrite, super::refuse_ip6);
 }
 
 #[inline(always)]

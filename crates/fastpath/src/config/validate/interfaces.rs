@@ -37,6 +37,21 @@ struct Common<'a> {
     cross_connect: Option<&'a Spanned<String>>,
 }
 
+/// That of either's entry. A struct within both entries would need serde's `flatten`, which lets unknown fields
+/// pass; so each has these fields of its own, and this is for both.
+macro_rules! common {
+    ($entry:expr) => {
+        Common {
+            mtu: $entry.mtu.as_ref(),
+            up: $entry.up,
+            tap: $entry.tap.as_ref(),
+            addresses: &$entry.addresses,
+            bridge: $entry.bridge.as_ref(),
+            cross_connect: $entry.cross_connect.as_ref(),
+        }
+    };
+}
+
 impl Interfaces {
     pub fn read(entries: &[InterfaceEntry], misread: HashSet<String>, problems: &mut Problems) -> Self {
         let mut read = Self { all: Vec::new(), misread };
@@ -73,14 +88,7 @@ impl Interfaces {
         if let Some(reason) = device.as_ref().and_then(|device| self.taken(device)) {
             problems.add(entry.device.span().start, reason);
         }
-        let common = Common {
-            mtu: entry.mtu.as_ref(),
-            up: entry.up,
-            tap: entry.tap.as_ref(),
-            addresses: &entry.addresses,
-            bridge: entry.bridge.as_ref(),
-            cross_connect: entry.cross_connect.as_ref(),
-        };
+        let common = common!(entry);
         let (Some(device), Some(mac)) = (device, mac) else {
             self.misread.insert(name.clone());
             return;
@@ -96,14 +104,7 @@ impl Interfaces {
                 problems.add(entry.id.span().start, format!("VLAN {id}: write one of 1 to {most}"));
                 continue;
             };
-            let common = Common {
-                mtu: entry.mtu.as_ref(),
-                up: entry.up,
-                tap: entry.tap.as_ref(),
-                addresses: &entry.addresses,
-                bridge: entry.bridge.as_ref(),
-                cross_connect: entry.cross_connect.as_ref(),
-            };
+            let common = common!(entry);
             let attachment = Attachment::Vlan { parent: name.clone(), id };
             let full = format!("{name}.{id}");
             if self.all.iter().any(|other| other.name == full) {
