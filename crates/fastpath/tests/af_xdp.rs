@@ -4,24 +4,22 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod namespace;
+mod process;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Output};
 
 use fastpath::client::Client;
 use fastpath::control::{Answer, Request, Show};
 use fastpath::show::hardware::{Hardware, Link};
 use nix::sched::sched_getaffinity;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::process::{Router, fastpath, until};
 
 /// The routers' end of each cable, by number.
 const ENDS: [&str; 2] = ["left", "right"];
@@ -90,18 +88,11 @@ impl Site {
 
     /// Starts the router and waits until it says that it is in control.
     fn start(&self, file: &Path) -> Router {
-        let mut process = self.spawn(file);
-        let mut said = BufReader::new(process.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        assert!(line.contains("in control at"), "{line}");
-        Router { process, said }
+        Router::started(self.spawn(file))
     }
 
     fn spawn(&self, file: &Path) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
-        command.arg(file).stderr(Stdio::piped());
-        self.router.inside(move || command.spawn().unwrap())
+        self.router.inside(|| fastpath(file).spawn().unwrap())
     }
 
     /// What the router says that does not start.
@@ -132,48 +123,6 @@ impl Site {
     }
 }
 
-/// A router that runs; it ends with the test, however that ends.
-struct Router {
-    process: Child,
-    said: BufReader<ChildStderr>,
-}
-
-impl Router {
-    /// Has it end as it should.
-    fn stop(mut self) {
-        kill(Pid::from_raw(self.process.id().cast_signed()), Signal::SIGTERM).unwrap();
-        let status = self.process.wait().unwrap();
-        let mut rest = String::new();
-        self.said.read_to_string(&mut rest).unwrap();
-        assert!(status.success(), "{status}: {rest}");
-    }
-
-    /// Ends it without a warning.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Does something again and again until it has what is wanted.
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(wanted) = attempt() {
-            return wanted;
-        }
-        assert!(Instant::now() < deadline, "never came to that: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
     let Some(site) = Site::new() else { return };
@@ -199,7 +148,7 @@ fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
         matches!(link(1), Link::Down(why) if why.contains("other end")).then_some(())
     });
 
-    router.stop();
+    router.stop(Signal::SIGTERM);
     assert!(!site.programs().contains("xdp"), "{}", site.programs());
     assert!(!fs::exists(site.socket()).unwrap());
 }
@@ -211,11 +160,11 @@ fn one_that_was_killed_leaves_nothing_in_the_next_one_s_way() {
     let router = site.start(&file);
     site.ping();
     assert!(site.programs().contains("xdp"), "{}", site.programs());
-    router.kill();
+    drop(router);
     until("no program is left", || (!site.programs().contains("xdp")).then_some(()));
     let router = site.start(&file);
     site.ping();
-    router.stop();
+    router.stop(Signal::SIGTERM);
     assert!(!site.programs().contains("xdp"), "{}", site.programs());
 }
 

@@ -4,21 +4,23 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod common;
+mod process;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use common::{OURS, THEIRS, frame};
 use fastpath::client::Client;
 use memif::{Config, Memif, Opened, Role, Socket};
 use nix::sched::{CpuSet, sched_getaffinity};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::process::{Router, fastpath};
 
 /// A directory with a configuration, and where the socket is to be.
 struct Site {
@@ -71,55 +73,9 @@ fn cores() -> Vec<usize> {
     (0..CpuSet::count()).filter(|core| usable.is_set(*core).unwrap()).collect()
 }
 
-fn fastpath(file: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
-    command.arg(file);
-    command
-}
-
-/// A router that runs; it ends with the test, however that ends.
-struct Router {
-    process: Child,
-    said: BufReader<ChildStderr>,
-}
-
-impl Router {
-    /// Starts one, and waits until it says that it is in control.
-    fn start(file: &Path) -> Self {
-        let mut process = fastpath(file).stderr(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(process.stderr.take().unwrap());
-        let mut router = Self { process, said };
-        let line = router.line();
-        assert!(line.contains("in control at"), "{line}");
-        router
-    }
-
-    /// The next line that it says.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.process.id().cast_signed()), signal).unwrap();
-    }
-
-    /// Has it end, and says what else it said.
-    fn stop(mut self, signal: Signal) -> String {
-        self.signal(signal);
-        assert!(self.process.wait().unwrap().success());
-        let mut rest = String::new();
-        self.said.read_to_string(&mut rest).unwrap();
-        rest
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// A router that has said that it is in control.
+fn started(file: &Path) -> Router {
+    Router::started(fastpath(file).spawn().unwrap())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -130,7 +86,7 @@ fn text(bytes: &[u8]) -> String {
 fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
     let site = Site::new();
     let file = site.write("router.toml", "");
-    let mut router = Router::start(&file);
+    let mut router = started(&file);
 
     let runtime = site.json("show runtime");
     let thread = &runtime["threads"][0];
@@ -227,12 +183,12 @@ fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
 fn a_router_that_was_killed_is_followed_by_another() {
     let site = Site::new();
     let file = site.write("router.toml", "");
-    drop(Router::start(&file));
+    drop(started(&file));
     assert!(site.socket().exists());
     let output = site.ctl("show runtime");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("start one, or name its socket"), "{}", text(&output.stderr));
-    let router = Router::start(&file);
+    let router = started(&file);
     assert!(site.ctl("show version").status.success());
     router.stop(Signal::SIGINT);
     assert!(!site.socket().exists());
@@ -303,7 +259,7 @@ fn packets_are_routed_between_memifs_and_peers_may_come_back() {
     let text_of =
         text_of.replacen("device = \"null\"", &format!("{}\nmac = \"{}\"", memif("wan"), OURS[1]), 1);
     fs::write(&file, text_of).unwrap();
-    let mut router = Router::start(&file);
+    let mut router = started(&file);
     let peer = |name: &str| Memif::open(Config::new(Role::Client, Socket::Path(path(name)))).unwrap();
     let mut peers = [peer("lan"), peer("wan")];
     let up =
@@ -375,7 +331,7 @@ fn flows_of_one_queue_are_spread_over_workers_where_the_configuration_says_so() 
     let lan = format!("device = \"memif:socket={}\"\nmac = \"{}\"\nrss = true", socket.display(), OURS[0]);
     let text_of = fs::read_to_string(&file).unwrap();
     fs::write(&file, text_of.replacen("device = \"null\"", &lan, 1)).unwrap();
-    let router = Router::start(&file);
+    let router = started(&file);
     // It sends by a queue for each worker.
     let config = Config { receive_queues: 2, ..Config::new(Role::Client, Socket::Path(socket)) };
     let mut peers = [Memif::open(config).unwrap()];
@@ -414,7 +370,7 @@ fn a_bridge_is_set_shown_and_cleared() {
         format!("{ports}[[bridge]]\nname = \"office\"\nageing = {ageing}\nstations = 50\n")
     };
     let file = site.write("router.toml", &more(60));
-    let router = Router::start(&file);
+    let router = started(&file);
     let peer = |name| {
         Memif::open(Config::new(Role::Client, Socket::Path(site.directory.path().join(name)))).unwrap()
     };

@@ -5,17 +5,16 @@
 
 mod common;
 mod namespace;
+mod process;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{OURS, THEIRS, frame};
 use etherparse::PacketBuilder;
@@ -25,53 +24,12 @@ use fastpath::kernel::{Settings, Tap};
 use memif::{Config, Frame, Memif, Opened, Role, Socket};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::sched_getaffinity;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::namespace::Namespace;
 use crate::namespace::bird::Bird;
-
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A router in a namespace; it ends with the test, however that ends.
-struct Router {
-    process: Child,
-    /// Kept open, so that it can speak.
-    said: BufReader<ChildStderr>,
-}
-
-impl Router {
-    fn start(namespace: &Namespace, file: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
-        command.arg(file).stderr(Stdio::piped());
-        let mut process = namespace.inside(move || command.spawn().unwrap());
-        let said = BufReader::new(process.stderr.take().unwrap());
-        let mut router = Self { process, said };
-        let mut line = String::new();
-        router.said.read_line(&mut line).unwrap();
-        assert!(line.contains("in control at"), "{line}");
-        router
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Does something again and again until it has what is wanted.
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(wanted) = attempt() {
-            return wanted;
-        }
-        assert!(Instant::now() < deadline, "never came to that: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
+use crate::process::{PATIENCE, Router, fastpath, until};
 
 /// The next frame to arrive at a peer that is `wanted`.
 fn arrives(peer: &mut Opened, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
@@ -143,7 +101,7 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
         THEIRS[1]
     );
     fs::write(&file, &text).unwrap();
-    let mut router = Router::start(&namespace, &file);
+    let router = Router::started(namespace.inside(|| fastpath(&file).spawn().unwrap()));
     let mut peers = connect(directory.path(), ["lan", "wan"]);
     let mut client = Client::connect(&directory.path().join("control")).unwrap();
     let shown = namespace.run("ip address show dev wan");
@@ -189,8 +147,7 @@ fn a_router_shows_the_kernel_its_interfaces_and_routes_by_its_table() {
     assert_eq!((lan.name.as_str(), lan.kernel_index, lan.refused), ("lan", namespace.index("lan"), 0));
     assert!(lan.to_kernel >= 2 && lan.from_kernel >= 2, "{lan:?}");
 
-    kill(Pid::from_raw(router.process.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert!(router.process.wait().unwrap().success());
+    router.stop(Signal::SIGTERM);
     let links = namespace.run("ip -o link");
     assert!(!links.contains("lan") && !links.contains("wan"), "{links}");
 }
@@ -250,7 +207,7 @@ fn packets_take_the_routes_that_bird_learns_through_the_router() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("router.toml");
     fs::write(&file, configuration(directory.path())).unwrap();
-    let _router = Router::start(&here, &file);
+    let _router = Router::started(here.inside(|| fastpath(&file).spawn().unwrap()));
     let [mut lan, mut wan] = connect(directory.path(), ["lan", "wan"]);
     let addresses = [([10, 1, 0, 2].into(), 24)];
     let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };

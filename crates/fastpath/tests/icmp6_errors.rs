@@ -9,7 +9,7 @@ mod messages;
 
 use std::sync::{Arc, Mutex};
 
-use common::{OURS, THEIRS, Two};
+use common::{OURS, THEIRS, Two, damaged};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
 use fastpath::punt::{Kernel, Punt};
@@ -217,23 +217,14 @@ proptest! {
                 }
                 let message = [&[kind, code, 0, 0][..], &rest].concat();
                 let macs = (OURS[port], MacAddress([mac, 0, 0, 0, 0, 0x20]));
-                let mut frame = icmp6(macs, (addresses[from], addresses[to]), hop_limit, &message);
-                for (at, byte) in changes {
-                    if let Some(place) = frame.get_mut(at) {
-                        *place = byte;
-                    }
-                }
-                frame.truncate(cut);
-                two.wires[port].put(frame);
+                let frame = icmp6(macs, (addresses[from], addresses[to]), hop_limit, &message);
+                two.wires[port].put(damaged(frame, changes, cut));
                 put += 1;
             }
             two.run();
             two.router.poll().unwrap();
         }
-        let balance = two.counters.balance();
-        prop_assert_eq!(balance.received, put);
-        let dropped: u64 = two.counters.reasons.iter().map(|counter| counter.get()).sum();
-        prop_assert_eq!(dropped, balance.dropped);
+        let balance = two.check(put);
         let sent: Vec<_> = two.wires.iter().flat_map(|wire| std::iter::from_fn(|| wire.take())).collect();
         prop_assert_eq!(sent.len() as u64, balance.sent);
         for frame in sent {

@@ -7,7 +7,7 @@ mod common;
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use common::{OURS, THEIRS, Two};
+use common::{OURS, THEIRS, Two, damaged};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
 use fastpath::router::{Error, Hop};
@@ -217,22 +217,13 @@ proptest! {
         let mut put = 0;
         for vector in vectors {
             for (port, beyond, length, hop_limit, changes, cut) in vector {
-                let mut frame = frame(OURS[port], if beyond { BEYOND } else { HOST }, hop_limit, length);
-                for (at, byte) in changes {
-                    if let Some(place) = frame.get_mut(at) {
-                        *place = byte;
-                    }
-                }
-                frame.truncate(cut);
-                two.wires[port].put(frame);
+                let frame = frame(OURS[port], if beyond { BEYOND } else { HOST }, hop_limit, length);
+                two.wires[port].put(damaged(frame, changes, cut));
                 put += 1;
             }
             two.run();
         }
-        let balance = two.counters.balance();
-        prop_assert_eq!(balance.received, put);
-        let dropped: u64 = two.counters.reasons.iter().map(|counter| counter.get()).sum();
-        prop_assert_eq!(dropped, balance.dropped);
+        let balance = two.check(put);
         let taken: usize = two.wires.iter().map(|wire| std::iter::from_fn(|| wire.take()).count()).sum();
         prop_assert_eq!(taken as u64, balance.sent);
     }

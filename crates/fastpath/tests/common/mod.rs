@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
-use fastpath::counters::{Counters, Reason};
+use fastpath::counters::{Balance, Counters, Reason};
 use fastpath::device::Queues;
 use fastpath::device::simulated::Wire;
 use fastpath::fib::Prefix;
@@ -58,6 +58,15 @@ impl Two {
         assert!(self.counters.balance().holds(), "{:?}", self.counters.balance());
     }
 
+    /// Checks that all `put` frames are accounted for, and each that was dropped under a reason.
+    pub fn check(&self, put: u64) -> Balance {
+        let balance = self.counters.balance();
+        assert!(balance.holds(), "{balance:?}");
+        let dropped: u64 = self.counters.reasons.iter().map(|counter| counter.get()).sum();
+        assert_eq!((balance.received, balance.dropped), (put, dropped));
+        balance
+    }
+
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.counters.reasons[reason as usize].get()
     }
@@ -105,6 +114,17 @@ pub fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8>
     frame[24..26].fill(0);
     let sum = Sum::default().bytes(&frame[14..14 + length]).checksum();
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+/// A frame with any of its bytes changed, and its end cut off.
+pub fn damaged(mut frame: Vec<u8>, changes: Vec<(usize, u8)>, cut: usize) -> Vec<u8> {
+    for (at, byte) in changes {
+        if let Some(place) = frame.get_mut(at) {
+            *place = byte;
+        }
+    }
+    frame.truncate(cut);
     frame
 }
 
