@@ -27,12 +27,12 @@ pub type Index = u16;
 /// change, and the way by the letter, to copy each header out and in, is one copy more for each packet. What we
 /// rest on instead, and what holds it:
 /// - A slice's address and length are the device's word, kept here and not in the frame: they do not change.
-/// - All code that works on frames is safe code, or copies them whole. Each place that is reached by what a frame says is checked when it
-///   is reached (`get`, `first_chunk`), whatever an earlier node found. A value that was read is a copy; compilers
-///   could read it twice by the letter, and none that we know of does so after a check.
+/// - All code that works on frames is safe code, or copies them whole. Each place that is reached by what a frame
+///   says is checked when it is reached (`get`, `first_chunk`), whatever an earlier node found. A value that was
+///   read is a copy; by the letter compilers could read it twice, and none that we know of does so after a check.
 /// - So a peer that writes harms its own frames: they are dropped, or leave as it wrote them. A pass ends, as its
 ///   calls of nodes are counted. Tests rewrite frames between any two nodes and all the time (`tests/rewritten.rs`).
-/// - Slices are made by [`Self::bytes`] and [`Self::bytes_mut`] alone, live within a node's work on one packet, and
+/// - Slices are made by [`Self::bytes`] and its twin for writing alone, live within a node's work on one packet, and
 ///   are gone before the memory goes back to the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
