@@ -2,6 +2,8 @@
 //! over them ends, so that they are rewritten where they lie; what is sent is copied, once.
 
 #[cfg(feature = "dpdk")]
+mod af_xdp;
+#[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod memif;
 pub mod null;

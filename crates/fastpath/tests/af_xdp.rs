@@ -154,6 +154,23 @@ fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
 }
 
 #[test]
+fn the_longest_packets_pass_too() {
+    let Some(site) = Site::new() else { return };
+    // Both ends of both cables, and the router, of which only the first interface is told otherwise.
+    let file = site.write("mtu = 3394");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("af_xdp:right\"", "af_xdp:right\"\nmtu = 3394")).unwrap();
+    for (host, end) in site.hosts.iter().zip(ENDS) {
+        host.run("ip link set host mtu 3394");
+        site.router.run(&format!("ip link set {end} mtu 3394"));
+    }
+    let router = site.start(&file);
+    let ping = "ping -c 1 -W 0.2 -M do -s 3366 10.0.1.2 || true";
+    until("an answer of 3394 bytes", || site.hosts[0].run(ping).contains("bytes from").then_some(()));
+    router.stop(Signal::SIGTERM);
+}
+
+#[test]
 fn one_that_was_killed_leaves_nothing_in_the_next_one_s_way() {
     let Some(site) = Site::new() else { return };
     let file = site.write("");

@@ -33,6 +33,16 @@ enum End {
     Port(Box<ports::End>),
 }
 
+impl End {
+    /// Whether an interface of the kernel lends its frames; `None` of what is none.
+    fn is_zero_copy(&self) -> Option<bool> {
+        match self {
+            Self::Nothing | Self::Memif { .. } => None,
+            Self::Port(port) => port.is_zero_copy(),
+        }
+    }
+}
+
 impl Opened {
     /// Opens the device of the interface `name`, for so many workers; if it is among `ports`, as one of them.
     ///
@@ -76,6 +86,7 @@ impl Opened {
             name: name.to_owned(),
             index,
             driver: device.to_string(),
+            zero_copy: end.is_zero_copy(),
             link: Link::Up,
             placement: Vec::new(),
             transmit_queues: queues.outputs.len(),

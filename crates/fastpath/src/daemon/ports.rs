@@ -116,6 +116,11 @@ impl End {
         self.control.lost().ok()
     }
 
+    /// Whether an interface of the kernel lends its frames; `None` of what is none.
+    pub fn is_zero_copy(&self) -> Option<bool> {
+        self.control.is_zero_copy()
+    }
+
     /// The largest MTU that its buffers have room for.
     pub fn most_mtu(&self) -> u16 {
         self.most_mtu

@@ -42,6 +42,10 @@ pub struct Device {
     pub index: usize,
     /// What drives it, as the configuration has it.
     pub driver: String,
+    /// Of an interface of the kernel by AF_XDP, whether frames stay where it has them, or the kernel copies
+    /// each from and to it.
+    #[serde(default)]
+    pub zero_copy: Option<bool>,
     /// Whether there is somebody at its other end, and why not.
     pub link: Link,
     /// By receive queue, the worker that serves it.
@@ -94,6 +98,17 @@ pub enum Link {
     Down(String),
 }
 
+impl Device {
+    /// What is known of copies, in brackets.
+    fn copying(&self) -> &'static str {
+        match self.zero_copy {
+            Some(true) => " (zero-copy)",
+            Some(false) => " (copy)",
+            None => "",
+        }
+    }
+}
+
 impl fmt::Display for Hardware {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Column::{Left, Right};
@@ -111,7 +126,7 @@ impl fmt::Display for Hardware {
             vec![
                 device.name.clone(),
                 device.index.to_string(),
-                device.driver.clone(),
+                format!("{}{}", device.driver, device.copying()),
                 match &device.link {
                     Link::Up => "up".to_owned(),
                     Link::Down(reason) => format!("down: {reason}"),

@@ -165,6 +165,7 @@ fn hardware_says_who_serves_which_queue() {
         name: name.into(),
         index,
         driver: "null".into(),
+        zero_copy: None,
         link,
         placement: vec![1, 2],
         transmit_queues: 2,
