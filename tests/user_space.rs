@@ -29,6 +29,10 @@ fn ports_of_dpdk_are_asked_for_in_one_way() {
 fn without_dpdk_its_engine_is_refused_with_the_remedy() {
     let finished = linerate("ramp --engine dpdk --dut testpmd").run();
     assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
+    // AF_XDP is a driver of DPDK, too; shared memory is not.
+    let finished = linerate("ramp --dut fastpath").run();
+    let refusal = finished.refusal(2);
+    assert!(refusal.contains("--features dpdk") && refusal.contains("--engine memif"), "{refusal}");
 }
 
 #[cfg(feature = "dpdk")]

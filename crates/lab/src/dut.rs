@@ -5,6 +5,7 @@
 
 mod calibrated;
 mod delayed;
+mod fastpath;
 mod jail;
 mod linux_bridge;
 mod linux_router;
@@ -68,7 +69,7 @@ const DEVICES: [Kind; 10] = [
     delayed::KIND,
     user_space::TESTPMD,
     user_space::VPP,
-    user_space::FASTPATH,
+    fastpath::KIND,
 ];
 
 /// Every device that `--dut` knows.

@@ -15,7 +15,7 @@ use engine::Load;
 use engine::xdp::XdpEngine;
 use explain::flame::perf::{self, FREQUENCY_HZ, Profiler, Recording};
 use explain::flame::{self, Captions, Folded};
-use lab::{DutSpec, Lab};
+use lab::DutSpec;
 use results::record::{Phase, Sample, Status};
 use serde_json::json;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};
@@ -263,7 +263,7 @@ fn take(args: &Args, device: &Device, profiler: &Profiler, stop: &Arc<AtomicBool
     };
     let (offered, forwarded) = (sum(|it| it.offered), sum(|it| it.forwarded));
     let seconds: f64 = held().map(|sample| sample.duration_s).sum();
-    let own_share = folded.share_of(&own_threads(lab)?);
+    let own_share = folded.share_of(&own_threads(&testbed)?);
     // A halted core takes no cycles, so those tell nothing of idleness; time does, whether or not the
     // kernel takes samples of it.
     let worked = (profiler.event != "cycles").then(|| {
@@ -307,9 +307,9 @@ fn take(args: &Args, device: &Device, profiler: &Profiler, stop: &Arc<AtomicBool
 }
 
 /// The names of the threads that do the device's work, as samples show them.
-fn own_threads(lab: &Lab) -> Result<Vec<String>> {
+fn own_threads(testbed: &Testbed) -> Result<Vec<String>> {
     let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm"));
-    let names = lab.dut_work()?.into_iter().filter_map(|pid| name(pid).ok());
+    let names = testbed.dut_work()?.into_iter().filter_map(|pid| name(pid).ok());
     Ok(names.collect())
 }
 

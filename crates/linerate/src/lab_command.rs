@@ -8,7 +8,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
-use lab::Lab;
 use lab::holder::{self, Side};
 
 use crate::Ending;
@@ -129,15 +128,18 @@ fn up(name: &str) -> Result<Ending> {
 
 /// Holds a lab in this process.
 fn hold(name: &str, device: &Device, size: usize) -> Result<Ending> {
-    let lab: Lab = Testbed::open(device, size)?
-        .into_lab()
+    let testbed = Testbed::open(device, size)?;
+    let lab = testbed
+        .lab()
         .ok_or_else(|| misuse("a lab holds a device of its own: --ports cannot be held open"))?;
-    let server = holder::Server::start(name, &lab, holder::Purpose::Hold)?;
+    let server = holder::Server::start(name, lab, holder::Purpose::Hold)?;
     println!("{READY}");
     // Who started this may close the other end at any time.
     let _ = std::io::stdout().flush();
     server.wait();
-    drop(lab);
+    // The name stays taken until the lab is gone, so that who waits for that can watch it.
+    drop(testbed);
+    drop(server);
     Ok(Ending::Done)
 }
 

@@ -9,6 +9,7 @@ mod broken_pipe;
 mod build_rate;
 mod compare;
 mod control;
+mod core_meter;
 mod count;
 mod cross_check;
 mod doctor;

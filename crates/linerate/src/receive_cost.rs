@@ -16,6 +16,7 @@ use engine::{Engine, Load};
 use lab::{Lab, NapiThread};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
+use crate::user_space::dut::Dut;
 use crate::{dut_command, port};
 
 /// How long the device is loaded.
@@ -35,6 +36,7 @@ pub fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
         _ => lab.dut().clone(),
     };
     let twin = Lab::start(&lab::Config { dut, placement: lab.placement().clone(), max_frame_size: 64 })?;
+    let _program = Dut::start_in(&twin, 64)?;
     dut_command::inside(twin.dut_namespace(), commands)?;
     let [zero, one] = twin.ports();
     let profile = Profile::builtin("bench", &Tunables::default())?;

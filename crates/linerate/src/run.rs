@@ -22,11 +22,12 @@ use wire::human;
 
 use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
+use crate::core_meter::CoreMeter;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
-use crate::testbed::{CoreMeter, Testbed};
+use crate::testbed::Testbed;
 use crate::{Ending, cross_check, environment, receive_limit, self_test, stop};
 
 /// A strategy with its parameters, ready to run.
@@ -333,6 +334,7 @@ impl Observer for Watcher<'_> {
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.progress.sample(sample);
+        self.testbed.check_program()?;
         self.writer.append(&Entry::Sample(Cow::Borrowed(sample)))?;
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Where a run takes place: the device flags enter, two ports with a device between them leave,
 //! in the built-in lab or on real interfaces.
 
+mod real;
+
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use engine::Engine;
@@ -16,15 +16,17 @@ use engine::xdp::{self, PortRef, XdpEngine};
 use lab::dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, PortsError, RealPorts};
+use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, RealPorts};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 
 use crate::args::{Device, EngineName, misuse};
+use crate::core_meter::CoreMeter;
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::remote_device::RemoteDevice;
-use crate::user_space::UserSpace;
+use crate::user_space::dut::{Dut, Paused};
+use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 
 /// The device that is tested when none is named.
@@ -49,7 +51,8 @@ pub struct Testbed {
 }
 
 enum Site {
-    Lab(Box<Lab>),
+    /// What runs in it goes before it.
+    Lab(Option<Box<Dut>>, Box<Lab>),
     Real(RealPorts, Option<Box<RemoteDevice>>),
     UserSpace(Box<UserSpace>),
 }
@@ -82,12 +85,12 @@ impl Testbed {
                 Site::UserSpace(Box::new(UserSpace::open(device, &placement, max_frame_size)?))
             }
             Some(ports) => {
-                let (names, gateways) = (two(ports)?, gateways(device)?);
+                let (names, gateways) = (real::two(ports)?, real::gateways(device)?);
                 // The device may answer only after these.
                 let remote = RemoteDevice::configure(device, names)?;
                 dut_command::here(&device.dut_commands)?;
                 let patience = if remote.is_some() { LINK_UP } else { Duration::ZERO };
-                let real = real_ports(names, gateways, device.force, patience)?;
+                let real = real::open(names, gateways, device.force, patience)?;
                 Site::Real(real, remote.map(Box::new))
             }
             None => {
@@ -95,10 +98,14 @@ impl Testbed {
                     Some(dut) => dut.clone(),
                     None => DEFAULT_DUT.parse::<DutSpec>()?,
                 };
+                if let Some(refusal) = user_space::refusal(device.engine, Some(dut.name())) {
+                    return Err(misuse(refusal));
+                }
                 let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
                 let lab = Lab::start(&config)?;
+                let program = Dut::start_in(&lab, max_frame_size)?;
                 dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;
-                Site::Lab(Box::new(lab))
+                Site::Lab(program.map(Box::new), Box::new(lab))
             }
         };
         let mut testbed = Self {
@@ -116,8 +123,9 @@ impl Testbed {
             port::check_mtu(port, max_frame_size)?;
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
-        if matches!(testbed.site, Site::Lab(_)) {
+        if let Site::Lab(program, _) = &testbed.site {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
+            testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
         Ok(testbed)
     }
@@ -132,10 +140,11 @@ impl Testbed {
                 other.pid
             )
         }));
-        let Site::Lab(lab) = &self.site else { return Ok(()) };
+        let Site::Lab(program, lab) = &self.site else { return Ok(()) };
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
         if self.placement.receives_on_dut_core() {
+            let _paused = program.as_ref().map(|program| program.pause());
             self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
             if let Some(cost) = self.receive_cost_ns {
                 self.notes.push(format!("receiving one frame costs the device's core {cost:.0} ns"));
@@ -158,7 +167,7 @@ impl Testbed {
     /// The two ports.
     pub fn ports(&self) -> &[Port; 2] {
         match &self.site {
-            Site::Lab(lab) => lab.ports(),
+            Site::Lab(_, lab) => lab.ports(),
             Site::Real(real, _) => real.ports(),
             Site::UserSpace(user_space) => user_space.ports(),
         }
@@ -167,7 +176,7 @@ impl Testbed {
     /// The lab, if the testbed is one.
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
-            Site::Lab(lab) => Some(&**lab),
+            Site::Lab(_, lab) => Some(&**lab),
             Site::Real(..) | Site::UserSpace(_) => None,
         }
     }
@@ -176,16 +185,30 @@ impl Testbed {
     pub fn remote(&self) -> Option<&RemoteDevice> {
         match &self.site {
             Site::Real(_, remote) => remote.as_deref(),
-            Site::Lab(_) | Site::UserSpace(_) => None,
+            Site::Lab(..) | Site::UserSpace(_) => None,
         }
     }
 
-    /// The lab, if the testbed is one, taken out of it.
-    pub fn into_lab(self) -> Option<Lab> {
-        match self.site {
-            Site::Lab(lab) => Some(*lab),
+    /// The program that is the device in the lab, where the kernel is not.
+    fn program(&self) -> Option<&Dut> {
+        match &self.site {
+            Site::Lab(program, _) => program.as_deref(),
             Site::Real(..) | Site::UserSpace(_) => None,
         }
+    }
+
+    /// Holds up the device of the lab, where it is a program, until the result is dropped: it would take the
+    /// time of its core from what is measured beside it.
+    pub fn pause_program(&self) -> Option<Paused> {
+        self.program().map(Dut::pause)
+    }
+
+    /// Whether the device of the lab still runs, where it is a program.
+    ///
+    /// # Errors
+    /// That it does not, and what it said last.
+    pub fn check_program(&self) -> Result<()> {
+        self.program().map_or(Ok(()), Dut::check)
     }
 
     /// Where frames go in each direction.
@@ -208,7 +231,7 @@ impl Testbed {
     pub fn user_space(&self) -> Option<&UserSpace> {
         match &self.site {
             Site::UserSpace(user_space) => Some(&**user_space),
-            Site::Lab(_) | Site::Real(..) => None,
+            Site::Lab(..) | Site::Real(..) => None,
         }
     }
 
@@ -219,10 +242,11 @@ impl Testbed {
 
     /// Every thread that does the work of a device of ours, by its id.
     pub fn dut_work(&self) -> Result<Vec<i32>> {
-        match self.user_space() {
-            Some(user_space) => Ok(user_space.dut_threads().into_iter().map(|thread| thread.pid).collect()),
-            None => self.lab().map_or_else(|| Ok(Vec::new()), |lab| Ok(lab.dut_work()?)),
-        }
+        let mut work = self.lab().map(Lab::dut_work).transpose()?.unwrap_or_default();
+        let programs = self.program().map(Dut::threads).into_iter();
+        let programs = programs.chain(self.user_space().map(UserSpace::dut_threads));
+        work.extend(programs.flatten().map(|thread| thread.pid));
+        Ok(work)
     }
 
     /// The core for a device of ours.
@@ -259,7 +283,7 @@ impl Testbed {
             table,
             stop: Arc::clone(stop),
         })?;
-        if let Site::Lab(lab) = &self.site {
+        if let Some(lab) = self.lab() {
             lab.pin().context("cannot keep the device off the generator's core")?;
         }
         Ok(engine)
@@ -308,7 +332,7 @@ impl Testbed {
     pub fn cores_in_words(&self) -> String {
         let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
         match &self.site {
-            Site::Lab(_) => format!("cores {generate:?}, receiving on {receive}"),
+            Site::Lab(..) => format!("cores {generate:?}, receiving on {receive}"),
             Site::UserSpace(user_space) if user_space.has_own_dut() => {
                 format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
             }
@@ -319,7 +343,7 @@ impl Testbed {
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
         match &self.site {
-            Site::Lab(lab) => lab.dut().name(),
+            Site::Lab(_, lab) => lab.dut().name(),
             Site::Real(_, Some(remote)) => remote.driver(),
             Site::Real(_, None) => "ports",
             Site::UserSpace(user_space) => user_space.dut_name(),
@@ -342,7 +366,7 @@ impl Testbed {
     /// Why it cannot be reset, with the remedy.
     pub fn reset(&self) -> Result<(), String> {
         match (&self.site, &self.reset_command) {
-            (Site::Lab(lab), _) => lab.reset().map_err(|error| error.to_string()),
+            (Site::Lab(_, lab), _) => lab.reset().map_err(|error| error.to_string()),
             (_, Some(command)) => reset_command::start(command),
             (_, None) => Err("nothing is known that resets this device: give --reset-command".into()),
         }
@@ -372,7 +396,7 @@ impl Testbed {
     /// The device, for the record.
     pub fn describe_dut(&self) -> Result<record::Dut> {
         let mut dut = match &self.site {
-            Site::Lab(lab) => record::Dut {
+            Site::Lab(_, lab) => record::Dut {
                 name: lab.dut().name().to_owned(),
                 parameters: lab.dut().parameters().clone(),
                 configuration: lab.dut_configuration()?,
@@ -389,6 +413,8 @@ impl Testbed {
                 remote: None,
             },
         };
+        dut.configuration
+            .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
         let commands = self.dut_commands.iter().zip(1..);
         dut.configuration
             .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
@@ -420,7 +446,7 @@ impl Testbed {
     /// interfaces where it is ours. To be asked for while an engine runs.
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
         match &self.site {
-            Site::Lab(lab) => Ok(lab.interface_counters()?),
+            Site::Lab(_, lab) => Ok(lab.interface_counters()?),
             Site::Real(real, _) => Ok(real.interface_counters()?),
             Site::UserSpace(user_space) => user_space.interface_counters(),
         }
@@ -428,16 +454,22 @@ impl Testbed {
 
     /// What the nodes of the device have done since it started, where it is a graph of them and ours.
     pub fn nodes(&self) -> Result<record::NodeRuntimes> {
-        self.user_space().map_or_else(|| Ok(record::NodeRuntimes::new()), UserSpace::nodes)
+        match (&self.site, self.program()) {
+            (Site::UserSpace(user_space), _) => user_space.nodes(),
+            (_, Some(program)) => program.nodes(),
+            (_, None) => Ok(record::NodeRuntimes::new()),
+        }
     }
 
     /// A monitor of the cores in use. To be asked for once the engine runs.
     pub fn monitor(&self) -> lab::Result<Monitor> {
         let mut cores = self.placement.generate.clone();
         let threads = match &self.site {
-            Site::Lab(lab) => {
+            Site::Lab(program, lab) => {
                 cores.extend([self.placement.dut, self.placement.receive]);
-                lab.threads()?
+                let mut threads = lab.threads()?;
+                threads.extend(program.iter().flat_map(|program| program.threads()));
+                threads
             }
             Site::UserSpace(user_space) if user_space.has_own_dut() => {
                 cores.push(self.placement.dut);
@@ -453,34 +485,11 @@ impl Testbed {
         Monitor::start(&cores, &threads)
     }
 
-    /// A meter of the core that the device works on, where that is known.
+    /// A meter of the core that the device works on, where that is known, and not all of it in any case: a
+    /// program polls.
     pub fn dut_core_meter(&self) -> Option<CoreMeter> {
-        self.lab()?;
+        self.lab().filter(|_| self.program().is_none())?;
         CoreMeter::new(self.placement.dut)
-    }
-}
-
-/// How busy a core is, over windows long enough for the kernel's 10 ms ticks.
-pub struct CoreMeter {
-    clock: lab::CoreClock,
-    since: Instant,
-    last: Option<f64>,
-}
-
-impl CoreMeter {
-    const WINDOW_S: f64 = 0.4;
-
-    fn new(core: usize) -> Option<Self> {
-        Some(Self { clock: lab::CoreClock::new(core).ok()?, since: Instant::now(), last: None })
-    }
-
-    /// The share of the last window that the core was busy, 0 to 1.
-    pub fn busy(&mut self) -> Option<f64> {
-        if self.since.elapsed().as_secs_f64() >= Self::WINDOW_S {
-            self.last = self.clock.sample().ok().map(|usage| usage.busy);
-            self.since = Instant::now();
-        }
-        self.last
     }
 }
 
@@ -493,37 +502,4 @@ fn place(device: &Device) -> Result<Placement> {
     };
     let online = lab::placement::online().map_err(lab::Error::from)?;
     Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
-}
-
-fn two(ports: &[String]) -> Result<[&str; 2]> {
-    match ports {
-        [zero, one] => Ok([zero, one]),
-        _ => Err(misuse("--ports takes two interfaces, as in --ports eth1,eth2")),
-    }
-}
-
-fn gateways(device: &Device) -> Result<[Option<IpAddr>; 2]> {
-    match device.gateways.as_deref() {
-        None => Ok([None, None]),
-        Some([zero, one]) => Ok([Some(*zero), Some(*one)]),
-        Some(_) => Err(misuse("--gateways takes two addresses, the device's at port 0 and at port 1")),
-    }
-}
-
-/// The ports, whose links may take so long to come up.
-fn real_ports(
-    names: [&str; 2],
-    gateways: [Option<IpAddr>; 2],
-    force: u8,
-    patience: Duration,
-) -> Result<RealPorts> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match RealPorts::open(names, gateways, force) {
-            Err(lab::Error::Ports(PortsError::NoCarrier(_))) if Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(100));
-            }
-            opened => return opened.map_err(port::refused),
-        }
-    }
 }

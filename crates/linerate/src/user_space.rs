@@ -6,7 +6,7 @@ mod card;
 mod counters;
 #[cfg_attr(not(feature = "dpdk"), path = "user_space/dpdk_absent.rs")]
 pub mod dpdk;
-mod dut;
+pub mod dut;
 pub mod fastpath;
 pub mod forward;
 mod link;
@@ -86,7 +86,7 @@ impl UserSpace {
                     return Err(misuse(refusal));
                 }
                 let dut = Dut::start(spec, &site, [mac(0), mac(1)])?;
-                (link::to_sockets(engine, dut.sockets(), max_frame_size, core)?, Some(dut))
+                (link::to_sockets(engine, &dut.sockets(), max_frame_size, core)?, Some(dut))
             }
             (None, None) => {
                 return Err(misuse(format!(
@@ -161,7 +161,7 @@ impl UserSpace {
         let paused = dut.pause();
         let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
         let core = self.site.core;
-        let link = link::to_sockets(self.engine, device.sockets(), self.site.max_frame_size, core)?;
+        let link = link::to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, core)?;
         Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
     }
 
@@ -295,6 +295,11 @@ pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
         return Some(refusal);
     }
     match dut?.split(':').next()? {
+        // The lab has its own word on devices that are none of it.
+        fastpath::NAME if engine == EngineName::Xdp => {
+            (!cfg!(feature = "dpdk")).then(|| fastpath::ABSENT.to_owned())
+        }
+        _ if engine == EngineName::Xdp => None,
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
         }

@@ -1,5 +1,5 @@
-//! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd,
-//! VPP and fastpath. Who sends in user space starts them, with what is parsed here.
+//! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd
+//! and VPP. Who sends in user space starts them, with what is parsed here.
 
 use super::spec::Parameters;
 use super::{Addressing, Description, Device, Kind, Parameter, Running, Site, SpecError};
@@ -27,31 +27,22 @@ pub(super) const VPP: Kind = Kind {
         summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
         parameters: &[ROUTER_OR_CABLE],
     },
-    parse: |parameters| parse_router_or_cable("vpp", parameters),
-};
-
-pub(super) const FASTPATH: Kind = Kind {
-    description: Description {
-        name: "fastpath",
-        summary: "our own vector router between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE],
-    },
-    parse: |parameters| parse_router_or_cable("fastpath", parameters),
+    parse: |parameters| Ok(Box::new(Elsewhere { name: "vpp", addressing: router_or_cable(parameters)? })),
 };
 
 /// What a device does that may be a router or a cable.
-const ROUTER_OR_CABLE: Parameter = Parameter {
+pub(super) const ROUTER_OR_CABLE: Parameter = Parameter {
     key: "mode",
     values: "router or xconnect",
     meaning: "route IPv4 and IPv6, or connect the two ports as a cable would (default router)",
 };
 
-fn parse_router_or_cable(name: &'static str, parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    let addressing = match parse(parameters, ["router", "xconnect"])? {
+/// Where frames are addressed to of such a device.
+pub(super) fn router_or_cable(parameters: &Parameters) -> Result<Addressing, SpecError> {
+    Ok(match parse(parameters, ["router", "xconnect"])? {
         Some("xconnect") => Addressing::OtherPort,
         _ => Addressing::Device,
-    };
-    Ok(Box::new(Elsewhere { name, addressing }))
+    })
 }
 
 /// The mode that is asked for, one of `modes`.

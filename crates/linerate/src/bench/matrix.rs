@@ -122,8 +122,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             .or_else(|| {
                 let through =
                     if let Site::Lab(dut) = &described.dut.site { Some(dut.as_str()) } else { None };
-                let engine = described.dut.engine;
-                if engine.is_in_user_space() { user_space::refusal(engine, through) } else { None }
+                user_space::refusal(described.dut.engine, through)
             })
             .or_else(|| {
                 if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }

@@ -22,6 +22,7 @@ use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{AccessFlags, Pid, access};
 
 /// The word of a command that stands for the program's input file.
@@ -92,6 +93,14 @@ impl Process {
     /// Whether it ended by itself.
     pub fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait().context("cannot wait for a program")?.is_some())
+    }
+
+    /// Whether it has ended, however.
+    pub fn is_over(&self) -> bool {
+        let process = Id::Pid(Pid::from_raw(self.child.id().cast_signed()));
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        // An error says that it was waited for.
+        !matches!(waitid(process, look), Ok(WaitStatus::StillAlive))
     }
 
     /// Asks it to end.
@@ -241,11 +250,12 @@ mod tests {
         while process.said().unwrap().stdout.is_empty() {
             thread::sleep(Duration::from_millis(5));
         }
-        assert!(!process.has_ended().unwrap());
+        assert!(!process.is_over() && !process.has_ended().unwrap());
         let asked = Instant::now();
         process.interrupt();
         let said = process.finish().unwrap();
         assert!(asked.elapsed() < PATIENCE);
+        assert!(process.is_over());
         assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("input\n", "bye\n"));
         assert_eq!(said.last_words(), Some("bye"));
     }

@@ -42,6 +42,7 @@ pub fn measure(
         }
         return load(&mut *testbed.start_any_engine(&table, stop)?.0, cores);
     };
+    let _paused = testbed.pause_program();
     let cable = Cable::start(lab.placement(), usize::from(profile.largest_size()))?;
     let [zero, one] = cable.ports();
     let table = profile.table(&Endpoints([port::endpoint(zero), port::endpoint(one)]), directions);

@@ -11,10 +11,10 @@ use super::document::DutEntry;
 use super::{Site, Source};
 use crate::args::EngineName;
 
-/// The devices that only DPDK reaches.
-const USER_SPACE: [&str; 3] = ["testpmd", "vpp", "fastpath"];
-/// A device that DPDK reaches, too.
-const CALIBRATED: &str = "calibrated";
+/// The devices that only engines in user space reach.
+const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
+/// Those that they reach, too.
+const BOTH: [&str; 2] = ["fastpath", "calibrated"];
 
 impl Source<'_> {
     /// Where the device of `entry` is, which is `before` unless it says something else.
@@ -105,16 +105,17 @@ impl Source<'_> {
     pub(super) fn check_engine(&self, engine: EngineName, site: &Site, at: usize) -> Result<()> {
         let name = |dut: &str| dut.split(':').next().unwrap_or_default().to_owned();
         let is_user_space = |dut: &str| USER_SPACE.contains(&name(dut).as_str());
+        let is_both = |dut: &str| BOTH.contains(&name(dut).as_str());
         let reason = match (engine.is_in_user_space(), site) {
             (true, Site::Ports(..)) => {
                 "an engine in user space has ports of its own: write port0 and port1 in place of ports"
             }
-            (true, Site::Lab(dut)) if !is_user_space(dut) && name(dut) != CALIBRATED => {
+            (true, Site::Lab(dut)) if !is_user_space(dut) && !is_both(dut) => {
                 "an engine in user space reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
                  write one of them, or port0 and port1"
             }
             (false, Site::Lab(dut)) if is_user_space(dut) => {
-                "testpmd, vpp and fastpath are in user space: write engine = \"memif\" or \"dpdk\" too"
+                "testpmd and vpp are in user space: write engine = \"memif\" or \"dpdk\" too"
             }
             (false, Site::Devices(_)) => {
                 "port0 and port1 are of user space: write engine = \"dpdk\" or \"memif\" too"

@@ -221,6 +221,9 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
 
     let vpp = testpmd.replace("testpmd:mode=macswap", "vpp:mode=xconnect");
     assert_eq!(read(&vpp).unwrap().duts[0].site, Site::Lab("vpp:mode=xconnect".to_owned()));
+    // In the lab, too.
+    read(&SOUND.replace(site, "dut = \"fastpath\"")).unwrap();
+    read(&SOUND.replace(site, "engine = \"memif\"\ndut = \"fastpath\"")).unwrap();
     refused(&vpp.replace("engine = \"dpdk\"\n", ""), 7, &["vpp", "engine = \"memif\""]);
 
     let own = testpmd.replace("\"dpdk\"", "\"memif\"");
