@@ -274,7 +274,7 @@ fn a_bench_whose_file_is_unknown_has_no_baseline() {
     let benches = results::bench::Bench::all(Vec::new(), &records);
     let page = page_of(&Contents { records: &records, benches: &benches, ..Contents::default() }, "Rules");
     assert!(!page.contains("<table class=\"figures judged\">"));
-    assert!(page.contains("--baseline names it"));
+    assert!(page.contains("no device is compared with another: --baseline names one"));
     assert_eq!(rows(between(&page, "<table class=\"bench-matrix sortable\">", "</table>")).len(), 2 + 4);
 }
 
