@@ -1,10 +1,6 @@
 //! Bench files: planned, carried out, killed and gone on with; what cannot run does not keep the
 //! rest from running.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -12,8 +8,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::sites::Site;
-use common::{Finished, Linerate, PROGRAM, has_namespaces, linerate, machine, records, tool, wait_until};
+use crate::common::sites::Site;
+use crate::common::{
+    Finished, Linerate, PROGRAM, has_namespaces, linerate, machine, records, tool, wait_until,
+};
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::Status;

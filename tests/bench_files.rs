@@ -1,15 +1,11 @@
 //! The shipped bench files: each is one, and each of its devices can be configured as it says.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::namespace::Namespace;
-use common::{Linerate, REPOSITORY, eventually, has_namespaces, linerate};
+use crate::common::namespace::Namespace;
+use crate::common::{Linerate, REPOSITORY, eventually, has_namespaces, linerate};
 use toml::{Table, Value};
 
 /// A device of a bench file, as the commands of its runs have it.

@@ -1,10 +1,6 @@
 //! `linerate build-rate`: how fast frames are built, without a port of the machine's, so that it runs anywhere.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::linerate;
+use crate::common::linerate;
 
 #[test]
 fn each_size_has_a_figure_for_each_number_of_cores() {
@@ -60,16 +56,6 @@ fn wrong_use_is_refused_with_what_would_do() {
         let code = if clue == "fewer cores" { 1 } else { 2 };
         assert!(finished.refusal(code).contains(clue), "{flags}: {}", finished.stderr);
     }
-}
-
-#[cfg(not(feature = "dpdk"))]
-#[test]
-fn without_dpdk_its_places_are_refused_and_named() {
-    let finished = linerate("build-rate --onto net_null").run();
-    assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
-    let left_out = linerate("build-rate --sizes 64 --cores 0 --duration 10ms").run().well();
-    assert!(left_out.stderr.contains("net_memif are left out"), "{}", left_out.stderr);
-    assert!(left_out.stderr.contains("\nmemif "), "{}", left_out.stderr);
 }
 
 #[cfg(feature = "dpdk")]

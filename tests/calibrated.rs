@@ -1,13 +1,9 @@
 //! The tester against the truth: devices that forward, lose and stall exactly as they are told.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{eventually, has_namespaces, linerate, machine};
+use crate::common::{eventually, has_namespaces, linerate, machine};
 use engine::xdp::{Config, PortRef, XdpEngine};
 use engine::{Counts, Engine, Load};
 use lab::Lab;

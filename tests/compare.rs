@@ -1,15 +1,11 @@
 //! `linerate compare` on files: numbers as ministat reads them, and records of a store.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Finished, PROGRAM, linerate};
+use crate::common::{Finished, PROGRAM, linerate};
 use results::fixtures::Scenario;
 use results::record::{LimitedBy, Record, Status};
 use results::store::Store;
@@ -149,7 +145,7 @@ fn single_records_of_one_configuration_are_one_group() {
         record.id = format!("{}-new", record.id);
     };
     searches(&runs, &around(0.9e6), slower);
-    let kept = common::records(&runs);
+    let kept = crate::common::records(&runs);
     // As files and as ids.
     let words: Vec<String> = kept.iter().map(|record| format!("runs/{}.json", record.id)).collect();
     let ids: Vec<&str> = kept.iter().map(|record| record.id.as_str()).collect();

@@ -1,17 +1,13 @@
 //! The documents say what works: every command line in a `sh` block of README.md and docs/ is run,
 //! in the order it is written, where it has what it needs: eth1 and eth2 with a router between.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use common::sites::Site;
-use common::{PROGRAM, REPOSITORY, has_namespaces, machine};
+use crate::common::sites::Site;
+use crate::common::{PROGRAM, REPOSITORY, has_namespaces, machine};
 use etherparse::PacketBuilder;
 use traffic::capture::Writer;
 

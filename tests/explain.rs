@@ -1,15 +1,11 @@
 //! Where packets and time go: queues of real interfaces.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::namespace::Namespace;
-use common::{eventually, has_namespaces, linerate, machine};
+use crate::common::namespace::Namespace;
+use crate::common::{eventually, has_namespaces, linerate, machine};
 use results::record::{Basis, LoadCost};
 
 #[test]

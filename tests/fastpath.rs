@@ -2,16 +2,13 @@
 //! did, and leaves nothing behind.
 
 #![cfg(feature = "dpdk")]
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
 
 use std::fs;
 use std::time::Duration;
 
-use common::holdings::Holdings;
-use common::namespace::Namespace;
-use common::{QUICK, eventually, has_namespaces, linerate, machine, wait_until};
+use crate::common::holdings::Holdings;
+use crate::common::namespace::Namespace;
+use crate::common::{QUICK, eventually, has_namespaces, linerate, machine, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use results::Record;

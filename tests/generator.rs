@@ -1,16 +1,12 @@
 //! `linerate gen` and `linerate count`: the free-running generator and counter.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::time::Duration;
 
-use common::holdings::Holdings;
-use common::namespace::Namespace;
-use common::sites::Site;
-use common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
+use crate::common::holdings::Holdings;
+use crate::common::namespace::Namespace;
+use crate::common::sites::Site;
+use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 
 /// The whole number in field `name` of what was printed as JSON.

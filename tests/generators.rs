@@ -1,15 +1,11 @@
 //! `linerate generator`: other programs and our own in one lab, counted alike.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Finished, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{Finished, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 use results::record::{Generator, Status};
 

@@ -1,9 +1,5 @@
 //! Bad luck: Ctrl-C, kill -9 at any moment, a full disk. What was measured stays, and nothing else.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,9 +7,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::holdings::Holdings;
-use common::namespace::{Namespace, mount_memory};
-use common::{Running, has_namespaces, linerate, machine, records, wait_until};
+use crate::common::holdings::Holdings;
+use crate::common::namespace::{Namespace, mount_memory};
+use crate::common::{Running, has_namespaces, linerate, machine, records, wait_until};
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::{Phase, Sample, Status};

@@ -1,11 +1,7 @@
 //! `linerate lab`: labs that stay open to look inside.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::namespace::Namespace;
-use common::{has_namespaces, linerate};
+use crate::common::namespace::Namespace;
+use crate::common::{has_namespaces, linerate};
 
 #[test]
 fn a_lab_is_opened_listed_looked_into_and_closed() {

@@ -1,12 +1,8 @@
 //! Load tests in the lab: every device passes what every profile sends, and the record adds up.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Finished, QUICK, REPOSITORY, eventually, has_namespaces, linerate};
+use crate::common::{Finished, QUICK, REPOSITORY, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{LimitedBy, Phase, Status};
 use serde_json::Value;

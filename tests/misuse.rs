@@ -1,15 +1,11 @@
 //! Wrong use and unfit machines: each is refused in one clear line, and nothing is left behind.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::process::{Command, Stdio};
 
-use common::namespace::Namespace;
-use common::sites::Site;
-use common::{PROGRAM, QUICK, has_namespaces, linerate, refusal_without_privileges};
+use crate::common::namespace::Namespace;
+use crate::common::sites::Site;
+use crate::common::{PROGRAM, QUICK, has_namespaces, linerate, refusal_without_privileges};
 
 /// Refused as wrong use, with a line that holds all of `clues`.
 fn refuses(line: &str, clues: &[&str]) {

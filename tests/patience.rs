@@ -1,12 +1,8 @@
 //! What tests take for a machine that is not at rest.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::time::Duration;
 
-use common::patience::{Core, Failure, excuse, watch};
+use crate::common::patience::{Core, Failure, excuse, watch};
 
 /// A core whose thread missed each of `gaps`, once in ten milliseconds.
 fn core(gaps_us: &[u64]) -> Core {

@@ -1,14 +1,10 @@
 //! Two interfaces with a device in between that is not ours: a router or a bridge made with the
 //! system's own tools, found by ARP and neighbour discovery.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::Ipv4Addr;
 
-use common::sites::Site;
-use common::{Finished, QUICK, eventually, has_namespaces, linerate};
+use crate::common::sites::Site;
+use crate::common::{Finished, QUICK, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{Phase, Status};
 

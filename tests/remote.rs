@@ -1,16 +1,12 @@
 //! Devices that are other computers: a namespace with an ssh server of its own is configured, measured,
 //! counted and put back as it was, however the run ends.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::time::Duration;
 
-use common::sites::Site;
-use common::sshd::{Device, has_sshd};
-use common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, wait_until};
+use crate::common::sites::Site;
+use crate::common::sshd::{Device, has_sshd};
+use crate::common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use results::Record;

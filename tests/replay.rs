@@ -1,13 +1,9 @@
 //! Captures: replayed as they are, and as the profile of a load test, through real devices.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{QUICK, eventually, has_namespaces, linerate};
+use crate::common::{QUICK, eventually, has_namespaces, linerate};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket};
 use traffic::Capture;
 use traffic::capture::Writer;

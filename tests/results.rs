@@ -1,13 +1,9 @@
 //! From records to what people and other programs read: the bench, the page, the exports; and what
 //! the program says of the machine.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 
-use common::{has_namespaces, linerate, records};
+use crate::common::{has_namespaces, linerate, records};
 use results::record::Status;
 use serde_json::Value;
 

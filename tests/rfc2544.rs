@@ -1,11 +1,7 @@
 //! The tests of RFC 2544 on a device of known capacity, as people run them.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::sites::Site;
-use common::{Linerate, eventually, has_namespaces, linerate};
+use crate::common::sites::Site;
+use crate::common::{Linerate, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{LimitedBy, Status};
 

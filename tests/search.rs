@@ -1,14 +1,10 @@
 //! Searches for limits that are known: devices of capacities that nobody told the search.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{has_namespaces, linerate};
+use crate::common::{has_namespaces, linerate};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use results::record::GoalResult;

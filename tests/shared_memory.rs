@@ -1,10 +1,6 @@
 //! Load tests through shared memory by memifs of our own: devices in user space, without DPDK.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::{QUICK, eventually, has_namespaces, linerate};
+use crate::common::{QUICK, eventually, has_namespaces, linerate};
 
 #[test]
 fn devices_in_user_space_are_reached_without_dpdk() {

@@ -1,11 +1,7 @@
 //! Soaks and latency tests in the lab: a stall is found to the frame, and delays are those of real
 //! frames.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::{eventually, has_namespaces, linerate};
+use crate::common::{eventually, has_namespaces, linerate};
 use results::record::Status;
 
 /// What stands around each measurement, as short as it may be.

@@ -1,11 +1,7 @@
 //! Load tests over ports of DPDK, in shared memory: with testpmd as the device, and with one whose truth is
 //! known.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::linerate;
+use crate::common::linerate;
 
 #[test]
 fn ports_of_dpdk_are_asked_for_in_one_way() {
@@ -24,17 +20,6 @@ fn ports_of_dpdk_are_asked_for_in_one_way() {
     }
 }
 
-#[cfg(not(feature = "dpdk"))]
-#[test]
-fn without_dpdk_its_engine_is_refused_with_the_remedy() {
-    let finished = linerate("ramp --engine dpdk --dut testpmd").run();
-    assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
-    // AF_XDP is a driver of DPDK, too; shared memory is not.
-    let finished = linerate("ramp --dut fastpath").run();
-    let refusal = finished.refusal(2);
-    assert!(refusal.contains("--features dpdk") && refusal.contains("--engine memif"), "{refusal}");
-}
-
 #[cfg(feature = "dpdk")]
 mod with_dpdk {
     use std::fs;
@@ -47,8 +32,8 @@ mod with_dpdk {
     use traffic::Capture;
     use traffic::capture::Writer;
 
-    use super::common::namespace::Namespace;
-    use super::common::{
+    use crate::common::namespace::Namespace;
+    use crate::common::{
         Finished, QUICK, eventually, has_namespaces, linerate, refusal_without_privileges, wait_until,
     };
 

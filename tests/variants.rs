@@ -1,14 +1,10 @@
 //! Variants of a device: the user's commands configure it before anything is measured, and labels
 //! tell later which run was which.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 
-use common::sites::Site;
-use common::{Linerate, eventually, has_namespaces, linerate};
+use crate::common::sites::Site;
+use crate::common::{Linerate, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::Status;
 

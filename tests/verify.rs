@@ -1,10 +1,6 @@
 //! The certificate: the tester measures devices of known truth, and says how far it is off.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
-use common::{has_namespaces, linerate, machine};
+use crate::common::{has_namespaces, linerate, machine};
 use results::certificate::{Certificate, SCHEMA, Unit, Verdict};
 use results::record::Status;
 

@@ -2,15 +2,12 @@
 //! write down what they are told, and have testpmd forward. None of this ran on VPP itself.
 
 #![cfg(feature = "dpdk")]
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::{Linerate, QUICK, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{Linerate, QUICK, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 

@@ -2,16 +2,12 @@
 //! etherparse reads it and verifies every checksum, and each frame is compared byte for byte with
 //! what the profile's frame table says.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::fs;
 use std::net::IpAddr;
 
-use common::capture::Capture;
-use common::sites::{PORT_MACS, Site};
-use common::{REPOSITORY, eventually, has_namespaces, linerate};
+use crate::common::capture::Capture;
+use crate::common::sites::{PORT_MACS, Site};
+use crate::common::{REPOSITORY, eventually, has_namespaces, linerate};
 use etherparse::{EtherType, IpNumber, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpSlice};
 use traffic::tunable::Vm;
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};

@@ -1,0 +1,35 @@
+//! The program from end to end: one test binary, a module for each thing that users do. Run a part of them by
+//! `cargo test -p linerate --test end_to_end -- search::`.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+
+mod bench;
+mod bench_files;
+mod build_rate;
+mod calibrated;
+mod compare;
+mod documentation;
+mod explain;
+mod fastpath;
+mod generator;
+mod generators;
+mod interruption;
+mod labs;
+mod load_tests;
+mod misuse;
+mod patience;
+mod real_ports;
+mod remote;
+mod replay;
+mod results;
+mod rfc2544;
+mod search;
+mod shared_memory;
+mod soak_latency;
+mod user_space;
+mod variants;
+mod verify;
+mod vpp;
+mod wire_truth;

@@ -1,0 +1,27 @@
+//! The program as it is built by default, without DPDK: what needs DPDK says so before anything runs.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(not(feature = "dpdk"))]
+
+mod common;
+
+use common::linerate;
+
+#[test]
+fn without_dpdk_its_places_are_refused_and_named() {
+    let finished = linerate("build-rate --onto net_null").run();
+    assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
+    let left_out = linerate("build-rate --sizes 64 --cores 0 --duration 10ms").run().well();
+    assert!(left_out.stderr.contains("net_memif are left out"), "{}", left_out.stderr);
+    assert!(left_out.stderr.contains("\nmemif "), "{}", left_out.stderr);
+}
+
+#[test]
+fn without_dpdk_its_engine_is_refused_with_the_remedy() {
+    let finished = linerate("ramp --engine dpdk --dut testpmd").run();
+    assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
+    // AF_XDP is a driver of DPDK, too; shared memory is not.
+    let finished = linerate("ramp --dut fastpath").run();
+    let refusal = finished.refusal(2);
+    assert!(refusal.contains("--features dpdk") && refusal.contains("--engine memif"), "{refusal}");
+}
