@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::DutSpec;
+use dut::DutSpec;
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};

@@ -2,7 +2,7 @@
 //! enter beside ours; the way of the frames leaves, and whether both agree.
 
 use lab::InterfaceCounters;
-use lab::dut::{Passed, Rules};
+use dut::{Passed, Rules};
 use results::record::{CrossCheck, Direction, Point};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.

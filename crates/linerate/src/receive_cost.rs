@@ -15,8 +15,9 @@ use engine::xdp::{Config, XdpEngine};
 use engine::{Engine, Load};
 use lab::{Lab, NapiThread};
 use traffic::{Directions, Endpoints, Profile, Tunables};
+use dut::DutSpec;
+use dut::program::Dut;
 
-use crate::user_space::dut::Dut;
 use crate::{dut_command, port};
 
 /// How long the device is loaded.
@@ -32,8 +33,8 @@ pub fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
     let dut = match lab.dut().name() {
         "sink" => return Ok(None),
         // Its limits are its purpose; it hands frames over like the plain cross connect.
-        "calibrated" => "xdp-xconnect".parse()?,
-        _ => lab.dut().clone(),
+        "calibrated" => Arc::new("xdp-xconnect".parse::<DutSpec>()?),
+        _ => Arc::clone(lab.dut()),
     };
     let twin = Lab::start(&lab::Config { dut, placement: lab.placement().clone(), max_frame_size: 64 })?;
     let _program = Dut::start_in(&twin, 64)?;

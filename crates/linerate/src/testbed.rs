@@ -13,20 +13,21 @@ use anyhow::{Context, Result};
 use engine::Engine;
 use engine::replay::{Carrier, Sockets};
 use engine::xdp::{self, PortRef, XdpEngine};
-use lab::dut::Passed;
+use dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, InterfaceCounters, Lab, Placement, Port, RealPorts};
+use dut::DutSpec;
+use lab::{InterfaceCounters, Lab, Placement, Port, RealPorts};
 use monitor::{CoreMeter, Monitor};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
+use dut::program::{Dut, Paused};
 
 use crate::args::{Device, EngineName};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::remote_device::RemoteDevice;
-use crate::user_space::dut::{Dut, Paused};
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 
@@ -102,7 +103,7 @@ impl Testbed {
                 if let Some(refusal) = user_space::refusal(device.engine, Some(dut.name())) {
                     return Err(misuse(refusal));
                 }
-                let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
+                let config = lab::Config { dut: Arc::new(dut), placement: placement.clone(), max_frame_size };
                 let lab = Lab::start(&config)?;
                 let program = Dut::start_in(&lab, max_frame_size)?;
                 dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;

@@ -3,17 +3,10 @@
 
 #[cfg(feature = "dpdk")]
 mod card;
-mod counters;
 #[cfg_attr(not(feature = "dpdk"), path = "user_space/dpdk_absent.rs")]
 pub mod dpdk;
-pub mod dut;
-pub mod fastpath;
-pub mod forward;
 mod link;
 pub mod memif;
-mod private;
-mod testpmd;
-mod vpp;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +17,8 @@ use anyhow::Result;
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
-use lab::dut::Passed;
+use dut::Passed;
+use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use programs::is_installed;
 use results::record::{self, NodeRuntimes};
@@ -33,7 +27,6 @@ use wire::MacAddress;
 use wording::usage::misuse;
 
 use crate::args::{Device, EngineName};
-use dut::{Dut, Paused, Site};
 use link::{Link, Watch};
 
 /// Two ports of user space, not yet open, and the device between them if it is ours.

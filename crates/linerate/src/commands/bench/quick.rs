@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::DutSpec;
+use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
 use results::record::{Direction, Status};

@@ -15,7 +15,7 @@ use engine::Load;
 use engine::xdp::XdpEngine;
 use explain::flame::perf::{self, FREQUENCY_HZ, Profiler, Recording};
 use explain::flame::{self, Captions, Folded};
-use lab::DutSpec;
+use dut::DutSpec;
 use results::record::{Phase, Sample, Status};
 use serde_json::json;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};

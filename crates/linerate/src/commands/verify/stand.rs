@@ -176,18 +176,18 @@ impl Stand {
     }
 
     /// What the device itself counted, all directions added up; zeros if it does not count.
-    pub fn device(&self) -> Result<lab::dut::Counters> {
+    pub fn device(&self) -> Result<dut::Counters> {
         if let Some([zero, one]) = self.testbed.passed() {
-            return Ok(lab::dut::Counters {
+            return Ok(dut::Counters {
                 frames: zero.frames + one.frames,
                 bytes: zero.bytes + one.bytes,
                 forwarded: zero.forwarded + one.forwarded,
-                ..lab::dut::Counters::default()
+                ..dut::Counters::default()
             });
         }
         let counted = self.testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
         let [zero, one] = counted.unwrap_or_default();
-        Ok(lab::dut::Counters {
+        Ok(dut::Counters {
             frames: zero.frames + one.frames,
             bytes: zero.bytes + one.bytes,
             forwarded: zero.forwarded + one.forwarded,

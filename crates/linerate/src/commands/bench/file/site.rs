@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use lab::DutSpec;
+use dut::DutSpec;
 use toml::Spanned;
 
 use super::document::DutEntry;
