@@ -10,7 +10,8 @@ use wire::human;
 use wording::usage::misuse;
 
 use crate::args;
-use crate::{Exit, stop};
+use testbed::stop;
+use crate::Exit;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -14,7 +14,8 @@ use serde_json::json;
 use wording::usage::misuse;
 
 use crate::args;
-use crate::{Exit, progress, stop};
+use testbed::{progress, stop};
+use crate::Exit;
 
 /// Where `ip netns` keeps its namespaces.
 const NAMED: &str = "/run/netns";

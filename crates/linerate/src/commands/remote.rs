@@ -5,7 +5,8 @@ use remote::{Device, Driver, Parameter, Ssh};
 use serde_json::json;
 
 use crate::args::key_value;
-use crate::{Exit, remote_device};
+use testbed::remote_device;
+use crate::Exit;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -11,7 +11,7 @@ use results::store::{self, Document, Loaded};
 use wording::usage::{in_one_line, misuse};
 
 use crate::Exit;
-use crate::progress::colour;
+use testbed::progress::colour;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -17,10 +17,11 @@ use wire::{human, size};
 use wording::usage::misuse;
 
 use crate::args::{Device, Output};
-use crate::progress::colour;
-use crate::run::{Labels, Strategy, parameters};
-use crate::testbed::Testbed;
-use crate::{Exit, run, stop};
+use testbed::progress::colour;
+use testbed::run::{Labels, Strategy, parameters};
+use testbed::Testbed;
+use testbed::stop;
+use crate::{Exit, run};
 
 /// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 section 5.1.1 asks for
 /// the same.
@@ -112,7 +113,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let profiles: Vec<traffic::Profile> = profiles.collect::<Result<_>>()?;
     let stop = stop::flag()?;
     let largest = profiles.iter().map(traffic::Profile::largest_size).max().unwrap_or(size::MIN);
-    let mut testbed = Testbed::open(&args.device, usize::from(largest))?;
+    let mut testbed = Testbed::open(&args.device.target(), usize::from(largest))?;
     testbed.reset_by(args.reset_command.clone());
     let deviations = args.deviations(&testbed);
     let directions = args.directions();
@@ -159,7 +160,7 @@ fn one(
         None => format!("{} {test}", testbed.dut_name()),
     };
     let labels = Labels { name, test, given: args.output.labels()? };
-    run::run(testbed, profile, args.directions(), labels, strategy, &args.output.output, stop)
+    testbed::run::run(testbed, profile, args.directions(), labels, strategy, &args.output.output, stop)
 }
 
 /// A finished size in one line.

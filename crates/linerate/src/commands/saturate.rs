@@ -11,7 +11,7 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Measurement, Output, Traffic};
-use crate::run::{Strategy, describe_strategy};
+use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 #[derive(clap::Args)]

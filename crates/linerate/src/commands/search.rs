@@ -12,7 +12,7 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::run::{Strategy, describe_strategy};
+use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 /// How long one sample of the warm-up is.

@@ -11,8 +11,9 @@ use anyhow::{Context, Result};
 use results::certificate::{Certificate, Check, SCHEMA, Verdict};
 use results::record::Status;
 
-use crate::progress::colour;
-use crate::{Exit, environment, stop};
+use testbed::progress::colour;
+use testbed::{environment, stop};
+use crate::Exit;
 use experiment::{Experiment, Pace};
 use finding::Attempts;
 use stand::Host;

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use wording::usage::misuse;
 
-use crate::args::EngineName;
+use testbed::target::EngineName;
 use document::{AxisEntry, Document, StrategyEntry};
 pub use remote::Remote;
 

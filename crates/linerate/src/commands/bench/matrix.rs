@@ -31,8 +31,9 @@ use super::view::{View, rounded};
 use crate::commands::{
     Cli, Command, generator, latency, ramp, report as report_command, saturate, search, soak,
 };
-use crate::progress::colour;
-use crate::{Exit, stop, user_space};
+use testbed::progress::colour;
+use testbed::{stop, user_space};
+use crate::Exit;
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -114,7 +115,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             Command::Search(args) => search::planned(args),
             Command::Latency(args) => latency::planned(args),
             Command::Soak(args) => soak::planned(args),
-            Command::Generator(args) => generator::planned(args),
+            Command::Generator(args) => args.measurement().planned(),
             _ => Duration::ZERO,
         });
         let described = &plan.cells[cell];
@@ -125,7 +126,7 @@ fn check(plan: &Plan) -> Result<Checked> {
                 user_space::refusal(described.dut.engine, through)
             })
             .or_else(|| {
-                if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }
+                if let Command::Generator(args) = &cli.command { args.measurement().refusal() } else { None }
             });
         if let Some(reason) = missing {
             let reason = format!("{reason}, or leave these cells out with --only or in the file");

@@ -302,7 +302,7 @@ mod tests {
     use results::fixtures::Scenario;
 
     use super::*;
-    use crate::args::EngineName;
+    use testbed::target::EngineName;
     use crate::commands::bench::file::{Strategy, Subcommand};
 
     fn bench(order: Order, seed: u64) -> Bench {

@@ -20,7 +20,7 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::run::{Strategy, describe_strategy};
+use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 /// How long one sample is.

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::document::DutEntry;
 use super::{Dut, Site, Source, known};
-use crate::args::EngineName;
+use testbed::target::EngineName;
 
 impl Source<'_> {
     /// The device of `entry` with what it takes over from those that it extends.

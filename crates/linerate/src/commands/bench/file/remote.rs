@@ -9,7 +9,7 @@ use wording::usage::in_one_line;
 
 use super::Source;
 use super::document::DutEntry;
-use crate::remote_device;
+use testbed::remote_device;
 
 /// A device that is another computer, as the flags `--dut-host` and so on take it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::document::DutEntry;
 use super::{Site, Source};
-use crate::args::EngineName;
+use testbed::target::EngineName;
 
 /// The devices that only engines in user space reach.
 const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];

@@ -11,7 +11,7 @@ use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
 use results::record;
 use wording::usage::{in_one_line, misuse};
 
-use crate::args::Device;
+use crate::target::Target;
 
 /// A configured device.
 pub struct RemoteDevice {
@@ -31,7 +31,7 @@ impl RemoteDevice {
     /// # Errors
     /// What is wrong with the flags, the driver, the connection or the device, with the remedy; nothing stays
     /// changed on the device.
-    pub fn configure(device: &Device, ports: [&str; 2]) -> Result<Option<Self>> {
+    pub fn configure(device: &Target, ports: [&str; 2]) -> Result<Option<Self>> {
         let (Some(host), Some(driver)) = (&device.dut_host, &device.dut_driver) else { return Ok(None) };
         let plan = plan(driver, &device.dut_options, Some(ports))?;
         if let (None, Some(gateways)) = (&device.gateways, router_addresses(&plan)) {

@@ -13,7 +13,7 @@ use memif::Socket;
 use traffic::FrameTable;
 
 use super::{dpdk, memif as own};
-use crate::args::EngineName;
+use crate::target::EngineName;
 
 /// What was counted at port 0 and port 1 of an engine, as long as that lives.
 pub type Watch = Box<dyn Fn() -> Result<Option<[InterfaceCounters; 2]>>>;

@@ -26,7 +26,7 @@ use traffic::FrameTable;
 use wire::MacAddress;
 use wording::usage::misuse;
 
-use crate::args::{Device, EngineName};
+use crate::target::{EngineName, Target};
 use link::{Link, Watch};
 
 /// Two ports of user space, not yet open, and the device between them if it is ours.
@@ -57,7 +57,7 @@ const OVERHEAD: usize = 18;
 
 impl UserSpace {
     /// Starts the device where it is ours; frames of up to `max_frame_size` bytes fit.
-    pub fn open(device: &Device, placement: &Placement, max_frame_size: usize) -> Result<Self> {
+    pub fn open(device: &Target, placement: &Placement, max_frame_size: usize) -> Result<Self> {
         let engine = device.engine;
         if device.ports.is_some() {
             return Err(misuse(format!(
@@ -237,7 +237,7 @@ fn spare(placement: &Placement) -> Result<Option<usize>> {
 }
 
 /// The device's own addresses at port 0 and port 1, where it is a router.
-fn next_hops(device: &Device) -> Result<Option<[MacAddress; 2]>> {
+fn next_hops(device: &Target) -> Result<Option<[MacAddress; 2]>> {
     match device.gateway_macs.as_deref() {
         None => Ok(None),
         Some([zero, one]) => Ok(Some([*zero, *one])),

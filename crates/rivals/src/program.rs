@@ -203,7 +203,7 @@ fn find_version(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::generator::datagram::UNFRAGMENTED;
+    use crate::datagram::UNFRAGMENTED;
 
     #[test]
     fn a_version_is_found_in_what_programs_say() {

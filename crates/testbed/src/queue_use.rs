@@ -7,7 +7,7 @@ use explain::queues::{self, Reading, Usage};
 use nix::net::if_::if_nametoindex;
 use results::record::{InterfaceQueues, QueueUse};
 
-use crate::testbed::Testbed;
+use crate::Testbed;
 
 /// The readings before a run.
 pub struct Before {

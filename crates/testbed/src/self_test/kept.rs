@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use traffic::{Directions, Profile};
 
 use crate::environment;
-use crate::testbed::Testbed;
+use crate::Testbed;
 
 /// What a finding depends on, in words.
 pub struct Key(String);

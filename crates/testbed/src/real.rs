@@ -8,7 +8,7 @@ use anyhow::Result;
 use lab::{PortsError, RealPorts};
 use wording::usage::misuse;
 
-use crate::args::Device;
+use crate::target::Target;
 use crate::port;
 
 /// The two interfaces of `--ports`.
@@ -20,7 +20,7 @@ pub fn two(ports: &[String]) -> Result<[&str; 2]> {
 }
 
 /// The device's own addresses at the ports, where they are given.
-pub fn gateways(device: &Device) -> Result<[Option<IpAddr>; 2]> {
+pub fn gateways(device: &Target) -> Result<[Option<IpAddr>; 2]> {
     match device.gateways.as_deref() {
         None => Ok([None, None]),
         Some([zero, one]) => Ok([Some(*zero), Some(*one)]),

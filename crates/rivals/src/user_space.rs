@@ -13,14 +13,14 @@ use traffic::{Directions, FrameTable, Profile, Tunables};
 use wire::size;
 use wording::usage::misuse;
 
-use super::datagram::{Datagram, MTU};
+use crate::datagram::{Datagram, MTU};
 use super::ground::{Count, Ground, Started};
 use super::program::{Program, Target, Task};
 use super::testpmd::SENT;
-use crate::args::{Device, EngineName};
-use crate::testbed::Testbed;
-use crate::user_space::UserSpace;
-use crate::user_space::memif::{Ends, dpdk_server};
+use testbed::Testbed;
+use testbed::target::EngineName;
+use testbed::user_space::UserSpace;
+use testbed::user_space::memif::{Ends, dpdk_server};
 
 /// How long a program may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ pub fn refusal(program: &dyn Program) -> Option<String> {
 }
 
 /// `device` with the two ports that `program` is measured between.
-pub fn testbed(device: Device, program: &dyn Program) -> Device {
+pub fn testbed(target: testbed::target::Target, program: &dyn Program) -> testbed::target::Target {
     let (engine, [zero, one]) = match program.target() {
         Target::Memif => {
             let socket = socket_name();
@@ -55,7 +55,7 @@ pub fn testbed(device: Device, program: &dyn Program) -> Device {
             (EngineName::Dpdk, ["net_null0,no-rx=1", "net_null1,no-rx=1"].map(str::to_owned))
         }
     };
-    Device { engine, dut: None, port0: Some(zero), port1: Some(one), ..device }
+    testbed::target::Target { engine, dut: None, port0: Some(zero), port1: Some(one), ..target }
 }
 
 /// The device of DPDK that another program sends by.
@@ -119,7 +119,7 @@ pub fn start(program: &'static dyn Program, task: &Task, testbed: &Testbed) -> R
 /// Ours, onto a port of DPDK's that drops all.
 #[cfg(feature = "dpdk")]
 fn onto_null(device: &str, table: &FrameTable, core: usize) -> Result<Stream> {
-    let dpdk = crate::user_space::dpdk::start(core, &[])?;
+    let dpdk = testbed::user_space::dpdk::start(core, &[])?;
     Ok(engine::dpdk::stream::source(&dpdk, device, table, core)?)
 }
 

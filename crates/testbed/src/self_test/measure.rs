@@ -14,7 +14,7 @@ use traffic::{Directions, Endpoints, FrameTable, Profile};
 
 use crate::control::Control;
 use crate::port;
-use crate::testbed::Testbed;
+use crate::Testbed;
 use crate::user_space::UserSpace;
 
 /// The best of so many tries counts: a machine that is disturbed reaches less, never more.

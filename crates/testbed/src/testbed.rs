@@ -1,8 +1,6 @@
 //! Where a run takes place: the device flags enter, two ports with a device between them leave,
 //! in the built-in lab or on real interfaces.
 
-mod real;
-
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -25,8 +23,9 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 use dut::program::{Dut, Paused};
 
-use crate::args::{Device, EngineName};
+use crate::target::{EngineName, Target};
 use crate::port::{self, FALLBACK_LINE_RATE};
+use crate::real;
 use crate::remote_device::RemoteDevice;
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
@@ -62,7 +61,7 @@ enum Site {
 impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
-    pub fn open(device: &Device, max_frame_size: usize) -> Result<Self> {
+    pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
         if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
             return Err(misuse(format!(
                 "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
@@ -495,7 +494,7 @@ impl Testbed {
     }
 }
 
-fn place(device: &Device) -> Result<Placement> {
+fn place(device: &Target) -> Result<Placement> {
     let wishes = Wishes {
         workers: 0,
         generate: device.cores.clone(),

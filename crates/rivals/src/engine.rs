@@ -14,7 +14,7 @@ use monitor::CoreClock;
 use programs::Said;
 
 use super::ground::{Count, Ground, words_of};
-use crate::stop;
+use testbed::stop;
 
 /// How long a program has to begin to send.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -14,7 +14,7 @@ use traffic::{Directions, Profile};
 use wire::human;
 
 use crate::stop;
-use crate::testbed::Testbed;
+use crate::Testbed;
 use kept::{Kept, Key};
 
 /// A result within this share of the ceiling may be the tester's limit.
