@@ -21,12 +21,12 @@ use traffic::{Directions, Profile};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome};
 use wire::human;
 
+use crate::Testbed;
 use crate::control::Control;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
-use crate::Testbed;
 use crate::{cross_check, environment, receive_limit, self_test};
 
 /// A strategy with its parameters, ready to run.
@@ -153,7 +153,9 @@ pub fn run(
 pub struct Sent {
     /// When setting it up began.
     pub began: Instant,
+    /// What was sent.
     pub profile: record::Profile,
+    /// By what.
     pub tester: record::Tester,
     /// What a reader should know of it.
     pub notes: Vec<String>,

@@ -8,25 +8,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dut::DutSpec;
+use dut::Passed;
+use dut::program::{Dut, Paused};
 use engine::Engine;
 use engine::replay::{Carrier, Sockets};
 use engine::xdp::{self, PortRef, XdpEngine};
-use dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use dut::DutSpec;
 use lab::{InterfaceCounters, Lab, Placement, Port, RealPorts};
 use monitor::{CoreMeter, Monitor};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
-use dut::program::{Dut, Paused};
 
-use crate::target::{EngineName, Target};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
+use crate::target::{EngineName, Target};
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 

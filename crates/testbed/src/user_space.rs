@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use dut::Passed;
+use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
-use dut::Passed;
-use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use programs::is_installed;
 use results::record::{self, NodeRuntimes};

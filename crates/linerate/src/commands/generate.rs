@@ -9,16 +9,16 @@ use engine::live::monotonic;
 use engine::xdp::Generator;
 use lab::{Destination, Port};
 use serde_json::json;
+use testbed::Testbed;
+use testbed::port;
+use testbed::stop;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
-use crate::args::{self, Device, Traffic};
-use testbed::port;
-use testbed::Testbed;
-use testbed::stop;
 use crate::Exit;
+use crate::args::{self, Device, Traffic};
 
 #[derive(clap::Args)]
 pub struct Args {
