@@ -13,7 +13,7 @@ use stats::Random;
 /// A machine may be disturbed for longer than this many take.
 const SEARCHES: usize = 3;
 /// As long as a capacity takes on a machine at rest, and as much again.
-const SEARCH: &str = "search --max-duration 50s --json --dut";
+const SEARCH: &str = "search --time-limit 50s --json --dut";
 /// What a device's queue of 256 frames hides by design.
 const HIDDEN: f64 = 0.0025;
 
@@ -94,7 +94,7 @@ fn the_record_has_what_scripts_read() {
     if !has_namespaces() {
         return;
     }
-    let line = "search --max-duration 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
+    let line = "search --time-limit 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
     let printed = linerate(line).run().well().json();
     for results in [&printed["results"], &printed["directions"][0]["results"]] {
         for goal in ["ndr", "pdr"] {

@@ -32,7 +32,7 @@ impl Place {
         match self {
             Self::Memory => "memory",
             Self::Memif => "memif",
-            Self::NetNull => "net_null",
+            Self::NetNull => "null",
             Self::NetMemif => "net_memif",
         }
     }
@@ -83,7 +83,7 @@ impl Places {
             if !asked.is_empty() {
                 return Ok(Self { list: asked.to_vec(), notes: Vec::new(), online });
             }
-            let note = "net_null and net_memif are left out: this linerate was built without DPDK";
+            let note = "null and net_memif are left out: this linerate was built without DPDK";
             let list = ALL.into_iter().filter(|place| !place.is_of_dpdk()).collect();
             Ok(Self { list, notes: vec![note.to_owned()], online })
         }
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(place.name().parse(), Ok(place));
             assert_eq!(serde_json::to_value(place).unwrap(), place.name());
         }
-        assert!("net_nil".parse::<Place>().unwrap_err().contains("net_null"));
+        assert!("nil".parse::<Place>().unwrap_err().contains("null"));
     }
 
     #[test]
