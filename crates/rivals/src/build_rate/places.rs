@@ -19,6 +19,7 @@ pub enum Place {
     /// Into the ring of a memif of our own, which a sink empties.
     Memif,
     /// To a port of DPDK that drops them.
+    #[serde(rename = "null")]
     NetNull,
     /// Through shared memory of DPDK's to a sink on another core.
     NetMemif,
