@@ -36,5 +36,5 @@ pub use namespace::Namespace;
 pub use napi::NapiThread;
 pub use placement::Placement;
 pub use plan::{SIDES, Side};
-pub use ports::{Destination, Port, PortsError, RealPorts, open_port};
+pub use ports::{Destination, Port, PortsError, RealPorts, open_port, refuse_names_in_use};
 pub use usage::{CoreClock, CoreUse, thread_time};
