@@ -16,6 +16,7 @@ use traffic::FrameTable;
 use super::card::{self, is_card};
 use super::link::{Link, Watch, arguments, counters};
 use crate::args::misuse;
+use crate::port;
 
 /// Two ports.
 pub struct Ports {
@@ -45,7 +46,7 @@ impl Ports {
         let cards = Path::new(card::SYSFS);
         let taken: Vec<String> = devices.iter().flat_map(|device| interfaces(cards, device)).collect();
         let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
-        lab::refuse_names_in_use(&taken, force).map_err(lab::Error::from)?;
+        lab::refuse_names_in_use(&taken, force).map_err(port::refused)?;
         Ok(Self { dpdk: start(core, &devices)?, devices })
     }
 
