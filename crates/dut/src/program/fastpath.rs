@@ -48,7 +48,7 @@ pub fn run(configuration: &str) -> Result<()> {
     unsafe { env::set_var("RUNTIME_DIRECTORY", DIRECTORY) };
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(fastpath::daemon::run(&file, &|text| eprintln!("{text}"))?)
+    fastpath::daemon::run(&file, &|text| eprintln!("{text}"))
 }
 
 /// The command line of that process.
