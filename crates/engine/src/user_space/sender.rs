@@ -41,34 +41,42 @@ impl<T: Transmit> Outlet<T> {
             return;
         }
         let taken = self.queue.send(self.built);
+        let dropped = self.queue.dropped();
         let refused = self.built - taken;
-        let mut offered = taken;
+        let (mut offered, mut waiting) = (taken, refused);
         if refused > 0 {
             if taken == 0 && !self.queue.is_up() {
-                self.give_up(tally, refused);
+                waiting -= self.give_up(tally, refused);
             } else if self.when_full == WhenFull::Lost {
-                offered = self.built;
+                (offered, waiting) = (self.built, 0);
                 tally.refused[direction % 2].add(refused as u64);
             } else if now.saturating_sub(self.departure) > GIVE_UP_NS {
-                self.give_up(tally, refused);
+                waiting -= self.give_up(tally, refused);
             }
         }
-        let bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
+        let mut bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
+        if dropped != 0 {
+            let lost = (0..offered).filter(|place| dropped >> place & 1 == 1);
+            let (frames, lost_bytes) = lost
+                .fold((0, 0), |(frames, bytes), place| (frames + 1, bytes + u64::from(self.lengths[place])));
+            tally.sent(self.slot, 0).unsent.add(frames);
+            tally.dropped[direction % 2].add(frames);
+            bytes -= lost_bytes;
+            offered -= frames as usize;
+        }
         let sent = tally.sent(self.slot, direction);
         sent.frames.add(offered as u64);
         sent.bytes.add(bytes);
         tally.sent_bins[direction % 2].count(self.departure, offered as u64);
-        if self.when_full == WhenFull::Lost || self.built == 0 {
-            self.built = 0;
-        } else {
-            self.lengths.copy_within(taken..self.built, 0);
-            self.built = refused;
-        }
+        self.lengths.copy_within(taken..taken + waiting, 0);
+        self.built = waiting;
     }
 
-    fn give_up(&mut self, tally: &Tally, frames: usize) {
-        tally.sent(self.slot, 0).unsent.add(frames as u64);
-        self.built = 0;
+    /// Gives up what waits, and says how many frames those are.
+    fn give_up(&mut self, tally: &Tally, frames: usize) -> usize {
+        let recalled = self.queue.recall(frames);
+        tally.sent(self.slot, 0).unsent.add(recalled as u64);
+        recalled
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Tally {
     sent: Vec<SentCounters>,
     /// Frames that a full queue of the device's refused: of those sent.
     pub refused: [Counter; DIRECTIONS],
+    /// Frames that the tester's own driver dropped: of those unsent.
+    pub dropped: [Counter; DIRECTIONS],
     pub lateness: [Buckets; DIRECTIONS],
     pub sent_bins: [BinCounters; DIRECTIONS],
     received: Vec<ReceivedCounters>,
@@ -112,6 +114,7 @@ impl Tally {
             slot: Counter::default(),
             sent: many(INTERVALS * DIRECTIONS),
             refused: [Counter::default(), Counter::default()],
+            dropped: [Counter::default(), Counter::default()],
             lateness: [Buckets::new(), Buckets::new()],
             sent_bins: [BinCounters::new(), BinCounters::new()],
             received: many(INTERVALS * DIRECTIONS),
