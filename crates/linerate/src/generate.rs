@@ -62,7 +62,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
         let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
         stop::sleep(&stop, args.interval.min(left));
-        generator.check_workers()?;
+        generator.check()?;
         let now = (Tally::read(&generator, directions)?, clock.elapsed());
         eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
         last = now;

@@ -6,13 +6,19 @@
  * The kernel calls it over and over with a recycled frame, 64 times a batch. While no frame is
  * due it returns XDP_DROP, which costs some 60 ns; a due frame is written in full, since a
  * device may have rewritten it on its last journey, and redirected to its port.
+ *
+ * A redirected frame has not left yet: the kernel collects up to 16 of a port and hands them to its
+ * driver, which may take fewer. It is counted as sent at once, and remembered until the kernel says
+ * what became of it: count_taken and count_refused take back what the port did not take.
  */
 #include "shared.h"
 
 /* Set before loading, so that the verifier removes what a frame table does not need. */
 const volatile __u32 port_ifindex[DIRECTIONS];
 const volatile __u32 worker_count = 1;
-const volatile __u8 worker_of_cpu[MAX_CPUS];
+const volatile __u8 worker_of_cpu[MAX_CPUS]; /* plus one, so that zero means none */
+/* Whether what a port sends is in the device's receive queue at once, as on a veth pair. */
+const volatile bool queue_is_the_devices[DIRECTIONS];
 const volatile __u32 row_count = 1;
 const volatile __u32 header_words = 6;	/* header bytes / 8 */
 const volatile __u32 frame_length = 60; /* of the page: the longest frame, or the header */
@@ -87,12 +93,17 @@ struct {
 	__uint(max_entries, INTERVALS);
 } loads SEC(".maps");
 
+/* Why a port did not take a frame: the twin of engine::Untaken. */
+enum reason { QUEUE_FULL, UNABLE, DOWN, GONE, TOO_LONG, OTHER, REASONS };
+
 /* What a worker sent in one interval and direction. */
 struct sent {
 	__u64 frames;
-	__u64 bytes;  /* without FCS */
-	__u64 unsent; /* of all directions together, counted under the first */
-	__u64 begun;  /* when the worker's interval really began, under the first direction */
+	__u64 bytes;	/* without FCS */
+	__u64 unsent;	/* too late: of all directions together, counted under the first */
+	__u64 begun;	/* when the worker's interval really began, under the first direction */
+	__u64 refused;	/* of the frames: the device's receive queue was full */
+	__u64 untaken[REASONS]; /* by the port */
 };
 
 struct {
@@ -136,11 +147,49 @@ struct worker {
 	__u64 now;	     /* the last reading of the clock */
 	__u32 readings_left; /* frames that it may still serve for */
 	__u32 row;
-	__u32 failed; /* frames that did not fit the page: a defect */
+	__u32 failed;	     /* frames that did not fit the page: a defect */
+	__u64 settled;	     /* as `interval`: what was sent of those before is final */
+	__u32 direction;     /* of the frame that was redirected last */
+	__u32 unreported;    /* frames of which the kernel did not say what became of them */
+	__s32 error;	     /* the last one that counts as OTHER */
 } __attribute__((aligned(64)));
 
 struct worker workers[MAX_WORKERS];
+
+/* More than the kernel collects for a port (16), or runs the program for at once (64). */
+#define MAX_PENDING 128
+/* A frame whose lateness was not counted. */
+#define UNPACED 0xffff
+
+/* A frame that was redirected, and of which the kernel has not said yet what became of it. */
+struct pending {
+	__u64 departure;
+	__u16 slot; /* its interval */
+	__u16 length;
+	__u16 late; /* bucket of its lateness */
+	__u16 unused;
+};
+
+/*
+ * The frames of one worker and direction that are pending, in order. A batch of frames is redirected
+ * and handed to the drivers without a break, on one CPU: while any frame is pending there, what the
+ * kernel says on that CPU is of this run.
+ */
+struct way {
+	__u32 first;
+	__u32 count;
+	struct pending frames[MAX_PENDING];
+};
+
+struct way ways[MAX_WORKERS][DIRECTIONS];
 __u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
+
+/* What was sent before this interval is final once the kernel has said what became of all. */
+static __always_inline void settle(struct worker *worker, __u32 id)
+{
+	if (!ways[id][0].count && !ways[id][1].count)
+		worker->settled = worker->interval;
+}
 
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
@@ -263,6 +312,7 @@ static __always_inline void follow(struct worker *worker, __u32 id, const struct
 	worker->gap = load->gap;
 	worker->gap_fraction = load->gap_fraction;
 	worker->interval++;
+	settle(worker, id);
 	worker->readings_left = 0;
 	if (load->mode == MODE_BURST) {
 		worker->left = (load->frames + worker_count - 1 - id) / worker_count;
@@ -388,16 +438,36 @@ static __always_inline __u64 read_clock(struct worker *worker)
 	return worker->now;
 }
 
+/* Remembers a frame that is redirected now. */
+static __always_inline void expect(struct worker *worker, __u32 id, __u32 direction, __u64 departure,
+				   __u32 length, __u32 late)
+{
+	struct way *way = &ways[id][direction];
+	struct pending *pending;
+
+	if (way->count >= MAX_PENDING) {
+		worker->unreported += way->count;
+		way->count = 0;
+	}
+	pending = &way->frames[(way->first + way->count) & (MAX_PENDING - 1)];
+	pending->departure = departure;
+	pending->slot = (worker->interval - 1) & (INTERVALS - 1);
+	pending->length = length;
+	pending->late = late;
+	way->count++;
+	worker->direction = direction;
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
-	__u32 id = worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] & (MAX_WORKERS - 1);
+	__u32 id = (worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] - 1) & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	struct histogram *late_counts;
 	struct bins *bins;
 	struct sent *count;
 	struct row *row;
-	__u32 length, key;
+	__u32 length, key, direction, late_bucket = UNPACED;
 	__u64 now, late = 0;
 
 	if (worker->interval != current_interval + 1)
@@ -419,7 +489,8 @@ int generate(struct xdp_md *ctx)
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (!row)
 		return XDP_ABORTED;
-	count = sent_of(id, worker->interval - 1, row->direction & 1);
+	direction = row->direction & 1;
+	count = sent_of(id, worker->interval - 1, direction);
 	if (!count)
 		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;
@@ -431,14 +502,15 @@ int generate(struct xdp_md *ctx)
 
 	count->frames++;
 	count->bytes += length;
-	key = id * DIRECTIONS + (row->direction & 1);
+	key = id * DIRECTIONS + direction;
 	bins = bpf_map_lookup_elem(&sent_bins, &key);
 	if (bins)
 		count_in_bin(bins, now);
 	if (worker->mode >= MODE_RATE) {
 		late_counts = bpf_map_lookup_elem(&lateness, &key);
-		if (late_counts)
-			late_counts->counts[histogram_bucket(late)]++;
+		late_bucket = histogram_bucket(late);
+		if (late_counts && late_bucket < BUCKETS)
+			late_counts->counts[late_bucket]++;
 		advance(worker, now);
 		if (worker->mode == MODE_BURST)
 			end_burst_after(worker, 1);
@@ -446,7 +518,146 @@ int generate(struct xdp_md *ctx)
 	worker->row += worker_count;
 	if (worker->row >= row_count)
 		worker->row -= row_count;
-	return bpf_redirect(port_ifindex[row->direction & 1], 0);
+	expect(worker, id, direction, now, length, late_bucket);
+	return bpf_redirect(port_ifindex[direction], 0);
+}
+
+/* As much of the kernel's type as is needed; where it stands is found when the program is loaded. */
+struct net_device {
+	int ifindex;
+} __attribute__((preserve_access_index));
+
+/* The error numbers of asm-generic/errno.h that drivers and the kernel's redirect answer with. */
+#define ENXIO 6
+#define ENODEV 19
+#define EINVAL 22
+#define EMSGSIZE 90
+#define EOPNOTSUPP 95
+#define ENETDOWN 100
+
+static __always_inline enum reason reason_of(struct worker *worker, int error)
+{
+	switch (-error) {
+	case 0:
+		return QUEUE_FULL;
+	case EOPNOTSUPP:
+	case ENXIO:
+		return UNABLE;
+	case ENETDOWN:
+		return DOWN;
+	case EINVAL:
+	case ENODEV:
+		return GONE;
+	case EMSGSIZE:
+		return TOO_LONG;
+	default:
+		worker->error = error;
+		return OTHER;
+	}
+}
+
+/* A frame was counted as sent, and its port did not take it. */
+static __always_inline void take_back(__u32 id, __u32 direction, const struct pending *pending,
+				      enum reason reason)
+{
+	struct sent *count = sent_of(id, pending->slot, direction);
+	__u32 number = pending->departure >> BIN_SHIFT;
+	__u32 key = id * DIRECTIONS + direction;
+	__u32 late = pending->late;
+	struct histogram *late_counts;
+	struct bins *bins;
+	struct bin *bin;
+
+	if (count) {
+		count->frames--;
+		count->bytes -= pending->length;
+		count->untaken[reason]++;
+	}
+	bins = bpf_map_lookup_elem(&sent_bins, &key);
+	if (bins) {
+		bin = &bins->bins[number & (BINS - 1)];
+		if (bin->number == number && bin->frames)
+			bin->frames--;
+	}
+	late_counts = bpf_map_lookup_elem(&lateness, &key);
+	if (late_counts && late < BUCKETS)
+		late_counts->counts[late]--;
+}
+
+/* The oldest pending frames were not taken; or were, and the device's full queue refused them. */
+static __always_inline void drop_oldest(struct worker *worker, __u32 id, __u32 direction, __u32 drops,
+					int error)
+{
+	struct way *way = &ways[id][direction];
+	bool offered = !error && queue_is_the_devices[direction];
+	enum reason reason = reason_of(worker, error);
+	const struct pending *pending;
+	struct sent *count;
+	__u32 i;
+
+	for (i = 0; i < MAX_PENDING; i++) {
+		if (i >= drops)
+			break;
+		pending = &way->frames[(way->first + i) & (MAX_PENDING - 1)];
+		if (!offered) {
+			take_back(id, direction, pending, reason);
+			continue;
+		}
+		count = sent_of(id, pending->slot, direction);
+		if (count)
+			count->refused++;
+	}
+	way->first += drops;
+	way->count -= drops;
+}
+
+/* The worker of this CPU, plus one; zero if there is none. */
+static __always_inline __u32 worker_here(void)
+{
+	return worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+}
+
+/* A driver was handed pending frames, of which it took the first ones: (from, to, sent, drops, err). */
+SEC("tp_btf/xdp_devmap_xmit")
+int count_taken(__u64 *arguments)
+{
+	const struct net_device *to = (const struct net_device *)arguments[1];
+	int taken = arguments[2], drops = arguments[3], error = arguments[4];
+	__u32 here = worker_here(), id = (here - 1) & (MAX_WORKERS - 1);
+	__u32 direction = (__u32)to->ifindex == port_ifindex[1];
+	struct worker *worker = &workers[id];
+	struct way *way = &ways[id][direction];
+
+	if (!here || !way->count || (__u32)to->ifindex != port_ifindex[direction])
+		return 0;
+	if (taken < 0 || drops < 0 || (__u32)taken + (__u32)drops > way->count) {
+		worker->unreported++;
+		return 0;
+	}
+	way->first += taken;
+	way->count -= taken;
+	if (drops)
+		drop_oldest(worker, id, direction, drops, error);
+	settle(worker, id);
+	return 0;
+}
+
+/* The frame that was redirected last was not even collected: (dev, xdp, tgt, err, ...). */
+SEC("tp_btf/xdp_redirect_err")
+int count_refused(__u64 *arguments)
+{
+	__u32 here = worker_here(), id = (here - 1) & (MAX_WORKERS - 1);
+	struct worker *worker = &workers[id];
+	__u32 direction = worker->direction & 1;
+	struct way *way = &ways[id][direction];
+
+	if (!here || !way->count)
+		return 0;
+	way->count--;
+	take_back(id, direction, &way->frames[(way->first + way->count) & (MAX_PENDING - 1)],
+		  reason_of(worker, arguments[3]));
+	settle(worker, id);
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
