@@ -12,6 +12,7 @@
  * what became of it: count_taken and count_refused take back what the port did not take.
  */
 #include "generate.h"
+#include "taken.h"
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
@@ -300,6 +301,7 @@ int generate(struct xdp_md *ctx)
 	struct row *row;
 	__u32 length, key, direction, late_bucket = UNPACED;
 	__u64 now, late = 0;
+	int verdict;
 
 	if (worker->interval != current_interval + 1)
 		follow_in_time(worker, id);
@@ -350,9 +352,10 @@ int generate(struct xdp_md *ctx)
 	if (worker->row >= row_count)
 		worker->row -= row_count;
 	expect(worker, id, direction, now, length, late_bucket);
-	return bpf_redirect(port_ifindex[direction], 0);
+	verdict = bpf_redirect_map(&ports, direction, XDP_DROP);
+	if (verdict != XDP_REDIRECT)
+		drop_newest(worker, id, direction, GONE);
+	return verdict;
 }
-
-#include "taken.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -17,6 +17,14 @@ const volatile __u32 shortest_length = 60;
 const volatile bool one_length = true; /* every frame fills its page */
 const volatile bool checksums;
 
+/* The ports, by direction: the kernel need not look for them at every frame. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, DIRECTIONS);
+} ports SEC(".maps");
+
 #define HEADER_WORDS_MAX 12
 
 /* One frame, ready to be copied: the twin of traffic::Row. */

@@ -106,6 +106,7 @@ impl Generator {
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
         load_rows(&skeleton.maps.rows, table)?;
+        in_namespace(namespace, || load_ports(&skeleton.maps.ports, ports))?;
         program::write(&skeleton.maps.filling, 0, &generate::types::filling { bytes: [table.fill; PAGE] })?;
         let attach =
             |program: &libbpf_rs::ProgramMut<'_>| program.attach().map_err(|error| no_tracing(&error));
@@ -383,6 +384,16 @@ fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
         }
         let keys: Vec<u8> = (first..first + rows.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
         map.update_batch(&keys, &values, rows.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Tells the program where frames leave: called in the ports' namespace.
+fn load_ports(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
+    for (direction, port) in (0u32..).zip(ports.iter().take(DIRECTIONS)) {
+        map.update(&direction.to_ne_bytes(), &port.index.to_ne_bytes(), MapFlags::ANY).map_err(|error| {
+            Error::Port(format!("interface {} is not there any more: {error:#}; make it again", port.name))
+        })?;
     }
     Ok(())
 }

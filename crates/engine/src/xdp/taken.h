@@ -67,6 +67,16 @@ static __always_inline void take_back(__u32 id, __u32 direction, const struct pe
 		late_counts->counts[late]--;
 }
 
+/* The frame that was redirected last was not taken. */
+static __always_inline void drop_newest(struct worker *worker, __u32 id, __u32 direction, enum reason reason)
+{
+	struct way *way = &ways[id][direction];
+
+	way->count--;
+	take_back(id, direction, &way->frames[(way->first + way->count) & (MAX_PENDING - 1)], reason);
+	settle(worker, id);
+}
+
 /* The oldest pending frames were not taken; or were, and the device's full queue refused them. */
 static __always_inline void drop_oldest(struct worker *worker, __u32 id, __u32 direction, __u32 drops,
 					int error)
@@ -75,8 +85,8 @@ static __always_inline void drop_oldest(struct worker *worker, __u32 id, __u32 d
 	bool offered = !error && queue_is_the_devices[direction];
 	enum reason reason = reason_of(worker, error);
 	const struct pending *pending;
-	struct sent *count;
-	__u32 i;
+	struct sent *count = NULL;
+	__u32 i, slot = INTERVALS;
 
 	for (i = 0; i < MAX_PENDING; i++) {
 		if (i >= drops)
@@ -86,7 +96,10 @@ static __always_inline void drop_oldest(struct worker *worker, __u32 id, __u32 d
 			take_back(id, direction, pending, reason);
 			continue;
 		}
-		count = sent_of(id, pending->slot, direction);
+		if (pending->slot != slot) {
+			slot = pending->slot;
+			count = sent_of(id, slot, direction);
+		}
 		if (count)
 			count->refused++;
 	}
@@ -132,13 +145,8 @@ int count_refused(__u64 *arguments)
 	__u32 here = worker_here(), id = (here - 1) & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	__u32 direction = worker->direction & 1;
-	struct way *way = &ways[id][direction];
 
-	if (!here || !way->count)
-		return 0;
-	way->count--;
-	take_back(id, direction, &way->frames[(way->first + way->count) & (MAX_PENDING - 1)],
-		  reason_of(worker, arguments[3]));
-	settle(worker, id);
+	if (here && ways[id][direction].count)
+		drop_newest(worker, id, direction, reason_of(worker, arguments[3]));
 	return 0;
 }
