@@ -73,7 +73,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What is asked of the kernel, for the message when it refuses.
 #[derive(Clone, Copy)]
-pub(crate) enum Needs {
+pub enum Needs {
     /// Namespaces and mounts.
     SysAdmin,
     /// Links, addresses, routes, sysctls of a network namespace.
@@ -101,7 +101,7 @@ impl Needs {
 impl Error {
     /// A refusal by the kernel. A missing capability has one remedy, whatever the operation;
     /// `otherwise` is the remedy for everything else.
-    pub(crate) fn kernel(
+    pub fn kernel(
         what: impl Into<String>,
         cause: impl Into<io::Error>,
         needs: Needs,
@@ -118,7 +118,8 @@ impl Error {
     }
 
     /// A refusal by libbpf or the kernel behind it.
-    pub(crate) fn bpf(what: impl Into<String>, cause: libbpf_rs::Error) -> Self {
+    #[must_use]
+    pub fn bpf(what: impl Into<String>, cause: libbpf_rs::Error) -> Self {
         let remedy = match cause.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => {
                 format!("Run it as root (sudo), or with {}", Needs::Bpf.capability())

@@ -176,7 +176,7 @@ impl Lab {
     }
 
     /// Gives the tester's ports receiving threads of their own even where they share the device's
-    /// core, so that [`crate::thread_time`] can tell what receiving costs. For that measurement
+    /// core, so that the time of these can tell what receiving costs. For that measurement
     /// only: at full load the two compete for the core, and frames are lost between them.
     ///
     /// # Errors

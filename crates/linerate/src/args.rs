@@ -17,23 +17,7 @@ use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};
 use wire::MacAddress;
 use wire::rate::Rate;
-
-/// The command was used wrongly: exit status 2.
-#[derive(Debug)]
-pub struct Misuse(pub String);
-
-impl fmt::Display for Misuse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misuse {}
-
-/// An error for wrong use.
-pub fn misuse(text: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Misuse(text.into()))
-}
+use wording::usage::misuse;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]

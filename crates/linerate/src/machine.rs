@@ -3,8 +3,7 @@
 
 use std::mem;
 
-use lab::Monitor;
-use lab::monitor::{Bounds, Disturbance, Mark};
+use monitor::{Bounds, Disturbance, Mark, Monitor};
 use trial::{Interruption, Noise};
 
 use crate::self_test::kept::Kept;
@@ -40,7 +39,7 @@ impl Machine {
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
         found.into_iter().for_each(|disturbance| self.keep(disturbance));
         let disturbed = (!words.is_empty()).then(|| words.join("; "));
-        let interruption = |it: lab::monitor::Interruption| Interruption {
+        let interruption = |it: monitor::Interruption| Interruption {
             start_ns: it.start_ns,
             end_ns: it.end_ns,
             taken_ns: it.taken_ns,

@@ -6,8 +6,7 @@ use engine::xdp::PortRef;
 use lab::Port;
 use traffic::Endpoint;
 use wire::rate::Rate;
-
-use crate::args::misuse;
+use wording::usage::misuse;
 
 /// What is assumed where the kernel does not say a port's speed, in bits a second (L1).
 pub const FALLBACK_LINE_RATE: f64 = 10e9;

@@ -64,5 +64,5 @@ pub fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
 
 /// The time that `threads` have run.
 fn time(threads: &[NapiThread]) -> Duration {
-    threads.iter().filter_map(|thread| lab::thread_time(thread.pid)).sum()
+    threads.iter().filter_map(|thread| monitor::thread_time(thread.pid)).sum()
 }

@@ -9,9 +9,9 @@ use anyhow::Result;
 use lab::InterfaceCounters;
 use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
 use results::record;
+use wording::usage::{in_one_line, misuse};
 
-use crate::args::{Device, misuse};
-use crate::misuse::in_one_line;
+use crate::args::Device;
 
 /// A configured device.
 pub struct RemoteDevice {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
-use lab::monitor::Bounds;
+use monitor::Bounds;
+use monitor::CoreMeter;
 use remote::Counters;
 use results::record::{
     self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample, Status,
@@ -22,13 +23,12 @@ use wire::human;
 
 use crate::args::{Device, Output, Traffic};
 use crate::control::Control;
-use crate::core_meter::CoreMeter;
 use crate::machine::Machine;
 use crate::progress::{self, Progress};
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
 use crate::testbed::Testbed;
-use crate::{Ending, cross_check, environment, receive_limit, self_test, stop};
+use crate::{Exit, cross_check, environment, receive_limit, self_test, stop};
 
 /// A strategy with its parameters, ready to run.
 pub trait Strategy {
@@ -91,7 +91,7 @@ pub fn single(
     device: &Device,
     output: &Output,
     plan: impl FnOnce(&Testbed, f64) -> Result<Box<dyn Strategy>>,
-) -> Result<Ending> {
+) -> Result<Exit> {
     let profile = traffic.profile()?;
     let directions = traffic.directions();
     let given = output.labels()?;
@@ -123,8 +123,8 @@ pub fn show(record: &Record, output: &Output) -> Result<()> {
 }
 
 /// Whether a run did what was asked.
-pub fn ending(record: &Record) -> Ending {
-    if record.status == Status::Complete { Ending::Done } else { Ending::Failed }
+pub fn ending(record: &Record) -> Exit {
+    if record.status == Status::Complete { Exit::Done } else { Exit::Failed }
 }
 
 /// Runs `strategy` with `profile` on `testbed`, and keeps its record in `directory`.

@@ -1,4 +1,4 @@
-//! `linerate self-test`: what the tester reaches without a device, with a cable between its ports.
+//! What the tester reaches without a device, with a cable between its ports.
 //! Results near that are its own limit, and say so.
 //!
 //! In the lab the cable is at hand, so load tests test themselves; between real interfaces somebody
@@ -13,42 +13,18 @@ use results::record::{LimitedBy, Record, SelfTest};
 use traffic::{Directions, Profile};
 use wire::human;
 
-use crate::args::{Device, Traffic};
+use crate::stop;
 use crate::testbed::Testbed;
-use crate::{Ending, stop};
 use kept::{Kept, Key};
 
 /// A result within this share of the ceiling may be the tester's limit.
 const NEAR: f64 = 0.95;
 
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    device: Device,
-    /// Print the finding as JSON on standard output
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn main(args: &Args) -> Result<Ending> {
-    let profile = args.traffic.profile()?;
-    let stop = stop::flag()?;
-    let testbed = Testbed::open(&args.device, usize::from(profile.largest_size()))?;
-    let found = measure::measure(&testbed, &profile, args.traffic.directions(), &stop)?;
-    Kept::open().put(&Key::new(&testbed, &profile, args.traffic.directions()), &found)?;
-    eprintln!(
-        "{} without a device: {} in each direction; a frame takes {:.1} µs, {:.1} µs at least",
-        profile.name(),
-        human::pps(found.ceiling_pps),
-        found.base_latency_mean_ns / 1e3,
-        found.base_latency_min_ns as f64 / 1e3,
-    );
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&found)?);
-    }
-    Ok(Ending::Done)
+/// Measures the tester, and keeps what was found.
+pub fn measure_and_keep(testbed: &Testbed, profile: &Profile, directions: Directions) -> Result<SelfTest> {
+    let found = measure::measure(testbed, profile, directions, &stop::flag()?)?;
+    Kept::open().put(&Key::new(testbed, profile, directions), &found)?;
+    Ok(found)
 }
 
 /// What is known of the tester for this run: what was kept, else in the lab what is measured now.

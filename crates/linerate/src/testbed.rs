@@ -16,13 +16,14 @@ use engine::xdp::{self, PortRef, XdpEngine};
 use lab::dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{DutSpec, InterfaceCounters, Lab, Monitor, Placement, Port, RealPorts};
+use lab::{DutSpec, InterfaceCounters, Lab, Placement, Port, RealPorts};
+use monitor::{CoreMeter, Monitor};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
+use wording::usage::misuse;
 
-use crate::args::{Device, EngineName, misuse};
-use crate::core_meter::CoreMeter;
+use crate::args::{Device, EngineName};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::remote_device::RemoteDevice;
 use crate::user_space::dut::{Dut, Paused};

@@ -26,12 +26,13 @@ use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
 use lab::dut::Passed;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
+use programs::is_installed;
 use results::record::{self, NodeRuntimes};
 use traffic::FrameTable;
 use wire::MacAddress;
+use wording::usage::misuse;
 
-use crate::args::{Device, EngineName, misuse};
-use crate::bench::is_installed;
+use crate::args::{Device, EngineName};
 use dut::{Dut, Paused, Site};
 use link::{Link, Watch};
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use lab::{PortsError, RealPorts};
+use wording::usage::misuse;
 
-use crate::args::{Device, misuse};
+use crate::args::Device;
 use crate::port;
 
 /// The two interfaces of `--ports`.

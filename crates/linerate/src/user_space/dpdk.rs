@@ -12,10 +12,10 @@ use engine::replay::Carrier;
 use engine::user_space::{Crew, room};
 use memif::Socket;
 use traffic::FrameTable;
+use wording::usage::misuse;
 
 use super::card::{self, is_card};
 use super::link::{Link, Watch, arguments, counters};
-use crate::args::misuse;
 
 /// Two ports.
 pub struct Ports {

@@ -8,9 +8,9 @@ use engine::Engine;
 use engine::replay::Carrier;
 use memif::Socket;
 use traffic::FrameTable;
+use wording::usage::misuse;
 
 use super::link::{Link, Watch};
-use crate::args::misuse;
 
 /// What keeps this program from reaching any port of DPDK.
 pub const ABSENT: &str = "--engine dpdk needs DPDK, which this linerate was built without: build it with --features dpdk, or \

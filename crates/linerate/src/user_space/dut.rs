@@ -16,15 +16,15 @@ use memif::Socket;
 use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use programs::Process;
 use results::record::NodeRuntimes;
 use wire::MacAddress;
+use wording::usage::misuse;
 
 use super::counters::Counters;
 use super::fastpath::Fastpath;
 use super::vpp::Vpp;
 use super::{fastpath, private, testpmd, vpp};
-use crate::args::misuse;
-use crate::generator::process::Process;
 
 /// How long it may take to forward, or to take commands, on a machine that others share.
 const PATIENCE: Duration = Duration::from_secs(60);

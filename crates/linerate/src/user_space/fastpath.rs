@@ -17,7 +17,7 @@ use wire::MacAddress;
 
 use super::dut::Site;
 use super::private::{self, DIRECTORY, outside, socket};
-use crate::Ending;
+use crate::Exit;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";
@@ -45,7 +45,7 @@ pub struct Args {
 }
 
 /// The router's process: writes the configuration to a file of its own and follows it.
-pub fn main(args: &Args) -> Result<Ending> {
+pub fn main(args: &Args) -> Result<Exit> {
     // Where DPDK makes a directory while it starts; several routers call it alike, each the first process of its
     // namespace.
     // SAFETY: this process has no other thread yet.
@@ -53,7 +53,7 @@ pub fn main(args: &Args) -> Result<Ending> {
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     fs::write(&file, &args.configuration).with_context(|| format!("cannot write {}", file.display()))?;
     fastpath::daemon::run(&file, &|text| eprintln!("{text}"))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// The command line of that process.

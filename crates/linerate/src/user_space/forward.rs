@@ -12,10 +12,10 @@ use engine::xdp::precedence::{self, Rank};
 use lab::DutSpec;
 use lab::dut::Rules;
 use memif::{Config, Frame, Memif, Receiver, Role, Sender, Socket};
+use wording::usage::misuse;
 
 use super::counters::Counters;
-use crate::Ending;
-use crate::args::misuse;
+use crate::Exit;
 
 /// Frames that are received together at most, and share a reading of the clock.
 const BURST: usize = 64;
@@ -38,7 +38,7 @@ pub struct Args {
     counters: PathBuf,
 }
 
-pub fn main(args: &Args) -> Result<Ending> {
+pub fn main(args: &Args) -> Result<Exit> {
     // Other processes on its core still get turns.
     precedence::take(Rank::Worker, false);
     let Some(rules) = args.dut.rules(u64::from(process::id())) else {

@@ -12,9 +12,9 @@ use engine::user_space::Crew;
 use fastpath::config::Device;
 use memif::{Role, Socket};
 use traffic::FrameTable;
+use wording::usage::misuse;
 
 use super::link::{Link, Watch, arguments, counters};
-use crate::args::misuse;
 
 /// Two memifs.
 pub struct Ends {

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use lab::InterfaceCounters;
 
-use crate::generator::process::{Process, Said};
-use crate::generator::program::number_after;
+use programs::{Process, Said, number_after};
 
 /// What `--dut` calls it.
 pub const NAME: &str = "testpmd";

@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 use lab::{InterfaceCounters, Namespace, SIDES, Side};
+use programs::is_installed;
 use results::record::NodeRuntimes;
 use wire::MacAddress;
 
 use super::dut::Site;
 use super::private::{self, DIRECTORY, outside, socket};
-use crate::bench::is_installed;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "vpp";
