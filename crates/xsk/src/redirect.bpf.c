@@ -70,12 +70,13 @@ static __always_inline bool is_wanted(struct xdp_md *ctx)
 SEC("xdp")
 int redirect(struct xdp_md *ctx)
 {
+	__u32 queue = ctx->rx_queue_index;
 	__u32 key = 0;
 	__u64 *count;
 
 	/* A queue without a socket passes its frames. */
-	if (is_wanted(ctx) && bpf_map_lookup_elem(&sockets, &ctx->rx_queue_index))
-		return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	if (is_wanted(ctx) && bpf_map_lookup_elem(&sockets, &queue))
+		return bpf_redirect_map(&sockets, queue, XDP_PASS);
 	count = bpf_map_lookup_elem(&passed, &key);
 	if (count)
 		(*count)++;
