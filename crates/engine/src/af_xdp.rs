@@ -1,8 +1,8 @@
 //! The engine on AF_XDP sockets: two interfaces of the kernel enter, an idle engine leaves.
 //!
 //! It sends by every card that the kernel has a driver for: no driver is unbound, and no hugepages are needed.
-//! Without copies where the driver can, else the kernel copies. A frame is sent when the driver took it; one
-//! that the driver dropped is unsent.
+//! Without copies where the driver can, else the kernel copies. A frame is sent when the driver took it. One
+//! that the driver dropped is unsent; at a veth, whose queue is the device's, it is sent and refused.
 
 mod open;
 mod queues;
@@ -10,6 +10,7 @@ pub mod replay;
 pub mod stream;
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use xsk::{Copying, Interface, Mode, Program, Statistics, Watch};
 
@@ -99,7 +100,7 @@ impl From<xsk::Error> for Error {
 
 /// An interface with its sockets.
 pub(crate) struct Port {
-    interface: Interface,
+    interface: Arc<Interface>,
     /// What hands frames to the sockets, if it receives.
     program: Option<Program>,
     /// Its sockets.
@@ -154,6 +155,7 @@ pub struct AfXdpPorts {
 impl Ports for AfXdpPorts {
     const ENGINE: &'static str = "af_xdp";
     const MAX_FRAME: usize = MAX_FRAME;
+    const COUNTS_REFUSED: bool = true;
     type Transmit = Sending;
     type Receive = Receiving;
     type Member = Anyone;

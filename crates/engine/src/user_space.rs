@@ -95,11 +95,10 @@ pub trait Transmit: Send + 'static {
     /// and forgotten if they are lost.
     fn send(&mut self, count: usize) -> usize;
 
-    /// Of the frames that the last [`Self::send`] said to have left, those that the driver dropped: bit `i` is
-    /// frame `i`. They were not sent.
+    /// Of the frames that the last [`Self::send`] said to have left, those that were dropped.
     #[inline]
-    fn dropped(&mut self) -> u64 {
-        0
+    fn dropped(&mut self) -> Dropped {
+        Dropped::default()
     }
 
     /// Takes the last frames of the `count` that wait back, and says how many those are. The port may still
@@ -116,6 +115,35 @@ pub trait Transmit: Send + 'static {
 
     /// Whether the other end is there.
     fn is_up(&self) -> bool;
+}
+
+/// Frames that a port took and that were then dropped at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Bit `i` is frame `i` of those that were handed over together.
+    pub frames: u64,
+    /// Who dropped them.
+    pub by: DroppedBy,
+}
+
+/// Who dropped a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DroppedBy {
+    /// The tester's own driver: it is unsent.
+    #[default]
+    Driver,
+    /// The interface, because it was down or had no link: it is unsent.
+    DownInterface,
+    /// The device's receive queue, which the port hands frames to itself: it is sent, and refused.
+    Device,
+}
+
+impl Dropped {
+    /// Those that did not leave.
+    #[must_use]
+    pub fn unsent(self) -> u64 {
+        if self.by == DroppedBy::Device { 0 } else { self.frames }
+    }
 }
 
 /// Where frames arrive. One thread uses it.
@@ -162,6 +190,8 @@ pub trait Ports: Sized {
     const ENGINE: &'static str;
     /// The largest frame, FCS included.
     const MAX_FRAME: usize = MAX_FRAME;
+    /// Whether frames that the device's receive queue refused are counted by interval.
+    const COUNTS_REFUSED: bool = false;
     /// How frames leave.
     type Transmit: Transmit;
     /// How they arrive.

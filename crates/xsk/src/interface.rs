@@ -10,6 +10,10 @@ use crate::{Error, MAX_QUEUES};
 
 /// Asks how many queues there are (`linux/ethtool.h`).
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
+/// Asks for the driver.
+const ETHTOOL_GDRVINFO: u32 = 3;
+/// Drivers whose transmit queue is the receive queue of whatever is at the other end.
+const SHARED_QUEUE: [&[u8]; 2] = [b"veth", b"tun"];
 
 /// Queues of an interface, at least one of each kind and at most [`MAX_QUEUES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,14 @@ struct Channels {
     transmit: u32,
     other: u32,
     combined: u32,
+}
+
+/// The answer to [`ETHTOOL_GDRVINFO`].
+#[repr(C)]
+struct Driver {
+    command: u32,
+    name: [u8; 32],
+    rest: [u8; 160],
 }
 
 impl Interface {
@@ -105,6 +117,18 @@ impl Interface {
         }
         let count = |own: u32| own.saturating_add(channels.combined).clamp(1, MAX_QUEUES);
         Queues { receive: count(channels.receive), transmit: count(channels.transmit) }
+    }
+
+    /// Whether what it sends is in the receive queue of the other end at once, as with a veth: what is dropped
+    /// then found no room there.
+    #[must_use]
+    pub fn hands_over_at_once(&self) -> bool {
+        let mut driver = Driver { command: ETHTOOL_GDRVINFO, name: [0; 32], rest: [0; 160] };
+        let data = (&raw mut driver).cast();
+        // `driver` outlives the request, and has the size that the command fills.
+        let asked = self.ask(libc::SIOCETHTOOL as c_ulong, |request| request.ifr_ifru.ifru_data = data);
+        let name = driver.name.split(|byte| *byte == 0).next().unwrap_or_default();
+        asked.is_ok() && SHARED_QUEUE.contains(&name)
     }
 
     /// The index that the kernel has for the name now.

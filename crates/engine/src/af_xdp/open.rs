@@ -1,6 +1,7 @@
 //! Opens an interface: its name and what it is for enter, sockets at its queues leave.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,7 @@ pub fn open(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Sendi
 }
 
 fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Sending, Receiving>), Error> {
-    let interface = Interface::find(&port.name)?;
+    let interface = Arc::new(Interface::find(&port.name)?);
     let (sends, receives) = match opening.purpose {
         Purpose::Engine => (true, true),
         Purpose::Send => (true, false),
@@ -90,7 +91,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
             program.add(&socket)?;
         }
         let Opened { sender, receiver, .. } = &mut socket;
-        found.transmit.extend(sender.take().map(Sending::new));
+        found.transmit.extend(sender.take().map(|sender| Sending::new(sender, &interface)));
         found.receive.extend(receiver.take().map(Receiving::new));
         if socket.mode == Mode::Copy {
             mode = Mode::Copy;

@@ -1,19 +1,25 @@
 //! A worker's ends of AF_XDP sockets: frames are built in the memory that the kernel sends from, and judged where
 //! they arrived.
 
-use xsk::{Receiver, Sender, Sent};
+use std::sync::Arc;
 
-use crate::user_space::{Receive, Transmit};
+use xsk::{Interface, Receiver, Sender, Sent};
+
+use crate::user_space::{Dropped, DroppedBy, Receive, Transmit};
 
 /// Where frames leave.
 pub struct Sending {
     sender: Sender,
+    interface: Arc<Interface>,
+    /// Who drops frames while the interface is up.
+    dropped_by: DroppedBy,
     dropped: u64,
 }
 
 impl Sending {
-    pub fn new(sender: Sender) -> Self {
-        Self { sender, dropped: 0 }
+    pub fn new(sender: Sender, interface: &Arc<Interface>) -> Self {
+        let dropped_by = if interface.hands_over_at_once() { DroppedBy::Device } else { DroppedBy::Driver };
+        Self { sender, interface: Arc::clone(interface), dropped_by, dropped: 0 }
     }
 }
 
@@ -31,8 +37,11 @@ impl Transmit for Sending {
     }
 
     #[inline]
-    fn dropped(&mut self) -> u64 {
-        std::mem::take(&mut self.dropped)
+    fn dropped(&mut self) -> Dropped {
+        let frames = std::mem::take(&mut self.dropped);
+        // The kernel drops what is sent without a link, and only then is it asked.
+        let is_down = frames != 0 && !self.interface.is_up().unwrap_or(false);
+        Dropped { frames, by: if is_down { DroppedBy::DownInterface } else { self.dropped_by } }
     }
 
     fn recall(&mut self, count: usize) -> usize {

@@ -43,7 +43,7 @@ impl<T: Transmit, R: Receive> Pair<T, R> {
 
     /// Notes which of the frames that the port just took, of these `lengths`, its driver dropped.
     fn note_dropped(&mut self, lengths: impl Iterator<Item = usize>) {
-        let dropped = self.send.dropped();
+        let dropped = self.send.dropped().unsent();
         for (_, length) in lengths.enumerate().filter(|(place, _)| dropped >> place & 1 == 1) {
             self.dropped.0 += 1;
             self.dropped.1 += length as u64;
@@ -105,6 +105,7 @@ impl<T: Transmit, R: Receive> Carrier for Pair<T, R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Dropped, DroppedBy};
     use super::*;
 
     /// A port that takes two frames a call, drops the first of all, and keeps the one after those two.
@@ -129,8 +130,8 @@ mod tests {
             taken
         }
 
-        fn dropped(&mut self) -> u64 {
-            std::mem::take(&mut self.dropped)
+        fn dropped(&mut self) -> Dropped {
+            Dropped { frames: std::mem::take(&mut self.dropped), by: DroppedBy::Driver }
         }
 
         fn recall(&mut self, count: usize) -> usize {

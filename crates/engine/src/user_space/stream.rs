@@ -127,7 +127,7 @@ pub(super) fn send_burst(builder: &mut Builder, queue: &mut impl Transmit) -> Re
         built += 1;
     }
     let taken = queue.send(built);
-    Ok(taken - queue.dropped().count_ones() as usize)
+    Ok(taken - queue.dropped().unsent().count_ones() as usize)
 }
 
 /// Gives back what has arrived at `queue`, and says how many frames that were.

@@ -290,7 +290,8 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.histogram(self.senders.iter().map(|tally| &tally.lateness[direction]));
         let latency = self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency));
-        let mut sum = Totals { lateness, latency, ..Totals::default() };
+        let refused = P::COUNTS_REFUSED.then_some(0);
+        let mut sum = Totals { lateness, latency, refused, ..Totals::default() };
         for tally in &self.receivers {
             let total = &tally.totals[direction];
             sum.forwarded += total.frames.get();
