@@ -12,7 +12,8 @@ pub mod stream;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use xsk::{Copying, Interface, Mode, Program, Statistics, Watch};
+pub use xsk::{Copying, Mode};
+use xsk::{Interface, Program, Statistics, Watch};
 
 use crate::Error;
 use crate::live::Live;
@@ -39,14 +40,14 @@ pub struct Options {
 pub type AfXdpEngine = Live<Workers<AfXdpPorts>>;
 
 impl AfXdpEngine {
-    /// Opens port 0 and port 1, which are in `namespace` (`None` for the current one), and starts the idle
-    /// workers of `crew`.
+    /// Opens `ports`, which are in `namespace` (`None` for the current one), and starts the idle workers of
+    /// `crew`. There are two ports, or one that frames of direction 0 leave by.
     ///
     /// # Errors
     /// When the table does not fit this engine, an interface cannot be used or is down, or a worker does not
     /// start.
     pub fn start(
-        ports: [&PortRef; 2],
+        ports: &[&PortRef],
         namespace: Option<BorrowedFd<'_>>,
         options: Options,
         crew: &Crew<'_>,
@@ -57,34 +58,44 @@ impl AfXdpEngine {
             options,
             longest: longest(crew.table),
             fill: crew.table.fill,
-            purpose: Purpose::Engine,
+            purpose: if ports.len() == 1 { Purpose::Send } else { Purpose::Engine },
             senders: crew.send_cores.len(),
         };
-        let [zero, one] = ports.map(|port| open(port, &opening));
-        let ((zero, zero_queues), (one, one_queues)) = (zero?, one?);
-        wait_until_up(&[&zero, &one])?;
-        start(AfXdpPorts { ports: [zero, one] }, [zero_queues, one_queues], crew)
+        let (mut opened, mut queues) = (Vec::new(), Vec::new());
+        for port in ports {
+            let (port, its) = open(port, &opening)?;
+            opened.push(port);
+            queues.push(its);
+        }
+        wait_until_up(&opened.iter().collect::<Vec<_>>())?;
+        let mut queues = queues.into_iter();
+        match (queues.next(), queues.next()) {
+            (Some(zero), Some(one)) => start(AfXdpPorts { ports: opened }, [zero, one], crew),
+            (Some(zero), None) if crew.table.directions() == 1 => {
+                start(AfXdpPorts { ports: opened }, [zero, queues::none(crew.send_cores.len())], crew)
+            }
+            _ => Err(Error::Refused("both directions need two ports".into())),
+        }
     }
 
-    /// How the kernel serves port 0 and port 1.
+    /// How the kernel serves each port.
     #[must_use]
-    pub fn modes(&self) -> [Mode; 2] {
-        self.machinery().ports.ports.each_ref().map(|port| port.mode)
+    pub fn modes(&self) -> Vec<Mode> {
+        self.machinery().ports.ports.iter().map(|port| port.mode).collect()
     }
 
-    /// Whether the programs that receive at port 0 and port 1 run in the driver; others are slower.
+    /// Whether the program that receives at each port runs in the driver; others are slower.
     #[must_use]
-    pub fn are_native(&self) -> [bool; 2] {
-        self.machinery().ports.ports.each_ref().map(Port::is_native)
+    pub fn are_native(&self) -> Vec<bool> {
+        self.machinery().ports.ports.iter().map(Port::is_native).collect()
     }
 
-    /// What the sockets of port 0 and port 1 counted.
+    /// What the sockets of each port counted.
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn statistics(&self) -> Result<[Statistics; 2], Error> {
-        let [zero, one] = &self.machinery().ports.ports;
-        Ok([zero.statistics()?, one.statistics()?])
+    pub fn statistics(&self) -> Result<Vec<Statistics>, Error> {
+        self.machinery().ports.ports.iter().map(Port::statistics).collect()
     }
 }
 
@@ -147,9 +158,9 @@ impl Port {
     }
 }
 
-/// Two interfaces.
+/// One interface, or two.
 pub struct AfXdpPorts {
-    ports: [Port; 2],
+    ports: Vec<Port>,
 }
 
 impl Ports for AfXdpPorts {
@@ -165,11 +176,11 @@ impl Ports for AfXdpPorts {
     }
 
     fn name(&self, port: usize) -> &str {
-        self.ports[port].interface.name()
+        self.ports.get(port).map_or("?", |port| port.interface.name())
     }
 
     fn is_up(&self, port: usize) -> bool {
-        self.ports[port].is_up()
+        self.ports.get(port).is_none_or(Port::is_up)
     }
 
     fn passed(&self, port: usize) -> Result<u64, Error> {

@@ -86,7 +86,7 @@ fn at_full_rate_what_the_other_end_had_no_room_for_is_offered_and_refused() {
         let before = counted("port0", "tx_packets");
         let mut engine = start(&ports, &sized(size, Directions::Forward));
         let counts = trial(&mut engine, Load::Max, 300)[0];
-        let [zero, one] = engine.statistics().unwrap();
+        let [zero, one] = engine.statistics().unwrap()[..] else { panic!("two ports") };
         assert!(counts.offered > 1_000, "{counts:?}");
         assert_eq!(
             (zero.sent, zero.send_invalid),
@@ -222,7 +222,7 @@ fn copies_can_be_insisted_on_and_a_driver_that_needs_them_says_so() {
             table: &table,
             stop: Arc::new(AtomicBool::new(false)),
         };
-        AfXdpEngine::start([&ports[0], &ports[1]], None, Options { copying, busy_poll }, &crew)
+        AfXdpEngine::start(&[&ports[0], &ports[1]], None, Options { copying, busy_poll }, &crew)
     };
     let text = open(Copying::Never, false).err().unwrap().to_string();
     assert!(text.contains("port0") && text.contains("without copies"), "{text}");

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use xsk::{Interface, Receiver, Sender, Sent};
 
-use crate::user_space::{Dropped, DroppedBy, Receive, Transmit};
+use crate::user_space::{Dropped, DroppedBy, Queues, Receive, Transmit, WhenFull};
 
-/// Where frames leave.
-pub struct Sending {
+/// Where frames leave, if there is a port.
+pub struct Sending(Option<Socket>);
+
+struct Socket {
     sender: Sender,
     interface: Arc<Interface>,
     /// Who drops frames while the interface is up.
@@ -19,37 +21,45 @@ pub struct Sending {
 impl Sending {
     pub fn new(sender: Sender, interface: &Arc<Interface>) -> Self {
         let dropped_by = if interface.hands_over_at_once() { DroppedBy::Device } else { DroppedBy::Driver };
-        Self { sender, interface: Arc::clone(interface), dropped_by, dropped: 0 }
+        Self(Some(Socket { sender, interface: Arc::clone(interface), dropped_by, dropped: 0 }))
     }
+}
+
+/// The queues of a port that is not there, for so many workers.
+pub fn none(workers: usize) -> Queues<Sending, Receiving> {
+    let transmit = (0..workers).map(|_| Sending(None)).collect();
+    Queues { transmit, receive: Vec::new(), when_full: WhenFull::Waits }
 }
 
 impl Transmit for Sending {
     #[inline]
     fn place(&mut self, index: usize, length: usize) -> Option<&mut [u8]> {
-        self.sender.place(index, length)
+        self.0.as_mut()?.sender.place(index, length)
     }
 
     #[inline]
     fn send(&mut self, count: usize) -> usize {
-        let Sent { taken, dropped } = self.sender.send(count);
-        self.dropped = dropped;
+        let Some(socket) = &mut self.0 else { return 0 };
+        let Sent { taken, dropped } = socket.sender.send(count);
+        socket.dropped = dropped;
         taken
     }
 
     #[inline]
     fn dropped(&mut self) -> Dropped {
-        let frames = std::mem::take(&mut self.dropped);
+        let Some(socket) = &mut self.0 else { return Dropped::default() };
+        let frames = std::mem::take(&mut socket.dropped);
         // The kernel drops what is sent without a link, and only then is it asked.
-        let is_down = frames != 0 && !self.interface.is_up().unwrap_or(false);
-        Dropped { frames, by: if is_down { DroppedBy::DownInterface } else { self.dropped_by } }
+        let is_down = frames != 0 && !socket.interface.is_up().unwrap_or(false);
+        Dropped { frames, by: if is_down { DroppedBy::DownInterface } else { socket.dropped_by } }
     }
 
     fn recall(&mut self, count: usize) -> usize {
-        self.sender.recall(count)
+        self.0.as_mut().map_or(count, |socket| socket.sender.recall(count))
     }
 
     fn is_up(&self) -> bool {
-        self.sender.is_up()
+        self.0.as_ref().is_none_or(|socket| socket.sender.is_up())
     }
 }
 
