@@ -133,7 +133,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     for (flags, clues) in [
         ("--size 9216", ["at most 3844", "--size"]),
         ("--size 1600", ["eth1", "mtu"]),
-        ("--cores 0,1", ["1 queues", "ethtool -L eth1 combined 2"]),
+        ("--cores 0,1 --vm var2", ["fewer queues to send by (1)", "ethtool -L eth1 combined 2"]),
     ] {
         let finished = ramp(&site, flags);
         let refusal = &finished.stderr;
