@@ -121,7 +121,7 @@ impl WayOut {
             };
             return Ok(Source::Engine(engine));
         }
-        Ok(Source::Kernel(match self {
+        let generator = match self {
             Self::Testbed(testbed) => {
                 let cores = testbed.generating_cores();
                 let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
@@ -132,7 +132,8 @@ impl WayOut {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }
-        }))
+        };
+        Ok(Source::Kernel(Box::new(generator)))
     }
 
     /// What the device received, if it counts.
@@ -149,7 +150,7 @@ const INTERVAL: u64 = 1;
 /// What sends.
 enum Source {
     /// The kernel's generator.
-    Kernel(Generator),
+    Kernel(Box<Generator>),
     /// An engine that also receives; all is sent in its first interval.
     Engine(Box<dyn Engine>),
 }
