@@ -89,6 +89,8 @@ impl Target {
 pub enum EngineName {
     /// The kernel.
     Xdp,
+    /// AF_XDP sockets at interfaces of the kernel.
+    AfXdp,
     /// DPDK.
     Dpdk,
     /// Shared memory, by ourselves.
@@ -97,12 +99,22 @@ pub enum EngineName {
 
 impl EngineName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Xdp, Self::Dpdk, Self::Memif];
+    pub const ALL: [Self; 4] = [Self::Xdp, Self::AfXdp, Self::Dpdk, Self::Memif];
 
-    /// Whether frames are built in this process.
+    /// Whether its ports are in user space, and not interfaces of the kernel.
     #[must_use]
     pub fn is_in_user_space(self) -> bool {
-        self != Self::Xdp
+        matches!(self, Self::Dpdk | Self::Memif)
+    }
+
+    /// The largest frame that it sends by interfaces of the kernel, FCS included.
+    #[must_use]
+    pub fn max_frame(self) -> usize {
+        match self {
+            Self::Xdp => engine::xdp::MAX_FRAME,
+            Self::AfXdp => engine::af_xdp::MAX_FRAME,
+            Self::Dpdk | Self::Memif => engine::user_space::MAX_FRAME,
+        }
     }
 
     /// What users call it.
@@ -110,6 +122,7 @@ impl EngineName {
     pub fn name(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",
+            Self::AfXdp => "af_xdp",
             Self::Dpdk => "dpdk",
             Self::Memif => "memif",
         }
@@ -127,6 +140,6 @@ impl FromStr for EngineName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, dpdk and memif"))
+        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, af_xdp, dpdk and memif"))
     }
 }

@@ -12,7 +12,9 @@ use dut::DutSpec;
 use dut::Passed;
 use dut::program::{Dut, Paused};
 use engine::Engine;
+use engine::af_xdp::{self, AfXdpEngine, Mode, Options};
 use engine::replay::{Carrier, Sockets};
+use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
@@ -43,6 +45,8 @@ pub struct Testbed {
     server: Option<Server>,
     unmerged: Option<lab::Unmerged>,
     site: Site,
+    /// What sends and receives.
+    engine: EngineName,
     placement: Placement,
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
@@ -62,21 +66,22 @@ impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
-        if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
+        let most = device.engine.max_frame();
+        if !device.engine.is_in_user_space() && max_frame_size > most {
             return Err(misuse(format!(
-                "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
+                "frames of {max_frame_size} bytes are too large: the {} engine sends at most {most} bytes; \
                  choose a smaller --size, or --engine memif or dpdk",
-                xdp::MAX_FRAME
+                device.engine
             )));
         }
         let placement = place(device)?;
         if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
             return Err(misuse(
-                "--receive-cores are of user space: add --engine dpdk or memif. In the kernel, frames are received where \
+                "--receive-cores are of user space: add --engine af_xdp, dpdk or memif. In the kernel, frames are received where \
                  their interrupts are served",
             ));
         }
-        if device.engine == EngineName::Xdp && device.port0.is_some() {
+        if !device.engine.is_in_user_space() && device.port0.is_some() {
             return Err(misuse(
                 "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
             ));
@@ -113,6 +118,7 @@ impl Testbed {
             server: None,
             unmerged: None,
             site,
+            engine: device.engine,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
@@ -144,7 +150,8 @@ impl Testbed {
         let Site::Lab(program, lab) = &self.site else { return Ok(()) };
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
-        if self.placement.receives_on_dut_core() {
+        // What AF_XDP costs there is another figure, which is not known.
+        if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
             self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
             if let Some(cost) = self.receive_cost_ns {
@@ -270,9 +277,43 @@ impl Testbed {
             let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
             return Ok((engine, vec!["user space"; 2]));
         }
+        if self.engine == EngineName::AfXdp {
+            let engine = self.start_af_xdp(self.port_refs()?, self.namespace(), table, stop)?;
+            if let Some(lab) = self.lab() {
+                lab.pin().context("cannot keep the device off the generator's core")?;
+            }
+            let modes = engine.modes().to_vec();
+            let modes = modes.into_iter().map(|mode| match mode {
+                Mode::ZeroCopy => "af_xdp, zero copy",
+                Mode::Copy => "af_xdp, copy",
+            });
+            return Ok((Box::new(engine), modes.collect()));
+        }
         let engine = self.start_engine(table, stop)?;
         let modes = engine.modes().to_vec();
         Ok((Box::new(engine), modes))
+    }
+
+    /// An idle engine on AF_XDP sockets that sends `table` between `ports`, which are in `namespace`.
+    pub(crate) fn start_af_xdp(
+        &self,
+        [zero, one]: [PortRef; 2],
+        namespace: Option<BorrowedFd<'_>>,
+        table: &FrameTable,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<AfXdpEngine> {
+        let crew = Crew {
+            send_cores: &self.placement.generate,
+            receive_cores: &self.placement.receive_cores,
+            table,
+            stop: Arc::clone(stop),
+        };
+        Ok(AfXdpEngine::start(&[&zero, &one], namespace, Options::default(), &crew)?)
+    }
+
+    /// What sends and receives.
+    pub fn engine(&self) -> EngineName {
+        self.engine
     }
 
     /// An idle engine in the kernel that sends `table` between the ports.
@@ -295,6 +336,9 @@ impl Testbed {
         if let Site::UserSpace(user_space) = &self.site {
             return user_space.carrier(longest);
         }
+        if self.engine == EngineName::AfXdp {
+            return self.af_xdp_carrier(longest);
+        }
         let ports = self.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
         let open = || Sockets::open(ports);
         let (sockets, unmerged) = match self.lab() {
@@ -308,6 +352,18 @@ impl Testbed {
         self.unmerged = unmerged;
         let sockets = sockets.context("cannot open raw sockets at the ports: run as root")?;
         Ok(Box::new(sockets))
+    }
+
+    /// The same by AF_XDP sockets.
+    fn af_xdp_carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
+        let [zero, one] = self.port_refs()?;
+        let unmerged = self.lab().map(Lab::receive_unmerged).transpose()?;
+        let carrier = af_xdp::replay::carrier([&zero, &one], self.namespace(), Options::default(), longest)?;
+        if let Some(lab) = self.lab() {
+            lab.pin().context("cannot keep the device off the generator's core")?;
+        }
+        self.unmerged = unmerged;
+        Ok(Box::new(carrier))
     }
 
     /// The ports as the kernel's engine knows them.
@@ -433,7 +489,7 @@ impl Testbed {
             xdp_mode: (*mode).to_owned(),
         });
         record::Tester {
-            engine: self.user_space().map_or(EngineName::Xdp, UserSpace::engine).name().to_owned(),
+            engine: self.engine.name().to_owned(),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),

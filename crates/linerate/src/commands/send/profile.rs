@@ -1,17 +1,22 @@
 //! A profile: traffic until told to stop, as pkt-gen's users expect.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use engine::Load;
+use engine::af_xdp::{AfXdpEngine, Options};
 use engine::live::monotonic;
+use engine::user_space::Crew;
 use engine::xdp::Generator;
+use engine::{Engine, Error, Load};
 use lab::{Destination, Port};
 use serde_json::json;
 use testbed::Testbed;
 use testbed::port;
 use testbed::stop;
+use testbed::target::EngineName;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
@@ -29,25 +34,25 @@ pub fn main(args: &Args) -> Result<Exit> {
         None | Some(Rate::Max) => Load::Max,
         Some(rate) => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
-    let mut generator = way_out.start(&table, args)?;
+    let mut generator = way_out.start(&table, args, &stop)?;
     let directions = table.directions();
 
     let clock = Instant::now();
-    generator.begin(INTERVAL, load, monotonic()?)?;
+    generator.begin(load)?;
     let mut last = (Tally::default(), Duration::ZERO);
     while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
         let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
         stop::sleep(&stop, args.interval.min(left));
-        generator.check_workers()?;
-        let now = (Tally::read(&generator, directions)?, clock.elapsed());
+        generator.check()?;
+        let now = (generator.tally(directions)?, clock.elapsed());
         eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
         last = now;
     }
     let elapsed = clock.elapsed().as_secs_f64();
-    generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?;
+    generator.end()?;
     // The workers follow within microseconds, the last frames arrive a little later.
     thread::sleep(Duration::from_millis(50));
-    let total = Tally::read(&generator, directions)?;
+    let total = generator.tally(directions)?;
     eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.frames), total.line(elapsed));
     let received = way_out.received()?;
     if let Some(received) = received {
@@ -103,8 +108,20 @@ impl WayOut {
         }
     }
 
-    fn start(&self, table: &FrameTable, args: &Args) -> Result<Generator> {
-        Ok(match self {
+    fn start(&self, table: &FrameTable, args: &Args, stop: &Arc<AtomicBool>) -> Result<Source> {
+        if args.device.engine == EngineName::AfXdp {
+            let engine: Box<dyn Engine> = match self {
+                Self::Testbed(testbed) => testbed.start_any_engine(table, stop)?.0,
+                Self::Port(port) => {
+                    let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
+                    let crew = Crew { send_cores: &cores, receive_cores: &[], table, stop: Arc::clone(stop) };
+                    let port = port::reference(port);
+                    Box::new(AfXdpEngine::start(&[&port], None, Options::default(), &crew)?)
+                }
+            };
+            return Ok(Source::Engine(engine));
+        }
+        let generator = match self {
             Self::Testbed(testbed) => {
                 let cores = testbed.generating_cores();
                 let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
@@ -115,7 +132,8 @@ impl WayOut {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }
-        })
+        };
+        Ok(Source::Kernel(Box::new(generator)))
     }
 
     /// What the device received, if it counts.
@@ -126,8 +144,61 @@ impl WayOut {
     }
 }
 
-/// The interval that all is sent in.
+/// The interval of the kernel's generator that all is sent in.
 const INTERVAL: u64 = 1;
+
+/// What sends.
+enum Source {
+    /// The kernel's generator.
+    Kernel(Box<Generator>),
+    /// An engine that also receives; all is sent in its first interval.
+    Engine(Box<dyn Engine>),
+}
+
+impl Source {
+    fn begin(&mut self, load: Load) -> Result<()> {
+        match self {
+            Self::Kernel(generator) => generator.begin(INTERVAL, load, monotonic()?)?,
+            Self::Engine(engine) => drop(engine.begin(load)?),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        match self {
+            Self::Kernel(generator) => generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?,
+            Self::Engine(engine) => drop(engine.begin(Load::Idle)?),
+        }
+        Ok(())
+    }
+
+    /// Fails when it cannot go on.
+    fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Kernel(generator) => generator.check()?,
+            Self::Engine(engine) => match engine.wait(Duration::ZERO) {
+                Err(Error::Interrupted) => {}
+                other => other?,
+            },
+        }
+        Ok(())
+    }
+
+    fn tally(&mut self, directions: usize) -> Result<Tally> {
+        match self {
+            Self::Kernel(generator) => Tally::read(generator, directions),
+            Self::Engine(engine) => {
+                let mut sum = Tally::default();
+                for counts in engine.counts(0)? {
+                    sum.frames += counts.offered;
+                    sum.bytes += counts.offered_bytes - u64::from(size::FCS) * counts.offered;
+                    sum.unsent += counts.unsent;
+                }
+                Ok(sum)
+            }
+        }
+    }
+}
 
 /// Frames sent.
 #[derive(Clone, Copy, Default)]
