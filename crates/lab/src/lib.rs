@@ -27,7 +27,7 @@ pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine};
 pub use dut::{Counters, DutSpec};
 pub use error::{Error, Needs, Result};
-pub use interface_counters::InterfaceCounters;
+pub use interface_counters::{InterfaceCounters, read as interface_counters};
 pub use lab::{Config, Lab, Unmerged};
 pub use namespace::Namespace;
 pub use napi::NapiThread;

@@ -61,18 +61,18 @@ impl Port {
         self.untaken = untaken;
         let name = &self.name;
         if since.gone > 0 && self.index_now() != Ok(self.index) {
-            return Err(Error::Port(format!(
+            return Err(Error::Failed(format!(
                 "interface {name} vanished: it was removed, or moved to another namespace; see that it stays \
                  and measure again"
             )));
         }
         if since.down > 0 && self.is_down() {
-            return Err(Error::Port(format!(
+            return Err(Error::Failed(format!(
                 "interface {name} went down; `ip link set {name} up`, see what takes it down, and measure again"
             )));
         }
         if since.unable > 0 && taken == 0 {
-            return Err(Error::Port(self.cannot_transmit()));
+            return Err(Error::Failed(self.cannot_transmit()));
         }
         Ok(())
     }
