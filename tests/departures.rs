@@ -26,7 +26,7 @@ fn an_interface_that_cannot_transmit_redirected_frames_sends_nothing_and_says_wh
         return;
     }
     let home = Namespace::new();
-    // Not every kernel has dummy interfaces; a VLAN device has no way to transmit such frames either.
+    // Not every kernel has dummy interfaces; a bridge has no way to transmit such frames either.
     home.run("ip link add nothing type dummy || ip link add nothing type bridge; ip link set nothing up");
     let line =
         "gen --port nothing --to 02:00:00:00:00:01 --rate 10kpps --duration 5s --interval 100ms --json";
@@ -82,6 +82,29 @@ fn an_interface_that_goes_down_or_vanishes_ends_a_generator_and_its_counts_stay(
         assert!(counts(&run)[0] > 0, "{}", run.stdout);
         assert_eq!(site.tester.run("ip -details link show eth2 | grep -c 'prog/xdp' || true").trim(), "0");
     }
+}
+
+#[test]
+fn a_replay_whose_port_vanishes_tells_what_it_sent() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    let directory = tempfile::tempdir().unwrap();
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
+    capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0]);
+    capture.extend([0x55; 60]);
+    std::fs::write(directory.path().join("one.pcap"), capture).unwrap();
+    let line = "replay one.pcap --ports eth1,eth2 --rate 1kpps --loops 60000 --json";
+    let run = linerate(line).inside(&site.tester).in_directory(directory.path()).start();
+    let sent = || site.tester.run("cat /proc/thread-self/net/dev | sed -n 's/.*eth1://p'");
+    let many = || sent().split_whitespace().nth(9).is_some_and(|sent| sent.parse::<u64>().unwrap() > 100);
+    assert!(wait_until(Duration::from_secs(60), many), "{}", run.stderr());
+    site.tester.run("ip link set eth1 down");
+    let run = run.finish();
+    assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+    assert!(run.json()["sent"].as_u64().is_some_and(|sent| (100..60_000).contains(&sent)), "{}", run.stdout);
+    assert!(run.stderr.contains("ended early: eth1 fails"), "{}", run.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod kept;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use engine::build_rate::pin;
 use engine::replay::{Outcome, Pace, Replay};
 use engine::xdp::precedence::{self, Rank};
@@ -111,6 +111,9 @@ pub fn main(args: &Args) -> Result<Exit> {
     if args.json {
         println!("{}", summary(args, &capture, &outcome, kept));
     }
+    if let Some(failure) = outcome.failure {
+        bail!("the replay ended early: {failure}");
+    }
     let all = capture.frames.len() as u64 * args.loops;
     Ok(if outcome.sent == all { Exit::Done } else { Exit::Failed })
 }
@@ -189,6 +192,7 @@ fn summary(args: &Args, capture: &Capture, outcome: &Outcome, kept: Option<(u64,
         "received": outcome.received,
         "foreign": outcome.foreign,
         "missed": outcome.missed,
+        "failure": outcome.failure,
         "written": kept.map(|(written, _)| written),
         "not_written": kept.map(|(_, left_out)| left_out),
         "notes": capture.notes,
