@@ -91,7 +91,8 @@ fn a_replay_whose_port_vanishes_tells_what_it_sent() {
     }
     let site = Site::cables();
     let directory = tempfile::tempdir().unwrap();
-    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
+    let mut capture =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
     capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0]);
     capture.extend([0x55; 60]);
     std::fs::write(directory.path().join("one.pcap"), capture).unwrap();
