@@ -8,13 +8,13 @@ use crate::common::sites::Site;
 use crate::common::{Finished, Running, has_namespaces, linerate, wait_until};
 use results::record::Status;
 
-/// What `gen` says of itself as JSON: frames offered, unsent, and by the count of the interface.
+/// What `send` says of itself as JSON: frames offered, unsent, and by the count of the interface.
 fn counts(finished: &Finished) -> [u64; 3] {
     let json = finished.json();
     ["offered", "unsent", "interface_sent"].map(|name| json[name].as_u64().unwrap_or_default())
 }
 
-/// Waits until `gen` has told of frames for two intervals.
+/// Waits until `send` has told of frames for two intervals.
 fn is_sending(run: &Running) {
     let two = || run.stderr().lines().count() >= 2;
     assert!(wait_until(Duration::from_secs(60), two), "{}", run.stderr());
@@ -29,7 +29,7 @@ fn an_interface_that_cannot_transmit_redirected_frames_sends_nothing_and_says_wh
     // Not every kernel has dummy interfaces; a bridge has no way to transmit such frames either.
     home.run("ip link add nothing type dummy || ip link add nothing type bridge; ip link set nothing up");
     let line =
-        "gen --port nothing --to 02:00:00:00:00:01 --rate 10kpps --duration 5s --interval 100ms --json";
+        "send --port nothing --to 02:00:00:00:00:01 --rate 10kpps --duration 5s --interval 100ms --json";
     let run = linerate(line).inside(&home).run();
     assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
     let [offered, unsent, interface_sent] = counts(&run);
@@ -47,7 +47,7 @@ fn while_the_other_end_takes_nothing_frames_are_unsent_and_the_interface_agrees(
         return;
     }
     let site = Site::cables();
-    let line = "gen --ports eth1,eth2 --rate 5kpps --duration 2s --interval 100ms --json";
+    let line = "send --ports eth1,eth2 --rate 5kpps --duration 2s --interval 100ms --json";
     let run = linerate(line).inside(&site.tester).start();
     is_sending(&run);
     site.far.run("ip link set far1 down");
@@ -72,7 +72,7 @@ fn an_interface_that_goes_down_or_vanishes_ends_a_generator_and_its_counts_stay(
         [("ip link set eth1 down", "interface eth1 went down"), ("ip link del eth1", "vanished")]
     {
         let site = Site::cables();
-        let line = "gen --ports eth1,eth2 --rate 5kpps --duration 60s --interval 100ms --json";
+        let line = "send --ports eth1,eth2 --rate 5kpps --duration 60s --interval 100ms --json";
         let run = linerate(line).inside(&site.tester).start();
         is_sending(&run);
         site.tester.run(command);
@@ -96,7 +96,7 @@ fn a_replay_whose_port_vanishes_tells_what_it_sent() {
     capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0]);
     capture.extend([0x55; 60]);
     std::fs::write(directory.path().join("one.pcap"), capture).unwrap();
-    let line = "replay one.pcap --ports eth1,eth2 --rate 1kpps --loops 60000 --json";
+    let line = "send one.pcap --ports eth1,eth2 --rate 1kpps --loops 60000 --json";
     let run = linerate(line).inside(&site.tester).in_directory(directory.path()).start();
     let sent = || site.tester.run("cat /proc/thread-self/net/dev | sed -n 's/.*eth1://p'");
     let many = || sent().split_whitespace().nth(9).is_some_and(|sent| sent.parse::<u64>().unwrap() > 100);
@@ -114,8 +114,8 @@ fn a_load_test_whose_port_goes_down_keeps_what_it_counted_and_says_why_it_ended(
         return;
     }
     let site = Site::router();
-    let line = "ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 --target 5kpps --step 100ms \
-                --warm-up-duration 300ms --ramp-duration 500ms --hold-duration 60s --drain 100ms";
+    let line = "ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 --rate 5kpps --step 100ms \
+                --warm-up-duration 300ms --duration 500ms --hold-duration 60s --drain 100ms";
     let mut run = linerate(line).inside(&site.tester).start();
     run.wait_for_record(|record| record.samples.len() >= 10);
     site.tester.run("ip link set eth1 down");
