@@ -99,6 +99,8 @@ pub struct Outcome {
     pub foreign: u64,
     /// Frames that arrived, and that the tester had no room for.
     pub missed: u64,
+    /// Why it ended before all frames had left, if a port failed: cause and remedy.
+    pub failure: Option<String>,
 }
 
 impl Replay<'_> {
@@ -132,10 +134,11 @@ impl Replay<'_> {
     }
 
     /// Sends all of it through `carrier`; `arrived` is called for every frame at port 1 with the time
-    /// (nanoseconds of the monotonic clock), and may fail when it keeps them.
+    /// (nanoseconds of the monotonic clock), and may fail when it keeps them. A port that fails ends it, and
+    /// the outcome says so beside what was counted.
     ///
     /// # Errors
-    /// When a port fails, or `arrived` does.
+    /// When `arrived` fails, or the clock cannot be read.
     pub fn run(
         &self,
         carrier: &mut dyn Carrier,
@@ -147,24 +150,29 @@ impl Replay<'_> {
         let mut end = None;
         loop {
             let now = monotonic()?;
-            if progress.outcome.sent < all && !self.stop.load(Ordering::SeqCst) {
-                self.send(carrier, &mut progress, (start, now), all)?;
+            let goes_on = progress.outcome.sent < all && progress.outcome.failure.is_none();
+            if goes_on && !self.stop.load(Ordering::SeqCst) {
+                let sent = self.send(carrier, &mut progress, (start, now), all);
+                progress.note(sent);
             } else if now > *end.get_or_insert(now + self.drain.as_nanos() as u64) {
                 break;
             }
             let mut kept = Ok(());
-            carrier.receive(&mut |frame| {
+            let received = carrier.receive(&mut |frame| {
                 progress.arrived(frame);
                 if kept.is_ok() {
                     kept = arrived(now, frame);
                 }
-            })?;
+            });
+            progress.note(received);
             kept.map_err(|error| Error::Failed(format!("what arrives cannot be kept: {error}")))?;
         }
         let Progress { mut outcome, departures, .. } = progress;
         outcome.elapsed_s = departures.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
         outcome.intended_s = self.planned().as_secs_f64();
-        outcome.missed = carrier.missed()?;
+        if outcome.failure.is_none() {
+            outcome.missed = carrier.missed()?;
+        }
         let (unsent, unsent_bytes) = carrier.dropped();
         outcome.unsent = unsent;
         outcome.sent = outcome.sent.saturating_sub(unsent);
@@ -233,6 +241,13 @@ impl Progress {
         self.departures = Some((self.departures.map_or(now, |(first, _)| first), now));
         self.outcome.sent += 1;
         self.outcome.sent_bytes += length as u64;
+    }
+
+    /// Notes why a port failed, if it did so first.
+    fn note(&mut self, result: Result<(), Error>) {
+        if let (Err(error), None) = (result, &self.outcome.failure) {
+            self.outcome.failure = Some(error.to_string());
+        }
     }
 
     /// Notes that a port took so many frames; fails when it has taken none for too long.
@@ -336,6 +351,33 @@ mod tests {
             let paced = if pace == Pace::Max { 0 } else { 15 };
             assert_eq!(outcome.lateness.total(), paced);
         }
+    }
+
+    /// A cable that breaks after five frames.
+    struct Broken(Cable);
+
+    impl Carrier for Broken {
+        fn send(&mut self, frames: &[&[u8]]) -> Result<usize, Error> {
+            if self.0.took >= 5 { Err(Error::Port("port 0 is gone".into())) } else { self.0.send(frames) }
+        }
+
+        fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+            self.0.receive(each)
+        }
+
+        fn missed(&self) -> Result<u64, Error> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_port_that_fails_ends_it_and_what_was_counted_stays() {
+        let frames = frames(&[0, 0, 0, 0]);
+        let stop = AtomicBool::new(false);
+        let mut broken = Broken(Cable::default());
+        let outcome = replay(&frames, Pace::Max, 5, &stop).run(&mut broken, &mut |_, _| Ok(())).unwrap();
+        assert_eq!((outcome.sent, outcome.received), (6, 5));
+        assert_eq!(outcome.failure.as_deref(), Some("port 0 is gone"));
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn an_interface_that_cannot_transmit_redirected_frames_ends_the_run_with_the_rea
     let sent = send(&mut generator, 1, Load::Rate(20_000.0), 100);
     assert_eq!(sent.frames, 0);
     assert!(sent.untaken.unable > 0 && sent.untaken.unable == sent.untaken.total(), "{sent:?}");
-    let Err(Error::Port(why)) = generator.check() else { panic!("not told") };
+    let Err(Error::Failed(why)) = generator.check() else { panic!("not told") };
     assert!(why.contains("interface nothing does not transmit redirected frames"), "{why}");
 }
 
@@ -132,7 +132,7 @@ fn an_interface_that_goes_down_or_vanishes_ends_the_run_and_what_was_counted_sta
         let interval = engine.begin(Load::Rate(20_000.0)).unwrap();
         engine.wait(Duration::from_millis(100)).unwrap();
         run(command);
-        let Err(Error::Port(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
+        let Err(Error::Failed(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
         assert!(why.contains(words), "{why}");
         engine.begin(Load::Idle).unwrap();
         engine.wait(Duration::from_millis(50)).unwrap();
@@ -161,6 +161,6 @@ fn a_receiver_that_somebody_detaches_ends_the_run() {
     engine.wait(Duration::from_millis(100)).unwrap();
     // SAFETY: system calls without pointers.
     assert_eq!(unsafe { bpf_link_detach(bpf_link_get_fd_by_id(xdp_link())) }, 0);
-    let Err(Error::Port(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
+    let Err(Error::Failed(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
     assert!(why.contains("Linerate's XDP program is no more at interface port"), "{why}");
 }

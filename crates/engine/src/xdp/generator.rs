@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use stats::Histogram;
 use traffic::FrameTable;
 
-use super::port::Port;
+use super::port::{self, Port};
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
@@ -75,9 +75,7 @@ impl Generator {
         check(table, ports, cores)?;
         let sending = in_namespace(namespace, || {
             let sending = ports.iter().take(table.directions());
-            sending
-                .map(|port| check_port(port).and_then(|()| Port::open(port)))
-                .collect::<Result<Vec<_>, _>>()
+            sending.map(Port::open).collect::<Result<Vec<_>, _>>()
         })?;
         let lengths = || table.rows.iter().map(|row| usize::from(row.length));
         let page = lengths().max().unwrap_or(60).max(table.header_length);
@@ -106,7 +104,7 @@ impl Generator {
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
         load_rows(&skeleton.maps.rows, table)?;
-        in_namespace(namespace, || load_ports(&skeleton.maps.ports, ports))?;
+        in_namespace(namespace, || port::load(&skeleton.maps.ports, ports))?;
         program::write(&skeleton.maps.filling, 0, &generate::types::filling { bytes: [table.fill; PAGE] })?;
         let attach =
             |program: &libbpf_rs::ProgramMut<'_>| program.attach().map_err(|error| no_tracing(&error));
@@ -388,16 +386,6 @@ fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells the program where frames leave: called in the ports' namespace.
-fn load_ports(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
-    for (direction, port) in (0u32..).zip(ports.iter().take(DIRECTIONS)) {
-        map.update(&direction.to_ne_bytes(), &port.index.to_ne_bytes(), MapFlags::ANY).map_err(|error| {
-            Error::Port(format!("interface {} is not there any more: {error:#}; make it again", port.name))
-        })?;
-    }
-    Ok(())
-}
-
 /// Refuses what this engine cannot send.
 fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), Error> {
     refusal::frames(table, "xdp", MAX_FRAME)?;
@@ -412,23 +400,6 @@ fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), E
         return refuse(format!("core {core} is beyond the {MAX_CPUS} cores that the xdp engine knows"));
     }
     refusal::shares(table, cores.len())
-}
-
-/// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
-/// driver without the means. Kernels before 6.3 do not tell.
-fn check_port(port: &PortRef) -> Result<(), Error> {
-    /// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
-    const TRANSMITS: u64 = 4;
-    match super::xdp_state(port.index) {
-        Some(state) if state.feature_flags != 0 && state.feature_flags & TRANSMITS == 0 => {
-            Err(Error::Port(format!(
-                "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
-             (ethtool -K … gro on) or an XDP program, a network card a driver with XDP",
-                port.name
-            )))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A load as the kernel program wants it.

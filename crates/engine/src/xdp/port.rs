@@ -2,11 +2,12 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use libbpf_rs::{MapCore, MapFlags};
 use nix::errno::Errno;
 use nix::libc::{self, ifreq};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use super::PortRef;
+use super::{DIRECTIONS, PortRef};
 use crate::{Error, Untaken};
 
 /// `ETHTOOL_GDRVINFO` of `linux/ethtool.h`.
@@ -36,7 +37,11 @@ pub(super) struct Port {
 
 impl Port {
     /// Opens a port of the current network namespace.
+    ///
+    /// # Errors
+    /// When the kernel knows that it does not transmit redirected frames.
     pub(super) fn open(port: &PortRef) -> Result<Self, Error> {
+        check_features(port)?;
         let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
             .map_err(|error| Error::Failed(format!("cannot open a socket: {error}; close some files")))?;
         let mut this = Self {
@@ -61,18 +66,18 @@ impl Port {
         self.untaken = untaken;
         let name = &self.name;
         if since.gone > 0 && self.index_now() != Ok(self.index) {
-            return Err(Error::Port(format!(
+            return Err(Error::Failed(format!(
                 "interface {name} vanished: it was removed, or moved to another namespace; see that it stays \
                  and measure again"
             )));
         }
         if since.down > 0 && self.is_down() {
-            return Err(Error::Port(format!(
+            return Err(Error::Failed(format!(
                 "interface {name} went down; `ip link set {name} up`, see what takes it down, and measure again"
             )));
         }
         if since.unable > 0 && taken == 0 {
-            return Err(Error::Port(self.cannot_transmit()));
+            return Err(Error::Failed(self.cannot_transmit()));
         }
         Ok(())
     }
@@ -129,5 +134,32 @@ impl Port {
         self.ask(libc::SIOCETHTOOL, &mut request)?;
         let name = information.driver.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+/// Tells the program where frames leave: called in the ports' namespace.
+pub(super) fn load(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
+    for (direction, port) in (0u32..).zip(ports.iter().take(DIRECTIONS)) {
+        map.update(&direction.to_ne_bytes(), &port.index.to_ne_bytes(), MapFlags::ANY).map_err(|error| {
+            Error::Port(format!("interface {} is not there any more: {error:#}; make it again", port.name))
+        })?;
+    }
+    Ok(())
+}
+
+/// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
+/// driver without the means. Kernels before 6.3 do not tell.
+fn check_features(port: &PortRef) -> Result<(), Error> {
+    /// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
+    const TRANSMITS: u64 = 4;
+    match super::xdp_state(port.index) {
+        Some(state) if state.feature_flags != 0 && state.feature_flags & TRANSMITS == 0 => {
+            Err(Error::Port(format!(
+                "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
+             (ethtool -K … gro on) or an XDP program, a network card a driver with XDP",
+                port.name
+            )))
+        }
+        _ => Ok(()),
     }
 }

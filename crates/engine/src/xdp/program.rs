@@ -91,7 +91,7 @@ impl<S> Drop for Loaded<S> {
 fn refused(error: &libbpf_rs::Error) -> Error {
     let remedy = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
-            ": run as root, or with the capabilities CAP_BPF and CAP_NET_ADMIN"
+            ": run as root, or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
         }
         _ => "; Linux 5.18 or newer with BPF is needed, `linerate doctor` says what is missing",
     };

@@ -83,7 +83,7 @@ impl Receiver {
         self.checked = Instant::now();
         let gone = self.links.iter().find(|(_, link)| !is_attached(link));
         gone.map_or(Ok(()), |(name, _)| {
-            Err(Error::Port(format!(
+            Err(Error::Failed(format!(
                 "Linerate's XDP program is no more at interface {name}: the interface vanished, or somebody \
                  removed the program, so that frames that arrive are not counted; see that neither happens and \
                  measure again"

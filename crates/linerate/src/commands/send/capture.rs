@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use engine::build_rate::pin;
 use engine::replay::{Outcome, Pace, Replay};
 use engine::xdp::precedence::{self, Rank};
@@ -75,6 +75,9 @@ pub fn main(args: &Args, name: &str) -> Result<Exit> {
     eprint!("{}", report(args, &outcome, kept));
     if args.json {
         println!("{}", summary(args, name, &capture, &outcome, kept));
+    }
+    if let Some(failure) = outcome.failure {
+        bail!("the replay ended early: {failure}");
     }
     let all = capture.frames.len() as u64 * args.loops;
     Ok(if outcome.sent == all { Exit::Done } else { Exit::Failed })
@@ -146,6 +149,7 @@ fn summary(args: &Args, name: &str, capture: &Capture, outcome: &Outcome, kept: 
         "received": outcome.received,
         "foreign": outcome.foreign,
         "missed": outcome.missed,
+        "failure": outcome.failure,
         "written": kept.map(|(written, _)| written),
         "not_written": kept.map(|(_, left_out)| left_out),
         "notes": capture.notes,
