@@ -36,7 +36,7 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     let bench = linerate(line).run().well();
     let kept = records(&bench.directory.join("runs/quick"));
     let tests: Vec<&str> = kept.iter().map(|record| record.test.as_str()).collect();
-    let one_way = ["1514b", "imix", "64b", "64b 1-flow"];
+    let one_way = ["1514 B", "imix", "64 B", "64 B, 1 flow"];
     let both_ways = one_way.map(|test| format!("{test} bidirectional"));
     let right: Vec<&str> = one_way.into_iter().chain(both_ways.iter().map(String::as_str)).collect();
     assert_eq!(tests, right);
@@ -49,7 +49,7 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     // 1514 bytes at 10 Mb/s are 815 frames a second, fewer than the device's 5,000; 64 bytes are 14,881.
     assert!(kept[0].directions[0].max_forwarded_pps < 900.0);
     // It says which line rate it chose, and shows the table.
-    for clue in ["line rate 10.00 Mbps", "[ 8/8]", "64b 1-flow bidirectional", "calibrated:rate=5kpps"] {
+    for clue in ["line rate 10.00 Mbps", "[ 8/8]", "64 B, 1 flow bidirectional", "calibrated:rate=5kpps"] {
         assert!(bench.stderr.contains(clue), "no '{clue}' in: {}", bench.stderr);
     }
     let page = fs::read_to_string(bench.directory.join("report.html")).unwrap();

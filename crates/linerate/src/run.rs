@@ -68,8 +68,8 @@ impl Labels {
         let mut test = profile.name().to_owned();
         for (key, value) in profile.tunables() {
             test += &match key.as_str() {
-                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value}b"),
-                "vm" if value == "none" => " 1-flow".to_owned(),
+                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value} B"),
+                "vm" if value == "none" => ", 1 flow".to_owned(),
                 "ip" if value == "4" => continue,
                 "ip" => format!(" IPv{value}"),
                 "vlan" => format!(" vlan {value}"),
@@ -189,6 +189,7 @@ pub fn run(
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
+    results::consistency::settle(&mut record);
     writer.write(&record)?;
     Ok(record)
 }
@@ -255,7 +256,7 @@ pub fn conduct(
     let mut writer = Store::open(directory)?.create(&mut record)?;
     let machine = Machine::watch(testbed, strategy.bounds());
     if let Err(error) = &machine {
-        record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
+        record.notes.push(format!("host interference was not monitored: {error}"));
     }
     let mut watcher = Watcher {
         testbed,

@@ -222,6 +222,9 @@ impl Metric {
     }
 }
 
+/// The doubt about a ramp or a saturation that other activity on the host may have changed.
+const INTERFERENCE: &str = "host interference may have changed it";
+
 /// Whether `record` is of a load that rises or stays.
 fn has_curve(record: &Record) -> bool {
     matches!(record.strategy.name.as_str(), "ramp" | "saturate" | "generator")
@@ -246,7 +249,7 @@ fn known(record: &Record) -> Vec<String> {
 fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
     let result = record.results.get(goal)?;
     let mut doubts: Vec<String> = limit(result.limited_by).into_iter().collect();
-    doubts.extend(result.disturbed.then(|| "the machine disturbed it".to_owned()));
+    doubts.extend(result.disturbed.then(|| "host interference affected it".to_owned()));
     doubts.extend(result.irregular.filter(|_| !result.disturbed).map(irregular));
     Some(Reading {
         value: result.pps,
@@ -283,7 +286,7 @@ fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading>
     };
     let value = load.directions.iter().filter_map(figure).reduce(f64::max)?;
     let resolution = if delay == Delay::Mean { 0.0 } else { BUCKET };
-    let disturbed = load.disturbed.iter().map(|what| format!("the machine disturbed it: {what}"));
+    let disturbed = load.disturbed.iter().map(|what| format!("host interference affected it: {what}"));
     Some(Reading { value, resolution, doubts: disturbed.collect() })
 }
 
@@ -301,7 +304,7 @@ fn width(lower: f64, upper: Option<f64>) -> f64 {
     upper.filter(|_| lower > 0.0).map_or(0.0, |upper| (upper - lower).max(0.0) / lower)
 }
 
-/// How far the next step of a ramp is from the highest lossless rate, as a share of it.
+/// How far the next step of a ramp is from the highest rate within the loss threshold, as a share of it.
 fn step(record: &Record) -> f64 {
     let ramp = |sample: &&Sample| sample.phase == Phase::Ramp;
     let steps = record.directions.iter().enumerate().map(|(at, direction)| {
@@ -337,9 +340,13 @@ fn irregular(why: Irregular) -> String {
     .to_owned()
 }
 
-/// What the machine did where it may have moved the figure: near the limit of a ramp, or most of the
+/// What other activity on the host did where it may have moved the figure; of records without evidence of
+/// that: near the limit of a ramp, or most of the
 /// time of a hold, of which the best half second counts.
 fn disturbances(record: &Record) -> Vec<String> {
+    if record.directions.iter().any(|direction| direction.evidence.is_some()) && has_curve(record) {
+        return crate::evidence::interference(record).into_iter().map(|_| INTERFERENCE.to_owned()).collect();
+    }
     let of = |phase| record.samples.iter().filter(move |sample| sample.phase == phase);
     let is_near = |sample: &&Sample| {
         record.directions.iter().zip(&sample.directions).any(|(found, load)| {
@@ -350,8 +357,8 @@ fn disturbances(record: &Record) -> Vec<String> {
     let near = of(Phase::Ramp).filter(is_near).any(|sample| sample.disturbed.is_some());
     let disturbed = of(Phase::Hold).filter(|sample| sample.disturbed.is_some()).count();
     let most = disturbed * 2 > of(Phase::Hold).count();
-    let near = near.then(|| "the machine disturbed it near its limit".to_owned());
-    near.or(most.then(|| "the machine disturbed most of its samples".to_owned())).into_iter().collect()
+    let near = near.then(|| "host interference near its limit".to_owned());
+    near.or(most.then(|| "host interference in most of its samples".to_owned())).into_iter().collect()
 }
 
 fn distinct(mut texts: Vec<String>) -> Vec<String> {

@@ -20,6 +20,8 @@ pub(crate) struct Measured {
     pub(crate) ended: Duration,
     pub(crate) dut_core_busy: Option<f64>,
     pub(crate) disturbed: Option<String>,
+    /// The share of its frames whose loss that may account for, 0 to 1.
+    pub(crate) noise: Option<f64>,
     /// One for each direction.
     pub(crate) counts: Vec<Counts>,
 }
@@ -92,6 +94,7 @@ impl Measured {
             phase: self.phase,
             dut_core_busy: self.dut_core_busy,
             disturbed: self.disturbed.clone(),
+            noise: self.noise,
             directions: directions.collect(),
         }
     }
@@ -149,6 +152,7 @@ mod tests {
             began: Duration::from_millis(2_500),
             ended: Duration::from_millis(3_000),
             disturbed: None,
+            noise: None,
             dut_core_busy: Some(0.5),
             counts: vec![counts],
         }

@@ -73,6 +73,8 @@ struct Open {
     planned: Duration,
     dut_core_busy: Option<f64>,
     noise: Noise,
+    /// The share of its frames whose loss that may account for, where it is more than usual.
+    share: Option<f64>,
 }
 
 /// The state of one run over one engine.
@@ -148,8 +150,8 @@ impl<'a> Session<'a> {
             left -= look;
             noise = self.observer.noise();
         }
-        let end = if noise.hides_all() { "in vain" } else { "until it had" };
-        self.note(format!("waited {:?} for this to pass, {end}: {cause}", patience - left));
+        let end = if noise.hides_all() { "it did not recover, measured anyway" } else { "it recovered" };
+        self.note(format!("{cause}, before the run; waited {:?}, {end}", patience - left));
         Ok(())
     }
 
@@ -172,10 +174,25 @@ impl<'a> Session<'a> {
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
                 open.noise = self.observer.noise();
+                self.spread_noise(asked, now, step);
                 asked = now;
             }
         }
         Ok(())
+    }
+
+    /// The noise from `asked` to `now` belongs to all intervals of about a `step` that were in it: when it
+    /// was in that stretch is not known, so each of them may have had all of it.
+    fn spread_noise(&mut self, asked: Duration, now: Duration, step: Duration) {
+        let Some(open) = &mut self.open else { return };
+        let Noise { cost, lasting, disturbed, .. } = &open.noise;
+        let times = (now.saturating_sub(asked).as_secs_f64() / step.as_secs_f64().max(1e-9)).max(1.0);
+        let share = (lasting + (cost - lasting).max(0.0) * times).min(1.0);
+        let noise = disturbed.is_some().then_some(share);
+        open.share = noise;
+        for (_, earlier) in self.unsettled.iter_mut().rev().take_while(|(_, it)| it.began >= asked) {
+            (earlier.disturbed, earlier.noise) = (disturbed.clone(), noise);
+        }
     }
 
     /// Sends nothing for `duration`, then takes the final counts of all that was sent.
@@ -430,8 +447,8 @@ impl<'a> Session<'a> {
     fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
         let interval = self.engine.begin(load)?;
         let began = self.engine.now();
-        let next =
-            Open { interval, phase, load, began, planned, dut_core_busy: None, noise: Noise::default() };
+        let noise = Noise::default();
+        let next = Open { interval, phase, load, began, planned, dut_core_busy: None, noise, share: None };
         let ended = self.open.replace(next);
         ended.map_or(Ok(()), |ended| self.close(ended, began))
     }
@@ -448,11 +465,12 @@ impl<'a> Session<'a> {
         if ended.saturating_sub(open.began) < open.planned / 10 {
             return Ok(());
         }
-        let Open { interval, phase, load, began, planned, dut_core_busy, noise } = open;
+        let Open { interval, phase, load, began, planned, dut_core_busy, noise, share } = open;
         self.noise = noise;
         let disturbed = self.noise.disturbed.clone();
         let counts = self.engine.counts(interval)?;
-        let measured = Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, counts };
+        let measured =
+            Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, noise: share, counts };
         let reading = self.readings.len();
         self.unsettled.push_back((reading, measured.clone()));
         if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
@@ -513,9 +531,9 @@ impl<'a> Session<'a> {
             let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
             self.notes.extend(late.map(|late| {
                 format!(
-                    "{}: one departure in a hundred was {:?} late or more: the load was burstier than asked for",
-                    direction_name(direction),
-                    Duration::from_nanos(late)
+                    "{}: p99 transmit delay {:.1} ms: traffic was burstier than requested",
+                    direction_name(direction).replace("->", "→"),
+                    late as f64 / 1e6
                 )
             }));
         }

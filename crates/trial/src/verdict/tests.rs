@@ -29,6 +29,7 @@ fn samples(points: &[(Phase, f64, u64, u64)]) -> Vec<Sample> {
             phase: *phase,
             dut_core_busy: None,
             disturbed: None,
+            noise: None,
             directions: vec![direction],
         }
     };

@@ -106,7 +106,7 @@ fn seconds_are_in_order_and_vars_as_carried_out() {
     let read = Read::new(&export(&record).unwrap());
     let numbers: Vec<usize> = read.stats.0.iter().map(|(number, _)| number.parse().unwrap()).collect();
     assert_eq!(numbers, (0..77).collect::<Vec<_>>());
-    insta::assert_snapshot!(read.vars, @r#"{"hold_duration":7,"profile_file":"64b unidirectional","rampup_duration":70,"rampup_target":"97%","unidirectional":true,"warmup_duration":3,"warmup_mult":"1000pps"}"#);
+    insta::assert_snapshot!(read.vars, @r#"{"hold_duration":7,"profile_file":"64 B unidirectional","rampup_duration":70,"rampup_target":"97%","unidirectional":true,"warmup_duration":3,"warmup_mult":"1000pps"}"#);
 }
 
 #[test]
