@@ -186,7 +186,8 @@ fn with_engine<T>(dut: &str, directions: Directions, work: impl FnOnce(&Lab, &mu
     let _alone = machine();
     let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
     let cores = placement.generate.clone();
-    let config = lab::Config { dut: dut.parse().unwrap(), placement, max_frame_size: 64 };
+    let config =
+        lab::Config { dut: Arc::new(dut.parse::<dut::DutSpec>().unwrap()), placement, max_frame_size: 64 };
     let lab = Lab::start(&config).unwrap();
     let ports = lab.ports().each_ref();
     let ends = ports.map(|port| Endpoint { source: port.mac, destination: port.next_hop_mac });

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use crate::dut::SpecError;
 use crate::holder::HolderError;
 use crate::placement::PlacementError;
 use crate::ports::PortsError;
@@ -54,9 +53,6 @@ pub enum Error {
         /// The engine that it needs.
         engine: &'static str,
     },
-    /// A device specification is wrong.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
     /// The cores asked for cannot be had.
     #[error(transparent)]
     Placement(#[from] PlacementError),

@@ -221,7 +221,7 @@ mod tests {
             return;
         }
         let finder = ThreadFinder::new();
-        let lab = crate::lab::tests::start("sink");
+        let lab = crate::lab::tests::start();
         let link = lab.ports()[0].name.replace("port", "dut");
         let by_name = finder.find_by_name(&link);
         assert_eq!(by_name.len(), 1);

@@ -4,6 +4,7 @@ mod bench;
 mod build_rate;
 mod compare;
 mod count;
+mod device;
 mod doctor;
 mod explain;
 mod export;
@@ -28,7 +29,6 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
-use crate::user_space;
 
 /// Finds out how fast routers really forward packets.
 ///
@@ -92,10 +92,10 @@ pub enum Command {
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
     #[command(hide = true)]
-    UserSpaceDevice(user_space::forward::Args),
+    UserSpaceDevice(device::Forward),
     /// The router of a load test in user space, which starts it
     #[command(hide = true)]
-    UserSpaceRouter(user_space::fastpath::Args),
+    UserSpaceRouter(device::Route),
 }
 
 /// Does what `command` says.
@@ -127,7 +127,7 @@ pub fn run(command: &Command) -> Result<Exit> {
         Command::Export(args) => export::main(args),
         Command::SelfTest(args) => self_test::main(args),
         Command::Doctor(args) => doctor::main(args),
-        Command::UserSpaceDevice(args) => user_space::forward::main(args),
-        Command::UserSpaceRouter(args) => user_space::fastpath::main(args),
+        Command::UserSpaceDevice(args) => device::forward(args),
+        Command::UserSpaceRouter(args) => device::route(args),
     }
 }

@@ -5,24 +5,8 @@
 mod args;
 mod broken_pipe;
 mod commands;
-mod control;
-mod cross_check;
-mod dut_command;
-mod environment;
 mod exit;
-mod machine;
-mod port;
-mod progress;
-mod queue_use;
-mod receive_cost;
-mod receive_limit;
-mod remote_device;
-mod reset_command;
 mod run;
-mod self_test;
-mod stop;
-mod testbed;
-mod user_space;
 
 use std::process::ExitCode;
 

@@ -5,10 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-
-use crate::usage::{self, Ticks};
 use lab::NapiThread;
 use lab::napi;
+
+use crate::usage::{self, Ticks};
 
 use crate::interruptions::{Interruption, Taken, Watch};
 

@@ -6,12 +6,13 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use lab::napi::{self, Turn};
+use lab::{Error, Needs, Result};
+
 use crate::handover::Handover;
 use crate::past::Past;
 use crate::speed;
 use crate::usual::Usual;
-use lab::napi::{self, Turn};
-use lab::{Error, Needs, Result};
 
 /// How often a core is probed, all at the same time. The probe takes its core for about 30 µs; the
 /// first core's may wait some 100 µs more for the others'.

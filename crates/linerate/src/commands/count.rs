@@ -6,11 +6,12 @@ use anyhow::Result;
 use engine::Totals;
 use engine::xdp::{PortRef, Receiver};
 use serde_json::json;
+use testbed::stop;
 use wire::human;
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args;
-use crate::{Exit, stop};
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -9,15 +9,16 @@ use engine::live::monotonic;
 use engine::xdp::Generator;
 use lab::{Destination, Port};
 use serde_json::json;
+use testbed::Testbed;
+use testbed::port;
+use testbed::stop;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args::{self, Device, Traffic};
-use crate::port;
-use crate::testbed::Testbed;
-use crate::{Exit, stop};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -95,7 +96,7 @@ enum WayOut {
 impl WayOut {
     fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
         let Some(name) = &args.port else {
-            let testbed = Testbed::open(&args.device.or_dut("sink")?, max_frame_size)?;
+            let testbed = Testbed::open(&args.device.target().or_dut("sink")?, max_frame_size)?;
             return Ok(Self::Testbed(Box::new(testbed)));
         };
         if args.traffic.bidirectional {

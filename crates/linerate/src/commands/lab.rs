@@ -9,11 +9,11 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 use lab::holder::{self, Side};
+use testbed::Testbed;
 use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args::Device;
-use crate::testbed::Testbed;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -129,7 +129,7 @@ fn up(name: &str) -> Result<Exit> {
 
 /// Holds a lab in this process.
 fn hold(name: &str, device: &Device, size: usize) -> Result<Exit> {
-    let testbed = Testbed::open(device, size)?;
+    let testbed = Testbed::open(&device.target(), size)?;
     let lab = testbed
         .lab()
         .ok_or_else(|| misuse("a lab holds a device of its own: --ports cannot be held open"))?;

@@ -11,10 +11,11 @@ use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns};
 use report::terminal;
 use serde_json::json;
+use testbed::{progress, stop};
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args;
-use crate::{Exit, progress, stop};
 
 /// Where `ip netns` keeps its namespaces.
 const NAMED: &str = "/run/netns";

@@ -14,15 +14,16 @@ use engine::build_rate::pin;
 use engine::replay::{Outcome, Pace, Replay};
 use engine::xdp::precedence::{self, Rank};
 use serde_json::{Value, json};
+use testbed::Testbed;
+use testbed::port;
+use testbed::stop;
 use traffic::Capture;
 use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args::{self, Device, read_capture};
-use crate::port;
-use crate::testbed::Testbed;
-use crate::{Exit, stop};
 use kept::Kept;
 
 /// The shortest frame without FCS: what is shorter is padded with zeros, as a card does.
@@ -71,7 +72,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     capture.frames.iter_mut().for_each(|frame| frame.bytes.resize(frame.bytes.len().max(SHORTEST), 0));
     let longest = capture.frames.iter().map(|frame| frame.bytes.len()).max().unwrap_or(SHORTEST);
 
-    let mut testbed = Testbed::open(&args.device, longest + usize::from(size::FCS))?;
+    let mut testbed = Testbed::open(&args.device.target(), longest + usize::from(size::FCS))?;
     if !args.keep_macs {
         let endpoint = testbed.endpoints().0[0];
         for frame in &mut capture.frames {

@@ -1,11 +1,12 @@
 //! `linerate self-test`: what the tester reaches without a device, with a cable between its ports.
 
 use anyhow::Result;
+use testbed::Testbed;
+use testbed::self_test;
 use wire::human;
 
+use crate::Exit;
 use crate::args::{Device, Traffic};
-use crate::testbed::Testbed;
-use crate::{Exit, self_test};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -20,7 +21,7 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Exit> {
     let profile = args.traffic.profile()?;
-    let testbed = Testbed::open(&args.device, usize::from(profile.largest_size()))?;
+    let testbed = Testbed::open(&args.device.target(), usize::from(profile.largest_size()))?;
     let found = self_test::measure_and_keep(&testbed, &profile, args.traffic.directions())?;
     eprintln!(
         "{} without a device: {} in each direction; a frame takes {:.1} µs, {:.1} µs at least",

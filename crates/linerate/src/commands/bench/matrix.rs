@@ -17,6 +17,8 @@ use results::Record;
 use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
+use testbed::progress::colour;
+use testbed::{stop, user_space};
 use wording::command_line::said;
 use wording::usage::{in_one_line, misuse};
 
@@ -28,11 +30,8 @@ use super::plan::{Basis, Cell, Plan, Run, Times};
 use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
-use crate::commands::{
-    Cli, Command, generator, latency, ramp, report as report_command, saturate, search, soak,
-};
-use crate::progress::colour;
-use crate::{Exit, stop, user_space};
+use crate::Exit;
+use crate::commands::{Cli, Command, latency, ramp, report as report_command, saturate, search, soak};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -114,7 +113,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             Command::Search(args) => search::planned(args),
             Command::Latency(args) => latency::planned(args),
             Command::Soak(args) => soak::planned(args),
-            Command::Generator(args) => generator::planned(args),
+            Command::Generator(args) => args.measurement().planned(),
             _ => Duration::ZERO,
         });
         let described = &plan.cells[cell];
@@ -125,7 +124,7 @@ fn check(plan: &Plan) -> Result<Checked> {
                 user_space::refusal(described.dut.engine, through)
             })
             .or_else(|| {
-                if let Command::Generator(args) = &cli.command { generator::refusal(args) } else { None }
+                if let Command::Generator(args) = &cli.command { args.measurement().refusal() } else { None }
             });
         if let Some(reason) = missing {
             let reason = format!("{reason}, or leave these cells out with --only or in the file");

@@ -302,8 +302,8 @@ mod tests {
     use results::fixtures::Scenario;
 
     use super::*;
-    use crate::args::EngineName;
     use crate::commands::bench::file::{Strategy, Subcommand};
+    use testbed::target::EngineName;
 
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {

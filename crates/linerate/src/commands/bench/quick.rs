@@ -9,21 +9,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::DutSpec;
+use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
 use results::record::Status;
+use testbed::Testbed;
+use testbed::progress::colour;
+use testbed::run::Labels;
+use testbed::stop;
+use testbed::target::Target;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Ramp, WarmUp};
 use wire::human;
 
 use super::Output;
-use crate::args::{self, Device};
+use crate::Exit;
+use crate::args;
 use crate::commands::report as report_command;
-use crate::progress::colour;
-use crate::run::Labels;
-use crate::testbed::Testbed;
-use crate::{Exit, run, stop};
 
 /// Where records are kept, and the page, if nothing else is asked for.
 const DIRECTORY: &str = "runs/quick";
@@ -191,8 +193,8 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
     let tunables =
         Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
     let profile = Profile::builtin("bench", &tunables)?;
-    let device = Device::lab(dut.clone(), args.line_rate);
-    let mut testbed = Testbed::open(&device, usize::from(profile.largest_size()))?;
+    let target = Target::lab(dut.clone(), args.line_rate);
+    let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
     testbed.prepare()?;
     let mean = profile.table(&testbed.endpoints(), test.directions).mean_frame_size();
     let ramp = Ramp {
@@ -209,7 +211,7 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
     };
     let name = format!("{dut} {}", test.label);
     let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
-    run::run(&mut testbed, &profile, test.directions, labels, &ramp, directory, stop)
+    testbed::run::run(&mut testbed, &profile, test.directions, labels, &ramp, directory, stop)
 }
 
 /// A finished run in one line, directions added up.

@@ -25,7 +25,7 @@ use nix::unistd::{Pid, getpid, getppid};
 use results::Record;
 use results::record::Status;
 
-use crate::stop;
+use testbed::stop;
 
 /// This program, even if its file was replaced meanwhile.
 const PROGRAM: &str = "/proc/self/exe";

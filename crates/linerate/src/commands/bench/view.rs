@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use results::Record;
 
-use crate::progress::colour;
+use testbed::progress::colour;
 
 /// How often the live line is drawn; seldom, since cores are being measured.
 const TICK: Duration = Duration::from_secs(1);

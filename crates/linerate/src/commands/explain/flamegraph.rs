@@ -11,23 +11,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use dut::DutSpec;
 use engine::Load;
 use engine::xdp::XdpEngine;
 use explain::flame::perf::{self, FREQUENCY_HZ, Profiler, Recording};
 use explain::flame::{self, Captions, Folded};
-use lab::DutSpec;
 use results::record::{Phase, Sample, Status};
 use serde_json::json;
+use testbed::Testbed;
+use testbed::control::Control;
+use testbed::progress::Progress;
+use testbed::stop;
+use testbed::target::Target;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};
 use wire::human;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args::{self, Device, Traffic};
-use crate::control::Control;
-use crate::progress::Progress;
-use crate::testbed::Testbed;
-use crate::{Exit, stop};
 
 /// Fewer samples of a working core than this show nothing.
 const ENOUGH: u64 = 100;
@@ -96,8 +98,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let stop = stop::flag()?;
     let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
-    let device = args.device.or_dut("linux-router")?;
-    let taken = take(args, &device, &profiler, &stop)?;
+    let target = args.device.target().or_dut("linux-router")?;
+    let taken = take(args, &target, &profiler, &stop)?;
     let folded = args.output.with_extension("folded");
     write(&folded, &taken.folded.to_string())?;
     let Some(against) = &args.against else {
@@ -106,7 +108,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         show(args, &[&folded], &taken.captions(), json!([taken.json()]));
         return Ok(Exit::Done);
     };
-    let against = Device { dut: Some(against.clone()), ..device };
+    let against = Target { dut: Some(against.clone()), ..target };
     let other = take(args, &against, &profiler, &stop)?;
     let others = args.output.with_extension("against.folded");
     write(&others, &other.folded.to_string())?;
@@ -227,9 +229,9 @@ impl Taken {
 }
 
 /// Loads a device, and samples its core meanwhile.
-fn take(args: &Args, device: &Device, profiler: &Profiler, stop: &Arc<AtomicBool>) -> Result<Taken> {
+fn take(args: &Args, target: &Target, profiler: &Profiler, stop: &Arc<AtomicBool>) -> Result<Taken> {
     let profile = args.traffic.profile()?;
-    let mut testbed = Testbed::open(device, usize::from(profile.largest_size()))?;
+    let mut testbed = Testbed::open(target, usize::from(profile.largest_size()))?;
     testbed.prepare()?;
     let Some(lab) = testbed.lab() else {
         return Err(misuse(

@@ -13,9 +13,9 @@ use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
 
-use crate::args::{Device, EngineName};
-use crate::machine::Machine;
-use crate::testbed::Testbed;
+use testbed::Testbed;
+use testbed::machine::Machine;
+use testbed::target::{EngineName, Target};
 
 /// The line rate, unless a check asks for another.
 pub const LINE_RATE: f64 = 10e9;
@@ -85,18 +85,18 @@ impl Sent {
 impl Stand {
     /// 64-byte frames in one flow through `dut`, a device of the lab.
     pub fn open(dut: &str, directions: Directions, line_rate: f64, host: &Host) -> Result<Self> {
-        Self::over(Device::lab(dut.parse()?, line_rate), dut, directions, host)
+        Self::over(Target::lab(dut.parse()?, line_rate), dut, directions, host)
     }
 
     /// The same through its twin in user space.
     pub fn in_user_space(dut: &str, directions: Directions, host: &Host) -> Result<Self> {
-        let device = Device { engine: EngineName::Dpdk, ..Device::lab(dut.parse()?, LINE_RATE) };
-        Self::over(device, dut, directions, host)
+        let target = Target { engine: EngineName::Dpdk, ..Target::lab(dut.parse()?, LINE_RATE) };
+        Self::over(target, dut, directions, host)
     }
 
-    fn over(device: Device, dut: &str, directions: Directions, host: &Host) -> Result<Self> {
+    fn over(target: Target, dut: &str, directions: Directions, host: &Host) -> Result<Self> {
         let profile = Profile::builtin("bench", &Tunables::default())?;
-        let testbed = Testbed::open(&device, usize::from(profile.largest_size()))?;
+        let testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
         let table = profile.table(&testbed.endpoints(), directions);
         let (engine, _) = testbed.start_any_engine(&table, &host.stop)?;
         let watch = host.watch(&testbed);
@@ -176,18 +176,18 @@ impl Stand {
     }
 
     /// What the device itself counted, all directions added up; zeros if it does not count.
-    pub fn device(&self) -> Result<lab::dut::Counters> {
+    pub fn device(&self) -> Result<lab::Counters> {
         if let Some([zero, one]) = self.testbed.passed() {
-            return Ok(lab::dut::Counters {
+            return Ok(lab::Counters {
                 frames: zero.frames + one.frames,
                 bytes: zero.bytes + one.bytes,
                 forwarded: zero.forwarded + one.forwarded,
-                ..lab::dut::Counters::default()
+                ..lab::Counters::default()
             });
         }
         let counted = self.testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
         let [zero, one] = counted.unwrap_or_default();
-        Ok(lab::dut::Counters {
+        Ok(lab::Counters {
             frames: zero.frames + one.frames,
             bytes: zero.bytes + one.bytes,
             forwarded: zero.forwarded + one.forwarded,

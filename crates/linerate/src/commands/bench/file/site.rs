@@ -4,12 +4,12 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use lab::DutSpec;
+use dut::DutSpec;
+use testbed::target::EngineName;
 use toml::Spanned;
 
 use super::document::DutEntry;
 use super::{Site, Source};
-use crate::args::EngineName;
 
 /// The devices that only engines in user space reach.
 const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
