@@ -101,7 +101,7 @@ impl<'a> Comparison<'a> {
         if self.rows().any(|row| row.goal.is_some()) {
             figures.push("load that passed the goal".to_owned());
         }
-        format!("{} (in brackets the rates between which it lies)", figures.join(", or "))
+        figures.join(", or ")
     }
 
     /// All outcomes.

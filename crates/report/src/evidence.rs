@@ -103,7 +103,7 @@ pub fn loss_began(record: &Record) -> Vec<String> {
 
 fn direction_loss_began(direction: &Direction) -> Option<String> {
     let evidence = direction.evidence.filter(|evidence| evidence.limit.is_some())?;
-    let began = evidence.loss_began.filter(|began| began.pps < direction.max_lossless_pps)?;
+    let began = evidence.loss_began.filter(|began| began.pps < direction.max_rate_pps)?;
     let excused = if began.excused { ", where other activity on this host may be the cause" } else { "" };
     let recovered = match direction.lossy_samples_below {
         0 => String::new(),

@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison, without_way};
-use crate::outcome::{Mark, percent};
+use crate::outcome::{Mark, capitalized, percent};
 use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
@@ -94,7 +94,7 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         runs: runs(&comparison, records),
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
-        figure: comparison.figure(),
+        figure: capitalized(&comparison.figure()),
         warning: crate::shared_core::warning(records),
         environments: environments(records),
         summary: summary(&comparison, records),

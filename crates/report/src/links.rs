@@ -237,7 +237,7 @@ mod tests {
     fn every_strategy_has_a_rate() {
         let scenario = Scenario::default();
         let ramp = scenario.record();
-        let lossless: f64 = ramp.directions.iter().map(|direction| direction.max_lossless_pps).sum();
+        let lossless: f64 = ramp.directions.iter().map(|direction| direction.max_rate_pps).sum();
         assert!(
             sentence(&ramp)
                 .starts_with(&format!("the max rate within the loss threshold, {}", pps(lossless)))

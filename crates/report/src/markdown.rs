@@ -14,7 +14,7 @@ use crate::html::facts::{Environment, command_line, environments};
 use crate::judgement::{figures, remarks, sentence};
 use crate::links::{CAPTION, HEAD, Links};
 use crate::nodes::{graphs, table};
-use crate::outcome::{Outcome, percent};
+use crate::outcome::{Outcome, capitalized, percent};
 
 /// All benches of `records` that have figures, and a matrix of what belongs to none.
 #[must_use]
@@ -172,15 +172,13 @@ fn repetition(bench: &Bench) -> String {
     text
 }
 
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// `records` as tests against devices: headlines with the intervals in which they lie.
 fn matrix(records: &[Record]) -> String {
     let comparison = Comparison::new(records);
-    let mut text = format!("## Runs\n\n{}, directions added up.\n\n", capitalized(&comparison.figure()));
+    let mut text = format!(
+        "## Runs\n\n{} (and the rates between which it lies), directions added up.\n\n",
+        capitalized(&comparison.figure())
+    );
     crate::shared_core::warning(records).iter().for_each(|warning| _ = writeln!(text, "{}\n", line(warning)));
     row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));
     let _ = writeln!(text, "|---|{}", "---:|".repeat(comparison.duts.len()));

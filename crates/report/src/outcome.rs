@@ -154,7 +154,7 @@ impl<'a> Outcome<'a> {
             goal: None,
             text: None,
             forwarded_pps: sum(|d| d.max_forwarded_pps),
-            limit_pps: sum(|d| d.max_lossless_pps),
+            limit_pps: sum(|d| d.max_rate_pps),
             interval: evidence::interval(record),
             l1_bps: sum(|d| d.l1_bps),
             l2_bps: sum(|d| d.l2_bps),
@@ -234,8 +234,10 @@ impl<'a> Outcome<'a> {
             _ if !self.has_figures => (self.marked_percent(), None),
             Some(text) => (self.marked(text), None),
             None => {
-                let is_news =
-                    |it: &RateInterval| it.upper_pps.is_some() || it.lower_pps < self.headline_pps();
+                let marked = self.marks.contains(&Mark::Interference);
+                let is_news = |it: &RateInterval| {
+                    it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked
+                };
                 let headline = self.headline_pps();
                 let interval = self.interval.filter(is_news);
                 (self.marked(&pps(headline)), interval.map(|it| evidence::bounds_beside(it, headline)))
@@ -364,6 +366,12 @@ pub fn status(status: Status) -> &'static str {
         Status::Interrupted => "interrupted",
         Status::Failed => "failed",
     }
+}
+
+/// `text` with a capital at its beginning.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Whole percent from ten on, one decimal below: `97%`, `4.4%`.

@@ -106,7 +106,10 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
     footnotes(
         &mut text,
         &comparison,
-        &format!("{}, directions added up; line rate {lines}", comparison.figure()),
+        &format!(
+            "{} (and the rates between which it lies), directions added up; line rate {lines}",
+            comparison.figure()
+        ),
         colour,
     );
     text
@@ -279,7 +282,7 @@ fn ramp_table(record: &Record, run: &Outcome) -> Columns {
 fn direction_figures(direction: &Direction) -> [Text; 7] {
     let limit = if direction.limited_by == LimitedBy::Tester { Look::Warning } else { Look::Plain };
     [
-        Text::plain(&pps(direction.max_lossless_pps)),
+        Text::plain(&pps(direction.max_rate_pps)),
         Text::plain(&evidence::headline(direction).map_or_else(|| "-".to_owned(), evidence::bounds)),
         Text::plain(&pps(direction.max_forwarded_pps)),
         Text::plain(&bps(direction.l1_bps)),

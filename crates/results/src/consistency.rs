@@ -36,7 +36,6 @@ pub fn settle(record: &mut Record) {
     }
     for direction in record.directions.iter_mut().filter(|it| it.limited_by == LimitedBy::Tester) {
         if let Some(evidence) = &mut direction.evidence {
-            evidence.interference_matters = false;
             evidence.limit.iter_mut().for_each(|limit| limit.upper_pps = None);
         }
     }
@@ -143,7 +142,7 @@ fn of_sample(sample: &Sample) -> impl Iterator<Item = &'static str> {
 }
 
 fn of_direction(direction: &Direction) -> impl Iterator<Item = &'static str> {
-    let held = direction.max_lossless_pps;
+    let held = direction.max_rate_pps;
     let evidence = direction.evidence.unwrap_or_default();
     let limit = evidence.limit;
     let falls = |it: crate::record::RateInterval| it.upper_pps.is_some_and(|upper| upper < it.lower_pps);
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(wrong(&|_| {}), 0);
         assert_eq!(wrong(&|it| it.samples[9].dut_core_busy = Some(1.92)), 1);
         assert_eq!(wrong(&|it| it.samples[9].directions[0].loss_ratio = 0.5), 1);
-        assert_eq!(wrong(&|it| it.directions[0].max_lossless_pps *= 2.0), 1);
+        assert_eq!(wrong(&|it| it.directions[0].max_rate_pps *= 2.0), 1);
         assert_eq!(wrong(&|it| it.directions[0].forwarded = u64::MAX), 1);
         assert_eq!(wrong(&|it| it.directions[0].evidence.as_mut().unwrap().affected = 1_000), 1);
     }

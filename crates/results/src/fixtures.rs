@@ -237,10 +237,10 @@ impl Scenario {
         let of = |sample: &Sample| sample.directions[way].clone();
         let (lossy, lossless): (Vec<_>, Vec<_>) = measured().map(of).partition(|d| d.loss_ratio > threshold);
         let highest = |rates: &mut dyn Iterator<Item = f64>| rates.fold(0.0, f64::max);
-        let max_lossless_pps = highest(&mut lossless.iter().map(|d| d.offered_pps));
+        let max_rate_pps = highest(&mut lossless.iter().map(|d| d.offered_pps));
         let max_forwarded_pps = highest(&mut measured().map(|sample| of(sample).forwarded_pps));
         let l1_bps = size::pps_to_l1_bps(max_forwarded_pps, self.frame_size);
-        let below = lossy.iter().filter(|d| d.offered_pps < max_lossless_pps).count();
+        let below = lossy.iter().filter(|d| d.offered_pps < max_rate_pps).count();
         let total =
             |count: fn(&DirectionSample) -> u64| samples.iter().map(|s| count(&s.directions[way])).sum();
         let forwarded = total(|d| d.forwarded);
@@ -252,7 +252,7 @@ impl Scenario {
         };
         Direction {
             name: name.to_owned(),
-            max_lossless_pps,
+            max_rate_pps,
             max_forwarded_pps,
             l1_bps,
             l2_bps: size::pps_to_l2_bps(max_forwarded_pps, self.frame_size),
@@ -261,7 +261,7 @@ impl Scenario {
             results: BTreeMap::new(),
             stalled: self.stalled_from.map(|from| Stall { at_s: 3.0 + from as f64, after_frames: forwarded }),
             lossy_samples_below: below,
-            evidence: Some(self.evidence(way, samples, max_lossless_pps, limited_by)),
+            evidence: Some(self.evidence(way, samples, max_rate_pps, limited_by)),
             offered: total(|d| d.offered),
             forwarded,
             unsent: total(|d| d.unsent),

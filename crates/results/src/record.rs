@@ -393,7 +393,8 @@ pub struct Direction {
     pub name: String,
     /// Highest offered rate that was held with no more loss than the threshold; of a search, with no
     /// more than its strictest goal forgives.
-    pub max_lossless_pps: f64,
+    #[serde(alias = "max_lossless_pps")]
+    pub max_rate_pps: f64,
     /// Highest rate that came back.
     pub max_forwarded_pps: f64,
     /// `max_forwarded_pps` as L1.

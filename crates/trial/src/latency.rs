@@ -144,9 +144,7 @@ impl Latency {
     pub fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
-        refuse_unless(!self.duration.is_zero(), || {
-            "--duration must be greater than 0".into()
-        })?;
+        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
         refuse_unless((1..=MAX_LOADS).contains(&self.loads.len()), || {
             format!("{} loads: give at least one and at most {MAX_LOADS}", self.loads.len())
         })?;

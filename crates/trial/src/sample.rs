@@ -22,6 +22,8 @@ pub(crate) struct Measured {
     pub(crate) disturbed: Option<String>,
     /// The share of its frames whose loss that may account for, 0 to 1.
     pub(crate) noise: Option<f64>,
+    /// Whether that lasted all the time.
+    pub(crate) lasting: bool,
     /// One for each direction.
     pub(crate) counts: Vec<Counts>,
 }
@@ -153,6 +155,7 @@ mod tests {
             ended: Duration::from_millis(3_000),
             disturbed: None,
             noise: None,
+            lasting: false,
             dut_core_busy: Some(0.5),
             counts: vec![counts],
         }

@@ -302,7 +302,7 @@ impl State {
     fn judge(&self, direction: &mut Direction) {
         let strictest = self.goals.iter().min_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
         let strictest = strictest.and_then(|goal| direction.results.get(&goal.name));
-        direction.max_lossless_pps = strictest.map_or(0.0, |result| result.lower_pps);
+        direction.max_rate_pps = strictest.map_or(0.0, |result| result.lower_pps);
         direction.lossy_samples_below = 0;
         direction.evidence = None;
         if direction.stalled.is_none() {

@@ -5,6 +5,7 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
+mod interrupted;
 mod silence;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -75,6 +76,8 @@ struct Open {
     noise: Noise,
     /// The share of its frames whose loss that may account for, where it is more than usual.
     share: Option<f64>,
+    /// Whether that lasted all the time.
+    lasting: bool,
 }
 
 /// The state of one run over one engine.
@@ -94,6 +97,8 @@ pub(crate) struct Session<'a> {
     totals: Vec<Totals>,
     totals_read: Duration,
     silence: Silence,
+    /// What the samples are judged by after the last drain.
+    pass: interrupted::Pass,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -116,6 +121,7 @@ impl<'a> Session<'a> {
             totals,
             totals_read: started,
             silence,
+            pass: interrupted::Pass::default(),
             forsaken: false,
             notes: Vec::new(),
         }
@@ -161,6 +167,9 @@ impl<'a> Session<'a> {
         let step = duration / intervals;
         self.observer.phase(phase, duration);
         let _ = (self.observer.dut_core_busy(), self.observer.noise());
+        if phase != Phase::Hold {
+            self.pass.begin();
+        }
         let start = self.engine.now();
         let mut asked = start;
         self.silence.restart(start, &self.totals);
@@ -174,6 +183,7 @@ impl<'a> Session<'a> {
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
                 open.noise = self.observer.noise();
+                self.pass.heard(open.noise.interruptions.as_deref());
                 self.spread_noise(asked, now, step);
                 asked = now;
             }
@@ -189,9 +199,10 @@ impl<'a> Session<'a> {
         let times = (now.saturating_sub(asked).as_secs_f64() / step.as_secs_f64().max(1e-9)).max(1.0);
         let share = (lasting + (cost - lasting).max(0.0) * times).min(1.0);
         let noise = disturbed.is_some().then_some(share);
-        open.share = noise;
+        let lasts = *lasting > 0.0;
+        (open.share, open.lasting) = (noise, lasts);
         for (_, earlier) in self.unsettled.iter_mut().rev().take_while(|(_, it)| it.began >= asked) {
-            (earlier.disturbed, earlier.noise) = (disturbed.clone(), noise);
+            (earlier.disturbed, earlier.noise, earlier.lasting) = (disturbed.clone(), noise, lasts);
         }
     }
 
@@ -448,7 +459,8 @@ impl<'a> Session<'a> {
         let interval = self.engine.begin(load)?;
         let began = self.engine.now();
         let noise = Noise::default();
-        let next = Open { interval, phase, load, began, planned, dut_core_busy: None, noise, share: None };
+        let (dut_core_busy, share, lasting) = (None, None, false);
+        let next = Open { interval, phase, load, began, planned, dut_core_busy, noise, share, lasting };
         let ended = self.open.replace(next);
         ended.map_or(Ok(()), |ended| self.close(ended, began))
     }
@@ -465,12 +477,23 @@ impl<'a> Session<'a> {
         if ended.saturating_sub(open.began) < open.planned / 10 {
             return Ok(());
         }
-        let Open { interval, phase, load, began, planned, dut_core_busy, noise, share } = open;
+        let Open { interval, phase, load, began, planned, dut_core_busy, noise, share, lasting } = open;
         self.noise = noise;
         let disturbed = self.noise.disturbed.clone();
         let counts = self.engine.counts(interval)?;
-        let measured =
-            Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, noise: share, counts };
+        let noise = share;
+        let measured = Measured {
+            interval,
+            phase,
+            load,
+            began,
+            ended,
+            dut_core_busy,
+            disturbed,
+            noise,
+            lasting,
+            counts,
+        };
         let reading = self.readings.len();
         self.unsettled.push_back((reading, measured.clone()));
         if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
@@ -505,6 +528,7 @@ impl<'a> Session<'a> {
                 }
             }
             let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();
+            self.pass.settled(measured.interval, measured.load, measured.lasting);
             self.samples.push(measured.sample(self.started, percentiles));
         }
     }

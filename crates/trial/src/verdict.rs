@@ -86,7 +86,7 @@ impl Judge {
             if stalled.is_some() { LimitedBy::Dut } else { self.limit(&points, &finding, line_share) };
         Direction {
             name: direction_name(direction),
-            max_lossless_pps: finding.lossless_pps(),
+            max_rate_pps: finding.lossless_pps(),
             max_forwarded_pps: peak,
             l1_bps,
             l2_bps: pps_to_l2_bps(peak, frame_size),

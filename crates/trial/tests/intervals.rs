@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::{conditions, device};
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
-use results::record::{Phase, Sample};
+use results::record::{Phase, RateInterval, Sample};
 use stats::Random;
-use trial::{Conditions, Noise, Observer, ObserverError, Ramp, WarmUp};
+use trial::{Conditions, Interruption, Noise, Observer, ObserverError, Ramp, WarmUp};
 
 const RUNS: usize = 100;
 const STEP: Duration = Duration::from_millis(100);
@@ -28,6 +28,8 @@ fn ramp() -> Ramp {
 /// Sees those interruptions of a device that last for a few milliseconds.
 struct Host {
     interruptions: Vec<Disturbance>,
+    /// Whether it tells when they were.
+    tells_when: bool,
     ended_s: f64,
 }
 
@@ -41,8 +43,8 @@ impl Observer for Host {
 
     fn noise(&mut self) -> Noise {
         let (from, until) = (self.ended_s, self.ended_s + STEP.as_secs_f64());
-        let seen = self.interruptions.iter().filter(|it| it.length >= Duration::from_millis(3));
-        let taken: f64 = seen
+        let seen = || self.interruptions.iter().filter(|it| it.length >= Duration::from_millis(3));
+        let taken: f64 = seen()
             .map(|it| {
                 let (start, length) = (it.from.as_secs_f64(), it.length.as_secs_f64());
                 ((start + length).min(until) - start.max(from)).max(0.0)
@@ -50,7 +52,14 @@ impl Observer for Host {
             .sum();
         let cost = (taken / (until - from) * 1.5).min(1.0);
         let disturbed = (taken > 0.0).then(|| "another task ran on core 1".to_owned());
-        Noise { cost, disturbed, ..Noise::default() }
+        let in_time = seen().filter(|it| (from..until).contains(&it.from.as_secs_f64()));
+        let told = in_time.map(|it| Interruption {
+            start_ns: it.from.as_nanos() as u64,
+            end_ns: (it.from + it.length).as_nanos() as u64,
+            taken_ns: it.length.as_nanos() as u64,
+        });
+        let interruptions = self.tells_when.then(|| told.collect());
+        Noise { cost, disturbed, interruptions, ..Noise::default() }
     }
 }
 
@@ -70,6 +79,13 @@ fn interruptions(random: &mut Random, rate: f64) -> Vec<Disturbance> {
 
 #[test]
 fn intervals_hold_the_truth_on_a_host_that_interrupts() {
+    let share_alone = intervals_hold_the_truth(false);
+    let with_times = intervals_hold_the_truth(true);
+    assert!(with_times <= share_alone, "{with_times} wide intervals, {share_alone} without times");
+}
+
+/// How many intervals are wide.
+fn intervals_hold_the_truth(tells_when: bool) -> usize {
     let mut random = Random::new(7);
     let (mut wrong, mut wide) = (Vec::new(), 0);
     for _ in 0..RUNS {
@@ -78,9 +94,10 @@ fn intervals_hold_the_truth_on_a_host_that_interrupts() {
         let disturbances = interruptions(&mut random, 2.0);
         let device = Device { queue, disturbances: disturbances.clone(), ..device(capacity) };
         let mut engine = SimulatedEngine::new(device, Tester::default());
-        let mut host = Host { interruptions: disturbances, ended_s: 0.0 };
+        let mut host = Host { interruptions: disturbances, tells_when, ended_s: 0.0 };
         let outcome = ramp().run(&mut engine, &mut host);
-        let limit = outcome.directions[0].evidence.unwrap().limit.unwrap();
+        let found = outcome.directions.first().and_then(|direction| direction.evidence?.limit);
+        let limit = found.unwrap_or(RateInterval { lower_pps: f64::INFINITY, upper_pps: None });
         // A rate of the threshold above the capacity is still held.
         let holds = limit.lower_pps <= capacity * 1.001 && limit.upper_pps.is_none_or(|it| it >= capacity);
         if !holds {
@@ -91,4 +108,5 @@ fn intervals_hold_the_truth_on_a_host_that_interrupts() {
     }
     assert!(wrong.len() <= RUNS / 20, "{} wrong: {wrong:?}", wrong.len());
     assert!(wide <= RUNS / 2, "{wide} of {RUNS} intervals are too wide to be of use");
+    wide
 }

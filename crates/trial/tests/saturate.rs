@@ -25,7 +25,7 @@ fn what_emerges_is_the_capacity() {
         let outcome = saturate(load, device(623_000.0), Tester { max_pps: 2e6, ..Tester::default() });
         let found = &outcome.directions[0];
         assert!((found.max_forwarded_pps / 623_000.0 - 1.0).abs() < 0.001, "{found:?}");
-        assert_eq!((found.max_lossless_pps, found.limited_by), (0.0, LimitedBy::Dut));
+        assert_eq!((found.max_rate_pps, found.limited_by), (0.0, LimitedBy::Dut));
         assert_eq!(outcome.status, Status::Complete);
         assert_eq!(outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold).count(), 50);
     }

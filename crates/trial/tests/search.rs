@@ -85,7 +85,7 @@ fn capacities_are_found_within_the_goals_width_and_a_quarter_of_the_time() {
         assert_found(&results["ndr"], capacity, 66.0);
         assert_found(&results["pdr"], capacity / 0.995, 66.0);
         assert_eq!(outcome.directions[0].results, results, "one direction is all directions");
-        assert_eq!(outcome.directions[0].max_lossless_pps, results["ndr"].pps);
+        assert_eq!(outcome.directions[0].max_rate_pps, results["ndr"].pps);
         assert_eq!(outcome.search.unwrap().limited_by, Some(LimitedBy::Dut));
     }
 }

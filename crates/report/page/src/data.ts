@@ -135,7 +135,7 @@ export interface DirectionSample {
 
 export interface Direction {
   name: string;
-  max_lossless_pps: number;
+  max_rate_pps: number;
   /** What the samples prove; older records have none. */
   evidence?: Evidence;
   stalled?: { at_s: number; after_frames: number };

@@ -24,7 +24,7 @@ function record(rates, lossless) {
     elapsed_s: 1 + rates.length,
     strategy: { name: "ramp", parameters: {}, loss_threshold: 0.001 },
     profile: { mean_frame_size: 64 },
-    directions: [{ name: "0->1", max_lossless_pps: lossless, latency_ns: [] }],
+    directions: [{ name: "0->1", max_rate_pps: lossless, latency_ns: [] }],
     samples: [/** @type {[number, number]} */ ([9, 9]), ...rates].map(([offered, forwarded], at) => ({
       at_s: 2 + at,
       duration_s: 1,

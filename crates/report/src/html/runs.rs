@@ -87,7 +87,7 @@ fn verdict(record: &Record) -> Vec<(String, Vec<String>)> {
         _ => "load that passed".to_owned(),
     };
     let figures: [Figure; 15] = [
-        (&limit, |d| pps(d.max_lossless_pps)),
+        (&limit, |d| pps(d.max_rate_pps)),
         ("between", |d| evidence::headline(d).map_or_else(|| "–".to_owned(), evidence::bounds)),
         ("loss first began at", |d| {
             d.evidence.and_then(|it| it.loss_began).map_or_else(|| "–".to_owned(), began)

@@ -2,7 +2,8 @@
 //! meanwhile enter, [`Evidence`] leaves. Pure.
 //!
 //! **Excused.** A sample is excused when it was affected by other activity on the host, and lost no
-//! more than that may account for. An excused sample proves no loss; what passed, passed.
+//! more than the threshold in its undisturbed milliseconds; where these are not known, no more than
+//! that activity may account for. An excused sample proves no loss; what passed, passed.
 //!
 //! **Limit of a ramp.** The upper bound is the lowest load of the final lossy run that is not
 //! excused, and above which no more came back: a device that later forwards more than a load at
@@ -12,9 +13,10 @@
 //! - nothing above a lossy sample below it that is not excused: such a device has no single limit.
 //!
 //! **Interference matters** to a ramp that the device limited, where it moved the upper bound by more
-//! than one part in fifty or hid it; to a saturation, where it left too few half seconds unaffected.
+//! than one part in fifty or hid it; to one that the tester limited, where most of its last samples were
+//! affected; to a saturation, where it left too few half seconds unaffected.
 
-use results::record::{Evidence, LimitedBy, LossBegan, Phase, RateInterval};
+use results::record::{Evidence, LimitedBy, LossBegan, Phase, RateInterval, Undisturbed};
 
 use super::{Finding, PEAK_WINDOW_S, Point};
 
@@ -69,7 +71,8 @@ impl View<'_> {
     fn limit(&self, limited_by: LimitedBy) -> (RateInterval, bool) {
         let lower_pps = self.lower();
         if matches!(limited_by, LimitedBy::LineRate | LimitedBy::Tester) {
-            return (RateInterval { lower_pps, upper_pps: None }, false);
+            let held_up = limited_by == LimitedBy::Tester && self.is_affected_at_the_top();
+            return (RateInterval { lower_pps, upper_pps: None }, held_up);
         }
         let upper_pps = self.upper(|point| self.is_excused(point));
         let (seen, proved) = (self.upper(|_| false), upper_pps);
@@ -80,16 +83,24 @@ impl View<'_> {
         (RateInterval { lower_pps, upper_pps: upper_pps.map(|upper| upper.max(lower_pps)) }, moved)
     }
 
+    /// Whether most of the last tenth of the samples was affected: what kept the tester from its target may
+    /// have been the host.
+    fn is_affected_at_the_top(&self) -> bool {
+        let last = self.points.len().div_ceil(10);
+        let affected = self.points.iter().rev().take(last).filter(|point| point.sample_noise.is_some());
+        affected.count() * 2 > last
+    }
+
     fn lower(&self) -> f64 {
         let best = self.finding.lossless_pps();
         let unexcused =
-            |point: &&Point| point.sample.loss_ratio > self.loss_threshold && !self.is_excused(point);
+            |point: &&Point| point.sample.loss_ratio > self.loss_threshold && !self.is_excused_below(point);
         let below = self.judged().filter(|(point, lossy)| *lossy && unexcused(point));
         let gap = below.map(|(point, _)| point.offered_pps()).fold(f64::INFINITY, f64::min);
         let passed = self.judged().filter(|(point, lossy)| !lossy && point.offered_pps() < gap);
         let passed = passed.map(|(point, _)| point.offered_pps()).fold(0.0, f64::max);
         let above = self.failed().filter(|point| !self.is_excused(point)).take(WITNESSES);
-        above.map(Point::forwarded_pps).fold(best.min(passed), f64::min)
+        above.map(bears).fold(best.min(passed), f64::min)
     }
 
     /// The lowest load that failed, leaving out what is `excused`.
@@ -97,7 +108,7 @@ impl View<'_> {
         let failed: Vec<&Point> = self.failed().filter(|point| !excused(point)).collect();
         let stands = |at: usize, point: &&Point| {
             let above = failed.iter().skip(at + 1).take(WITNESSES);
-            above.map(|point| point.forwarded_pps()).fold(0.0, f64::max) <= point.offered_pps()
+            above.map(|point| bears(point)).fold(0.0, f64::max) <= point.offered_pps()
         };
         let lowest = failed.iter().enumerate().find(|(at, point)| stands(*at, point));
         lowest.map(|(_, point)| point.offered_pps())
@@ -114,7 +125,23 @@ impl View<'_> {
     }
 
     fn is_excused(&self, point: &Point) -> bool {
-        point.sample_noise.is_some_and(|noise| point.sample.loss_ratio <= noise + self.loss_threshold)
+        let Some(noise) = point.sample_noise else { return false };
+        match point.sample.undisturbed {
+            // One frame of grace, as in windows of samples.
+            Some(clean) => {
+                let lost = clean.offered.saturating_sub(clean.forwarded);
+                lost as f64 <= self.loss_threshold * clean.offered as f64 + 1.0
+            }
+            None => point.sample.loss_ratio <= noise + self.loss_threshold,
+        }
+    }
+
+    /// Below the limit a queue that an interruption filled may take longer to empty than its undisturbed
+    /// milliseconds allow for.
+    fn is_excused_below(&self, point: &Point) -> bool {
+        let all =
+            point.sample_noise.is_some_and(|noise| point.sample.loss_ratio <= noise + self.loss_threshold);
+        all || self.is_excused(point)
     }
 
     fn loss_began(&self) -> Option<LossBegan> {
@@ -123,9 +150,16 @@ impl View<'_> {
         Some(LossBegan {
             pps: first.offered_pps(),
             loss_ratio: first.sample.loss_ratio,
-            excused: self.is_excused(first),
+            excused: self.is_excused_below(first),
         })
     }
+}
+
+/// What the device forwarded at this load, in frames a second: in undisturbed milliseconds where these are
+/// known.
+fn bears(point: &Point) -> f64 {
+    let share = |clean: Undisturbed| clean.forwarded as f64 / clean.offered.max(1) as f64;
+    point.sample.undisturbed.map_or_else(|| point.forwarded_pps(), |clean| point.offered_pps() * share(clean))
 }
 
 /// The spread of what came back in half seconds that nothing affected, or in all where those are too
