@@ -16,11 +16,7 @@ fn the_capacity_is_found_within_one_percent_or_one_step() {
         let (outcome, _) = run(&ramp(), device(capacity), Tester::default());
         let found = &outcome.directions[0];
         let bound = f64::max(capacity * 0.01, 1e6 / 300.0);
-        assert!(
-            (found.max_rate_pps - capacity).abs() <= bound,
-            "{} of {capacity}",
-            found.max_rate_pps
-        );
+        assert!((found.max_rate_pps - capacity).abs() <= bound, "{} of {capacity}", found.max_rate_pps);
         // A queue of 64 frames that fills within a step adds 640 frames a second, and a frame
         // more or less in a step is another 10.
         let excess = found.max_forwarded_pps - capacity;

@@ -2,12 +2,15 @@
 //! affected and its interruptions enter; what became of the frames of their undisturbed milliseconds is
 //! added to the samples. Done after the last drain: looking earlier would disturb the tester.
 
-use engine::{Interval, Load};
+use engine::{Interval, Load, Timeline};
 use results::record::Sample;
 
 use super::{Session, Stop};
 use crate::Interruption;
 use crate::undisturbed::undisturbed;
+
+/// The bins at the beginning of a sample that may hold frames of the one before.
+const FIRST_BINS: usize = 2;
 
 /// What is kept of a pass for that.
 #[derive(Debug, Default)]
@@ -48,9 +51,11 @@ impl Session<'_> {
             let (Some(_), Load::Rate(pps), false) = (&sample.disturbed, load, lasting) else { continue };
             let Some(timelines) = self.engine.timeline(*interval)? else { continue };
             for (mut timeline, way) in timelines.into_iter().zip(0..) {
-                timeline.bins.truncate(whole_bins(sample, timeline.bin_ns));
+                within(sample, &mut timeline);
                 if let Some(direction) = sample.directions.get_mut(way) {
-                    direction.undisturbed = undisturbed(&timeline, *pps, &interruptions);
+                    let clean = undisturbed(&timeline, *pps, &interruptions);
+                    // Else frames of a neighbour are among them.
+                    direction.undisturbed = clean.filter(|clean| clean.offered <= direction.offered);
                 }
             }
         }
@@ -58,7 +63,11 @@ impl Session<'_> {
     }
 }
 
-/// The bins that are wholly in a sample: the last one may hold frames of the next.
-fn whole_bins(sample: &Sample, bin_ns: u64) -> usize {
-    ((sample.duration_s * 1e9) as u64 / bin_ns.max(1)) as usize
+/// Leaves only bins that are wholly in `sample`, whose beginning the timeline has: the first ones may hold
+/// frames of the sample before, since a worker needs a moment to take the new load, and later ones are of the next.
+fn within(sample: &Sample, timeline: &mut Timeline) {
+    let whole = ((sample.duration_s * 1e9) as u64 / timeline.bin_ns.max(1)) as usize;
+    timeline.bins.truncate(whole);
+    timeline.bins.drain(..FIRST_BINS.min(timeline.bins.len()));
+    timeline.start_ns += FIRST_BINS as u64 * timeline.bin_ns;
 }
