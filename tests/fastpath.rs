@@ -58,9 +58,8 @@ fn it_routes_and_connects_both_protocols_in_both_directions() {
         return;
     }
     for (flags, node) in [
-        ("--dut fastpath", "ip4-rewrite"),
+        ("--dut fastpath --size 9000", "ip4-rewrite"),
         ("--dut fastpath --ip 6 --bidirectional", "ip6-rewrite"),
-        ("--dut fastpath --size 9000", "ip4-lookup"),
         ("--dut fastpath:mode=xconnect --bidirectional", "l2-output"),
     ] {
         let Some(record) = ramp(&format!("--engine dpdk {flags}")) else { break };

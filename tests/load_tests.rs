@@ -65,8 +65,8 @@ fn must_pass(line: &str, check: impl Fn(&Record)) {
     });
 }
 
-/// Half a second at 2 kpps.
-const BRIEF: &str = "--rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";
+/// A third of a second at 2 kpps.
+const BRIEF: &str = "--rate 2kpps --warm-up-duration 100ms --duration 300ms --step 100ms --drain 100ms";
 
 #[test]
 fn a_ramp_prints_its_record_on_standard_output_alone_and_keeps_the_same() {

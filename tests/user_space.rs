@@ -368,6 +368,31 @@ mod with_dpdk {
     }
 
     #[test]
+    fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
+        if !has_namespaces() {
+            return;
+        }
+        let namespace = cable();
+        namespace.run("ip address add 192.0.2.2/24 dev one\nip route add default via 192.0.2.1");
+        let run = |port0: &str, force: &str| {
+            let ports = format!("--port0 {port0} --port1 net_null1,no-rx=1 {force}");
+            linerate(&format!("saturate --engine dpdk {ports} --rate 1kpps --duration 200ms"))
+                .inside(&namespace)
+                .run()
+        };
+        for port0 in ["net_af_packet0,iface=one", "net_af_xdp0,iface=one", "net_tap0,remote=one"] {
+            for once in ["", "--force"] {
+                let refused = run(port0, once);
+                let refusal = refused.refusal(2);
+                assert!(refusal.contains("'one' carries the default route"), "{port0}: {refusal}");
+            }
+        }
+        let forced = run("net_af_packet0,iface=one", "--force --force");
+        assert!(!forced.stderr.contains("default route"), "{}", forced.stderr);
+        assert!(!forced.records().is_empty(), "{}", forced.stderr);
+    }
+
+    #[test]
     fn a_run_that_is_killed_leaves_no_program_at_an_interface() {
         if !has_namespaces() {
             return;

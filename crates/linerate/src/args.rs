@@ -103,6 +103,7 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
 /// What to send it through.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Device under test")]
+#[command(group = clap::ArgGroup::new("named ports").args(["ports", "port0"]))]
 pub struct Device {
     /// A device of the built-in lab, with its parameters: NAME[:KEY=VALUE,…]
     #[arg(long, value_name = "DUT", conflicts_with = "ports")]
@@ -128,7 +129,7 @@ pub struct Device {
     #[arg(long, value_name = "MAC,MAC", value_delimiter = ',', num_args = 1, requires = "port0")]
     pub gateway_macs: Option<Vec<MacAddress>>,
     /// Twice: use an interface even if it carries the default route or this login
-    #[arg(long, action = clap::ArgAction::Count, requires = "ports")]
+    #[arg(long, action = clap::ArgAction::Count, requires = "named ports")]
     pub force: u8,
     /// Line rate (L1) that percentages refer to [default: the interface's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
