@@ -50,10 +50,10 @@ pub struct Args {
     line_rate: f64,
     /// The share of line rate that ramps rise to
     #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
-    target: f64,
+    rate: f64,
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
-    ramp_duration: Duration,
+    duration: Duration,
     /// How often a run is measured again at the end if host interference may have changed its result
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
@@ -99,7 +99,7 @@ const DRAIN: Duration = Duration::from_millis(300);
 const LOSS_THRESHOLD: f64 = 0.001;
 
 pub fn main(args: &Args, output: &Output) -> Result<Exit> {
-    let directory = output.output.as_deref().unwrap_or(Path::new(DIRECTORY));
+    let directory = output.runs.as_deref().unwrap_or(Path::new(DIRECTORY));
     let stop = stop::flag()?;
     let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
     let plan: Vec<(&Test, &DutSpec)> =
@@ -161,7 +161,7 @@ fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
 
 /// Says what will be measured where, and how long that takes.
 fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
-    let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
+    let each = args.duration + WARM_UP.duration + HOLD + 2 * DRAIN;
     let minutes = (each * runs as u32).as_secs_f64() / 60.0;
     eprintln!(
         "{runs} runs ({} tests × {} device{}), about {minutes:.1} min, and up to {} more of those that host \
@@ -181,9 +181,9 @@ fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
     placement.notes.iter().for_each(|note| eprintln!("{note}"));
     eprintln!(
         "line rate {} (virtual, --line-rate), so that large frames reach it and small ones show the device's limit; \
-         ramps end at {:.0} % of it (--target)",
+         ramps end at {:.0} % of it (--rate)",
         human::bps(args.line_rate),
-        args.target * 100.0
+        args.rate * 100.0
     );
     Ok(())
 }
@@ -205,8 +205,8 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
             loss_threshold: LOSS_THRESHOLD,
             line_rate_bps: args.line_rate,
         },
-        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.target, mean),
-        rise: args.ramp_duration,
+        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.rate, mean),
+        rise: args.duration,
         hold: HOLD,
     };
     let name = format!("{dut} {}", test.label);
@@ -233,7 +233,7 @@ fn finish(records: &[Record], directory: &Path, output: &Output) -> Result<()> {
         report::terminal::table(records, colour())
     );
     eprintln!("records: {}", directory.display());
-    let page = output.report.as_deref().unwrap_or(Path::new(PAGE));
+    let page = output.output.as_deref().unwrap_or(Path::new(PAGE));
     let contents = Contents { records, ..Contents::default() };
     report_command::write(&contents, "Linerate quick bench", page)?;
     if output.json {
