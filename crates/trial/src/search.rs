@@ -428,7 +428,7 @@ fn reason(ended: Ended, max_duration: Duration) -> String {
             "the search ended when its {max_duration:?} were over: intervals may be wider than asked for; give it more time"
         ),
         Ended::Disturbed => format!(
-            "too many trials hit host interference (retries used half of the {max_duration:?} budget). The interval is based on clean trials only. Use a quieter host or a larger --max-duration"
+            "too many trials hit host interference (retries used half of the {max_duration:?} budget). The interval is based on clean trials only. Use a quieter host or a larger --time-limit"
         ),
         Ended::Tester => {
             "the tester cannot even offer the minimum load: nothing can be said of the device".into()
