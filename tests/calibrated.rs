@@ -31,7 +31,7 @@ fn of_a_device_that_drops_every_tenth_frame_nine_tenths_return() {
                 if forwarded != offered - offered / 10 {
                     return Err(format!("{}: {forwarded} of {offered} frames returned", direction.name));
                 }
-                assert_eq!(direction.max_lossless_pps, 0.0);
+                assert_eq!(direction.max_rate_pps, 0.0);
                 assert!(direction.limited_by == LimitedBy::Dut || direction.unsent > 0, "{direction:?}");
             }
             // Exact for every sample too: wherever it begins, at most one frame more or less.
@@ -117,7 +117,7 @@ fn a_device_of_known_capacity_is_found_to_have_it() {
             // On a busy machine it may be the tester, and then it says so.
             return Err(format!("limited by {:?}, {} frames unsent", direction.limited_by, direction.unsent));
         }
-        let (lossless, forwarded) = (direction.max_lossless_pps, direction.max_forwarded_pps);
+        let (lossless, forwarded) = (direction.max_rate_pps, direction.max_forwarded_pps);
         if !(0.9 * RATE..=1.1 * RATE).contains(&lossless) || !(0.97 * RATE..=1.03 * RATE).contains(&forwarded)
         {
             return Err(format!("{lossless} pps without loss, {forwarded} pps forwarded, of {RATE}"));

@@ -121,7 +121,7 @@ fn when_nothing_passes_the_run_fails_with_a_diagnosis_and_keeps_its_record() {
         }
     }
     assert!(record.samples.iter().all(|sample| sample.phase == Phase::WarmUp), "it measured all the same");
-    assert_eq!((record.directions[0].forwarded, record.directions[0].max_lossless_pps), (0, 0.0));
+    assert_eq!((record.directions[0].forwarded, record.directions[0].max_rate_pps), (0, 0.0));
 }
 
 #[test]

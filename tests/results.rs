@@ -32,11 +32,12 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     if !has_namespaces() {
         return;
     }
-    let line = "bench --quick --duration 200ms --dut calibrated:rate=5kpps --line-rate 10mbps --json";
+    let line =
+        "bench --quick --duration 200ms --retries 0 --dut calibrated:rate=5kpps --line-rate 10mbps --json";
     let bench = linerate(line).run().well();
     let kept = records(&bench.directory.join("runs/quick"));
     let tests: Vec<&str> = kept.iter().map(|record| record.test.as_str()).collect();
-    let one_way = ["1514b", "imix", "64b", "64b 1-flow"];
+    let one_way = ["1514 B", "imix", "64 B", "64 B, 1 flow"];
     let both_ways = one_way.map(|test| format!("{test} bidirectional"));
     let right: Vec<&str> = one_way.into_iter().chain(both_ways.iter().map(String::as_str)).collect();
     assert_eq!(tests, right);
@@ -45,11 +46,19 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
         assert_eq!((record.status, record.line_rate_bps), (Status::Complete, 10e6), "{}", record.name);
         assert_eq!(record.directions.len(), 1 + usize::from(record.profile.bidirectional), "{}", record.name);
         assert!(record.directions.iter().all(|direction| direction.forwarded > 0), "{}", record.name);
+        assert!(record.directions.iter().all(|direction| direction.evidence.is_some()), "{}", record.name);
+        assert_eq!(results::consistency::contradictions(record), Vec::<String>::new(), "{}", record.name);
     }
     // 1514 bytes at 10 Mb/s are 815 frames a second, fewer than the device's 5,000; 64 bytes are 14,881.
     assert!(kept[0].directions[0].max_forwarded_pps < 900.0);
     // It says which line rate it chose, and shows the table.
-    for clue in ["line rate 10.00 Mbps", "[ 8/8]", "64b 1-flow bidirectional", "calibrated:rate=5kpps"] {
+    for clue in [
+        "8 runs (8 tests × 1 device)",
+        "line rate 10.00 Mbps",
+        "[ 8/8]",
+        "64 B, 1 flow bidirectional",
+        "calibrated:rate=5kpps",
+    ] {
         assert!(bench.stderr.contains(clue), "no '{clue}' in: {}", bench.stderr);
     }
     let page = fs::read_to_string(bench.directory.join("report.html")).unwrap();
@@ -80,6 +89,8 @@ fn records_become_a_page_and_what_other_programs_read() {
 
     // CSV: a line for each sample and direction.
     let csv = here("export runs --format csv").well().stdout;
+    // The names of tests hold a comma, and are quoted.
+    let csv = csv.replace("64 B, 1 flow", "64 B 1 flow");
     let samples: usize = kept.iter().map(|record| record.samples.len() * record.directions.len()).sum();
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines.len(), 1 + samples);

@@ -28,7 +28,7 @@ fn a_device_of_known_capacity_is_measured_in_all_tests() {
     eventually(|| {
         let (record, stderr) = record(&linerate(LINE));
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "rfc2544"));
-        assert_eq!(record.test, "rfc2544 64b quick");
+        assert_eq!(record.test, "rfc2544 64 B quick");
         let found = record.rfc2544.as_ref().unwrap();
         for word in ["NOT CONFORMANT", "Throughput (26.1)", "deviation: short-trials", "reset-of-interfaces"]
         {

@@ -98,7 +98,7 @@ pub fn hear(stderr: &str) {
 }
 
 /// How the program says that the machine disturbed it.
-const DISTURBED: &str = "note: the machine disturbed the run; ";
+const DISTURBED: &str = "note: interference from the host during this run ";
 
 /// What a thread that never sleeps sees of its core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

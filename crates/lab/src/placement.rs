@@ -119,7 +119,7 @@ impl Placement {
         let receive = spare.copied().unwrap_or(dut);
         let receive_cores = wishes.receive.clone();
         let mut placement = Self { generate, receive, receive_cores, dut, notes: Vec::new() };
-        placement.notes = placement.caveats();
+        placement.notes = placement.caveats(online.len());
         Ok(placement)
     }
 
@@ -129,7 +129,8 @@ impl Placement {
         self.receive == self.dut
     }
 
-    fn caveats(&self) -> Vec<String> {
+    /// What a reader must know of this placement on a host with so many `cores`.
+    fn caveats(&self, cores: usize) -> Vec<String> {
         let mut notes = Vec::new();
         if self.generate.contains(&self.dut) {
             notes.push(format!(
@@ -138,8 +139,12 @@ impl Placement {
             ));
         }
         if self.receives_on_dut_core() {
+            let (why, remedy) = match cores > self.generate.len() + 1 {
+                true => (String::new(), "name another core to receive on"),
+                false => (format!("only {cores} cores: "), "add a core"),
+            };
             notes.push(format!(
-                "the tester receives on the device's core {}: its cost lowers the device's rates",
+                "WARNING: {why}tester RX and DUT share core {}, so DUT rates are understated ({remedy})",
                 self.dut
             ));
         }

@@ -271,12 +271,30 @@ impl fmt::Display for Disturbance {
                 write!(f, "core {core} did other work for {} of the time", Percent(*share))
             }
             Self::Waited { core, share } => {
-                write!(f, "ours waited for core {core} for {} of the time", Percent(*share))
+                write!(
+                    f,
+                    "Linerate's threads were runnable but not running on core {core} for {} of the time (another \
+                     task had it)",
+                    Percent(*share)
+                )
             }
-            Self::Speed { core, index } => write!(f, "core {core} ran at {index:.2} of its speed"),
+            Self::Speed { core, index } => {
+                let change = Percent((1.0 - index).abs());
+                match *index < 1.0 {
+                    true => {
+                        write!(f, "core {core} ran {change} slower than normal (throttling or SMT neighbour)")
+                    }
+                    false => write!(f, "core {core} ran {change} faster than normal"),
+                }
+            }
             Self::WakeDelay { core, delay } => write!(f, "core {core} served a thread {delay:.1?} late"),
             Self::Far { core, nearness } => {
-                write!(f, "cache lines took {:.1} times as long to core {core} as usual", 1.0 / nearness)
+                write!(
+                    f,
+                    "core-to-core latency (cache-line bounce) to core {core} was {:.1}× normal: the hypervisor \
+                     probably moved a vCPU",
+                    1.0 / nearness
+                )
             }
             Self::Clock { jump } => write!(f, "the clocks went apart by {jump:.1?}"),
         }
@@ -473,10 +491,10 @@ mod tests {
             [
                 "the hypervisor took 4.0 % of core 0",
                 "core 0 did other work for 62 % of the time",
-                "ours waited for core 0 for 1.5 % of the time",
-                "core 0 ran at 0.71 of its speed",
+                "Linerate's threads were runnable but not running on core 0 for 1.5 % of the time (another task had it)",
+                "core 0 ran 29 % slower than normal (throttling or SMT neighbour)",
                 "core 0 served a thread 12.3ms late",
-                "cache lines took 4.2 times as long to core 0 as usual",
+                "core-to-core latency (cache-line bounce) to core 0 was 4.2× normal: the hypervisor probably moved a vCPU",
                 "the clocks went apart by 3.0ms",
             ]
         );

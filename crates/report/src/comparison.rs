@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use results::record::{Record, Status};
 
-use crate::outcome::{Mark, Outcome};
+use crate::evidence;
+use crate::outcome::{Kind, Mark, Outcome};
 
 /// All runs, arranged.
 pub struct Comparison<'a> {
@@ -29,7 +30,7 @@ pub struct Row<'a> {
     pub test: &'a str,
     /// [`Outcome::goal`].
     pub goal: Option<String>,
-    /// The test without its way, like `64b 1-flow`, and the goal.
+    /// The test without its way, like `64 B, 1 flow`, and the goal.
     pub label: String,
     /// One for each device, in the order of [`Comparison::duts`].
     pub cells: Vec<Cell<'a>>,
@@ -86,15 +87,21 @@ impl<'a> Comparison<'a> {
         tests
     }
 
-    /// What the shares of line rate are, in words.
-    pub fn figure(&self) -> &'static str {
-        let (mut searches, mut others) = (false, false);
-        self.rows().for_each(|row| *(if row.goal.is_some() { &mut searches } else { &mut others }) = true);
-        match (searches, others) {
-            (true, false) => "load that passed the goal",
-            (true, true) => "highest forwarded rate, with a goal the load that passed it",
-            (false, _) => "highest forwarded rate",
+    /// What the rates are, in words.
+    pub fn figure(&self) -> String {
+        let curves = || self.runs().filter(|run| run.has_figures && Kind::of(run.record) == Kind::Curves);
+        let ramps: Vec<&Record> = curves().map(|run| run.record).filter(|it| evidence::rises(it)).collect();
+        let mut figures = Vec::new();
+        if !ramps.is_empty() {
+            figures.push(format!("max rate at {}", evidence::threshold(&ramps)));
         }
+        if curves().any(|run| !evidence::rises(run.record)) {
+            figures.push("highest forwarded rate".to_owned());
+        }
+        if self.rows().any(|row| row.goal.is_some()) {
+            figures.push("load that passed the goal".to_owned());
+        }
+        figures.join(", or ")
     }
 
     /// All outcomes.
@@ -167,7 +174,7 @@ mod tests {
         let comparison = Comparison::new(&records);
         assert_eq!(comparison.duts, ["linux-router", "xdp-router"]);
         let labels: Vec<_> = comparison.groups[1].rows.iter().map(|row| row.label.as_str()).collect();
-        assert_eq!(labels, ["1514b", "imix", "64b", "64b 1-flow"]);
+        assert_eq!(labels, ["1514 B", "imix", "64 B", "64 B, 1 flow"]);
         assert!(comparison.rows().flat_map(|row| &row.cells).all(|cell| cell.runs.len() == 1));
     }
 

@@ -28,11 +28,10 @@ use results::Record;
 use results::bench::Bench as Description;
 use results::certificate::Certificate;
 use serde::Serialize;
-use wire::human::pps;
 
 use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison, without_way};
-use crate::outcome::Mark;
+use crate::outcome::{Mark, capitalized, percent};
 use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
@@ -95,7 +94,8 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         runs: runs(&comparison, records),
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
-        figure: comparison.figure(),
+        figure: capitalized(&comparison.figure()),
+        warning: crate::shared_core::warning(records),
         environments: environments(records),
         summary: summary(&comparison, records),
         matrix: matrix(&comparison, records),
@@ -204,7 +204,9 @@ struct Page<'a> {
     /// Each with its name.
     flame_graphs: Vec<(&'a str, Json<&'a String>)>,
     summary: String,
-    figure: &'static str,
+    figure: String,
+    /// What a reader must know before any rate.
+    warning: Option<String>,
     devices: Vec<Device<'a>>,
     matrix: Vec<MatrixGroup<'a>>,
     marks: Vec<Mark>,
@@ -271,8 +273,10 @@ struct MatrixRow<'a> {
 struct MatrixCell {
     anchor: String,
     text: String,
-    /// The rate that a goal's share of line rate is.
-    rate: String,
+    /// The loads between which that lies.
+    interval: String,
+    /// Its share of line rate.
+    share: String,
     /// Of the cell's width, in percent; two full lines fill it.
     bar: f64,
     look: Look,
@@ -338,14 +342,15 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
     };
     let at = place(records, run.record);
     let lines = run.record.directions.len().max(1) as f64;
+    let (text, interval) = run.marked_rate();
+    let is_rate = run.has_figures && run.text.is_none();
+    let share = is_rate.then(|| percent(run.headline_percent()));
     MatrixCell {
         anchor: anchor(at),
-        text: run.marked_percent(),
-        rate: match &run.goal {
-            Some(_) if run.has_figures && run.text.is_none() => pps(run.lossless_pps),
-            _ => String::new(),
-        },
-        bar: if run.text.is_some() { 0.0 } else { (run.line_rate_percent / lines).clamp(0.0, 100.0) },
+        text,
+        interval: interval.unwrap_or_default(),
+        share: share.unwrap_or_default(),
+        bar: if is_rate { (run.headline_percent() / lines).clamp(0.0, 100.0) } else { 0.0 },
         look: Look::of(column),
         marked: !run.marks.is_empty(),
         repeats: cell.runs.len(),

@@ -3,6 +3,7 @@
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
+//!             of one run: evidence (the interval of its headline, in words)
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
 //! ```
@@ -11,6 +12,7 @@ pub mod bench;
 mod certificate;
 mod comparison;
 pub mod csv;
+mod evidence;
 pub mod html;
 pub mod judgement;
 pub mod links;
@@ -19,4 +21,7 @@ pub mod metric;
 pub mod nodes;
 mod outcome;
 mod search;
+mod shared_core;
 pub mod terminal;
+
+pub use evidence::{is_clearer, may_have_changed};

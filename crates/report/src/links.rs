@@ -12,10 +12,10 @@ use crate::bench::{Bench, Cell, Test};
 use crate::outcome::{Kind, Outcome};
 
 /// What each cell of a row is, behind what the row is of.
-pub const HEAD: [&str; 5] = ["rate", "as IMIX", "fills with 64 bytes", "with its own size", "with IMIX"];
+pub const HEAD: [&str; 5] = ["rate", "as IMIX", "line rate at 64 B", "at its own size", "with IMIX"];
 /// What tables of rows are.
-pub const CAPTION: &str = "As bandwidth: that of as many packets of simple IMIX, and the fastest link that as \
-                           many frames fill in each direction measured";
+pub const CAPTION: &str = "IMIX-equivalent bandwidth (7:4:1), and the fastest Ethernet speed this packet rate \
+                           saturates (per direction)";
 
 /// What the rate of a result is worth.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,15 +55,15 @@ impl Links {
     pub(crate) fn of_outcome(run: &Outcome) -> Option<Self> {
         let record = run.record;
         // A cost is taken at three loads, too few to tell a rate without loss from.
-        let lossless = run.lossless_pps > 0.0 && record.cost.is_none() && record.generator.is_none();
+        let lossless = run.limit_pps > 0.0 && record.cost.is_none() && record.generator.is_none();
         let (rate, found) = match (Kind::of(record), &run.goal) {
             (Kind::Latency, _) => latency(record.latency.as_ref()?, record.directions.len()),
             (Kind::Soak, _) => ("the rate that came back", soak(record.soak.as_ref()?)),
             (Kind::Rfc2544 | Kind::Search, _) if !run.has_figures => return None,
-            (Kind::Rfc2544, _) => ("the throughput", run.lossless_pps),
-            (Kind::Search, Some(goal)) => return Self::new(&format!("the {goal}"), run.lossless_pps, record),
+            (Kind::Rfc2544, _) => ("the throughput", run.limit_pps),
+            (Kind::Search, Some(goal)) => return Self::new(&format!("the {goal}"), run.limit_pps, record),
             (Kind::Curves | Kind::Search, _) if lossless => {
-                ("the highest rate without loss", run.lossless_pps)
+                ("the max rate within the loss threshold", run.limit_pps)
             }
             (Kind::Curves | Kind::Search, _) => ("the highest rate that came back", run.forwarded_pps),
         };
@@ -110,9 +110,9 @@ impl Links {
     pub fn pairs(&self) -> Vec<(String, String)> {
         let mut pairs = vec![
             (self.rate.clone(), pps(self.worth.pps)),
-            ("as many packets of IMIX".to_owned(), self.imix()),
+            ("as simple IMIX (7:4:1)".to_owned(), self.imix()),
         ];
-        pairs.push(("links filled".to_owned(), self.way().to_owned()));
+        pairs.push(("line rate sustained".to_owned(), self.way().to_owned()));
         pairs.extend(self.fills());
         pairs
     }
@@ -122,7 +122,7 @@ impl Links {
     pub fn sentence(&self) -> String {
         let links: Vec<String> = self.fills().map(|(frames, link)| format!("{link} {frames}")).collect();
         format!(
-            "{}, {}, is worth {} of IMIX; {} it fills a link of {}",
+            "{}, {} ≈ {} of simple IMIX (7:4:1); {} it sustains line rate on: {}",
             self.rate,
             pps(self.worth.pps),
             self.imix(),
@@ -214,7 +214,7 @@ mod tests {
         let links = Links::new("the median", 1.1e6, &record).unwrap();
         assert_eq!(
             links.sentence(),
-            "the median, 1.10 Mpps, is worth 3.12 Gbps of IMIX; in one direction it fills a link of \
+            "the median, 1.10 Mpps ≈ 3.12 Gbps of simple IMIX (7:4:1); in one direction it sustains line rate on: \
              100 Mbps with 64-byte frames, 10 Gbps with 1514-byte frames, 2.5 Gbps with IMIX"
         );
         assert_eq!(links.cells(), ["1.10 Mpps", "3.12 Gbps", "100 Mbps", "10 Gbps", "2.5 Gbps"]);
@@ -228,8 +228,8 @@ mod tests {
         let links = Links::new("the median", 7.1e6, &record).unwrap();
         assert_eq!(
             links.sentence(),
-            "the median, 7.10 Mpps, is worth 20.13 Gbps of IMIX; in both directions at once it fills a link of \
-             1 Gbps with 64-byte frames, 10 Gbps with IMIX"
+            "the median, 7.10 Mpps ≈ 20.13 Gbps of simple IMIX (7:4:1); in both directions at once it sustains line \
+             rate on: 1 Gbps with 64-byte frames, 10 Gbps with IMIX"
         );
     }
 
@@ -237,10 +237,13 @@ mod tests {
     fn every_strategy_has_a_rate() {
         let scenario = Scenario::default();
         let ramp = scenario.record();
-        let lossless: f64 = ramp.directions.iter().map(|direction| direction.max_lossless_pps).sum();
-        assert!(sentence(&ramp).starts_with(&format!("the highest rate without loss, {}", pps(lossless))));
+        let lossless: f64 = ramp.directions.iter().map(|direction| direction.max_rate_pps).sum();
+        assert!(
+            sentence(&ramp)
+                .starts_with(&format!("the max rate within the loss threshold, {}", pps(lossless)))
+        );
         let search = searches().remove(0);
-        let passed = Outcome::new(&search).lossless_pps;
+        let passed = Outcome::new(&search).limit_pps;
         assert!(sentence(&search).starts_with(&format!("the ndr, {}", pps(passed))));
 
         let mut latency = scenario.latency_test();

@@ -14,7 +14,7 @@ use crate::html::facts::{Environment, command_line, environments};
 use crate::judgement::{figures, remarks, sentence};
 use crate::links::{CAPTION, HEAD, Links};
 use crate::nodes::{graphs, table};
-use crate::outcome::percent;
+use crate::outcome::{Outcome, capitalized, percent};
 
 /// All benches of `records` that have figures, and a matrix of what belongs to none.
 #[must_use]
@@ -172,17 +172,20 @@ fn repetition(bench: &Bench) -> String {
     text
 }
 
-/// `records` as tests against devices, in percent of line rate.
+/// `records` as tests against devices: headlines with the intervals in which they lie.
 fn matrix(records: &[Record]) -> String {
     let comparison = Comparison::new(records);
-    let mut text =
-        format!("## Runs\n\nIn percent of line rate: {}, directions added up.\n\n", comparison.figure());
+    let mut text = format!(
+        "## Runs\n\n{} (and the rates between which it lies), directions added up.\n\n",
+        capitalized(&comparison.figure())
+    );
+    crate::shared_core::warning(records).iter().for_each(|warning| _ = writeln!(text, "{}\n", line(warning)));
     row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));
     let _ = writeln!(text, "|---|{}", "---:|".repeat(comparison.duts.len()));
     let mut worth = Vec::new();
     for tests in comparison.rows() {
         let cells =
-            tests.cells.iter().map(|cell| cell.median().map_or("–".to_owned(), |run| run.marked_percent()));
+            tests.cells.iter().map(|cell| cell.median().map_or("–".to_owned(), Outcome::with_interval));
         let name = match &tests.goal {
             Some(goal) => format!("{}, {goal}", tests.test),
             None => tests.test.to_owned(),

@@ -36,8 +36,8 @@ const BUCKET: f64 = 1.0 / 32.0;
 pub enum Metric {
     /// What a search found for a goal: `ndr`, `pdr` or another.
     Goal(String),
-    /// The highest rate without loss, of a ramp.
-    MaxLossless,
+    /// The highest load at or below the loss threshold, of a ramp.
+    MaxRate,
     /// The highest rate that came back, of a ramp or a saturation; of a generator, that arrived.
     MaxForwarded,
     /// The throughput of RFC 2544.
@@ -79,7 +79,7 @@ impl FromStr for Metric {
     fn from_str(text: &str) -> Result<Self, Unknown> {
         let (name, load) = text.split_once('@').map_or((text, None), |(name, load)| (name, Some(load)));
         let metric = match name {
-            "max_lossless" => Self::MaxLossless,
+            "max_rate" | "max_lossless" => Self::MaxRate,
             "max_forwarded" => Self::MaxForwarded,
             "throughput" => Self::Throughput,
             "loss" => Self::Loss,
@@ -114,7 +114,7 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Goal(goal) => f.write_str(goal),
-            Self::MaxLossless => f.write_str("max_lossless"),
+            Self::MaxRate => f.write_str("max_rate"),
             Self::MaxForwarded => f.write_str("max_forwarded"),
             Self::Throughput => f.write_str("throughput"),
             Self::Loss => f.write_str("loss"),
@@ -192,7 +192,7 @@ impl Metric {
     pub fn read(&self, record: &Record) -> Result<Reading, Missing> {
         let found = match self {
             Self::Goal(goal) => goal_reading(record, goal),
-            Self::MaxLossless | Self::MaxForwarded => self.of_curve(record),
+            Self::MaxRate | Self::MaxForwarded => self.of_curve(record),
             Self::Throughput => throughput(record),
             Self::Loss => loss(record),
             Self::Latency(delay, load) => latency(record, *delay, load.as_deref()),
@@ -207,7 +207,7 @@ impl Metric {
         }
         let sum = |value: fn(&Direction) -> f64| record.directions.iter().map(value).sum::<f64>();
         let (value, resolution) = match self {
-            Self::MaxLossless => (sum(|direction| direction.max_lossless_pps), step(record)),
+            Self::MaxRate => (sum(|direction| direction.max_rate_pps), step(record)),
             _ => (sum(|direction| direction.max_forwarded_pps), 0.0),
         };
         let mut doubts = disturbances(record);
@@ -222,6 +222,9 @@ impl Metric {
     }
 }
 
+/// The doubt about a ramp or a saturation that other activity on the host may have changed.
+const INTERFERENCE: &str = "host interference may have changed it";
+
 /// Whether `record` is of a load that rises or stays.
 fn has_curve(record: &Record) -> bool {
     matches!(record.strategy.name.as_str(), "ramp" | "saturate" | "generator")
@@ -231,7 +234,7 @@ fn has_curve(record: &Record) -> bool {
 fn known(record: &Record) -> Vec<String> {
     let mut known: Vec<String> = record.results.keys().cloned().collect();
     if has_curve(record) {
-        known.extend(["max_lossless", "max_forwarded"].map(str::to_owned));
+        known.extend(["max_rate", "max_forwarded"].map(str::to_owned));
     }
     if record.rfc2544.as_ref().is_some_and(|test| test.throughput.is_some()) {
         known.push("throughput".to_owned());
@@ -246,7 +249,7 @@ fn known(record: &Record) -> Vec<String> {
 fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
     let result = record.results.get(goal)?;
     let mut doubts: Vec<String> = limit(result.limited_by).into_iter().collect();
-    doubts.extend(result.disturbed.then(|| "the machine disturbed it".to_owned()));
+    doubts.extend(result.disturbed.then(|| "host interference affected it".to_owned()));
     doubts.extend(result.irregular.filter(|_| !result.disturbed).map(irregular));
     Some(Reading {
         value: result.pps,
@@ -283,7 +286,7 @@ fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading>
     };
     let value = load.directions.iter().filter_map(figure).reduce(f64::max)?;
     let resolution = if delay == Delay::Mean { 0.0 } else { BUCKET };
-    let disturbed = load.disturbed.iter().map(|what| format!("the machine disturbed it: {what}"));
+    let disturbed = load.disturbed.iter().map(|what| format!("host interference affected it: {what}"));
     Some(Reading { value, resolution, doubts: disturbed.collect() })
 }
 
@@ -301,11 +304,11 @@ fn width(lower: f64, upper: Option<f64>) -> f64 {
     upper.filter(|_| lower > 0.0).map_or(0.0, |upper| (upper - lower).max(0.0) / lower)
 }
 
-/// How far the next step of a ramp is from the highest lossless rate, as a share of it.
+/// How far the next step of a ramp is from the highest rate within the loss threshold, as a share of it.
 fn step(record: &Record) -> f64 {
     let ramp = |sample: &&Sample| sample.phase == Phase::Ramp;
     let steps = record.directions.iter().enumerate().map(|(at, direction)| {
-        let found = direction.max_lossless_pps;
+        let found = direction.max_rate_pps;
         let loads = record.samples.iter().filter(ramp).filter_map(|sample| sample.directions.get(at));
         let higher = loads.map(|load| load.offered_pps).filter(|load| *load > found);
         width(found, higher.reduce(f64::min))
@@ -337,21 +340,25 @@ fn irregular(why: Irregular) -> String {
     .to_owned()
 }
 
-/// What the machine did where it may have moved the figure: near the limit of a ramp, or most of the
+/// What other activity on the host did where it may have moved the figure; of records without evidence of
+/// that: near the limit of a ramp, or most of the
 /// time of a hold, of which the best half second counts.
 fn disturbances(record: &Record) -> Vec<String> {
+    if record.directions.iter().any(|direction| direction.evidence.is_some()) && has_curve(record) {
+        return crate::evidence::interference(record).into_iter().map(|_| INTERFERENCE.to_owned()).collect();
+    }
     let of = |phase| record.samples.iter().filter(move |sample| sample.phase == phase);
     let is_near = |sample: &&Sample| {
         record.directions.iter().zip(&sample.directions).any(|(found, load)| {
-            let limit = found.max_lossless_pps;
+            let limit = found.max_rate_pps;
             (limit * (1.0 - NEAR)..=limit * (1.0 + NEAR)).contains(&load.offered_pps)
         })
     };
     let near = of(Phase::Ramp).filter(is_near).any(|sample| sample.disturbed.is_some());
     let disturbed = of(Phase::Hold).filter(|sample| sample.disturbed.is_some()).count();
     let most = disturbed * 2 > of(Phase::Hold).count();
-    let near = near.then(|| "the machine disturbed it near its limit".to_owned());
-    near.or(most.then(|| "the machine disturbed most of its samples".to_owned())).into_iter().collect()
+    let near = near.then(|| "host interference near its limit".to_owned());
+    near.or(most.then(|| "host interference in most of its samples".to_owned())).into_iter().collect()
 }
 
 fn distinct(mut texts: Vec<String>) -> Vec<String> {
@@ -372,7 +379,7 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for name in ["ndr", "max_lossless", "throughput", "loss", "latency_p99.9@50%", "latency_mean"] {
+        for name in ["ndr", "max_rate", "throughput", "loss", "latency_p99.9@50%", "latency_mean"] {
             assert_eq!(metric(name).to_string(), name);
         }
         assert!("latency_p98".parse::<Metric>().unwrap_err().0.contains("p99.99"));
@@ -385,10 +392,10 @@ mod tests {
         assert_eq!(Metric::headline(&record), Metric::MaxForwarded);
         let both: f64 = record.directions.iter().map(|direction| direction.max_forwarded_pps).sum();
         assert_eq!(metric("max_forwarded").read(&record).unwrap().value, both);
-        let lossless = metric("max_lossless").read(&record).unwrap();
+        let lossless = metric("max_rate").read(&record).unwrap();
         assert!(lossless.resolution > 0.0 && lossless.resolution < 0.1, "{lossless:?}");
         let refusal = metric("pdr").read(&record).unwrap_err().to_string();
-        assert!(refusal.contains("has no pdr") && refusal.contains("max_lossless"), "{refusal}");
+        assert!(refusal.contains("has no pdr") && refusal.contains("max_rate"), "{refusal}");
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //! once for each figure that the run found.
 
 use results::record::{
-    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, LossPattern, Phase, Record, Sample,
-    SoakDirection, Status,
+    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, LossPattern, Phase, RateInterval, Record,
+    Sample, SoakDirection, Status,
 };
+use wire::human::pps;
 use wire::size;
 
-use crate::terminal;
+use crate::{evidence, terminal};
 
 /// What a run's figures are, by its strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,8 @@ pub enum Mark {
     Tester,
     /// The device stopped forwarding.
     Stalled,
-    /// Samples below the limit lost frames in passing, or the machine is known to have disturbed
-    /// samples.
-    Disturbed,
+    /// Other activity on the host may have changed the result.
+    Interference,
     /// A search could not narrow the interval as asked for.
     Irregular,
     /// The run did not come to its end.
@@ -64,7 +64,7 @@ impl Mark {
         match self {
             Self::Tester => "",
             Self::Stalled => "!",
-            Self::Disturbed => "~",
+            Self::Interference => "~",
             Self::Irregular => "?",
             Self::Unfinished => "…",
             Self::Failed => "×",
@@ -76,12 +76,10 @@ impl Mark {
         match self {
             Self::Tester => "limited by the tester: the device may forward more",
             Self::Stalled => "stalled: the device stopped forwarding and did not begin again",
-            Self::Disturbed => {
-                "disturbed: frames were lost in passing below the lossless rate, or the machine did other work"
+            Self::Interference => {
+                "interference: other activity on this host may have changed the result; its interval is wider"
             }
-            Self::Irregular => {
-                "irregular: the search's interval is not what was asked for; its table says why"
-            }
+            Self::Irregular => "search did not reach the requested precision; see the search table",
             Self::Unfinished => "unfinished: interrupted or still running, the device may forward more",
             Self::Failed => "failed: the run could not be carried out; its verdict says why",
         }
@@ -104,8 +102,10 @@ pub struct Outcome<'a> {
     pub text: Option<String>,
     /// Highest rate that came back; of a goal, what came back of the load that passed.
     pub forwarded_pps: f64,
-    /// Highest offered rate without loss above the threshold; of a goal, the load that passed.
-    pub lossless_pps: f64,
+    /// Highest offered load at or below the loss threshold; of a goal, the load that passed.
+    pub limit_pps: f64,
+    /// Where the headline lies, by the run's own evidence, where that is known.
+    pub interval: Option<RateInterval>,
     /// The figure to compare as L1: the highest rate that came back, or the load that passed.
     pub l1_bps: f64,
     /// The same as L2.
@@ -154,7 +154,8 @@ impl<'a> Outcome<'a> {
             goal: None,
             text: None,
             forwarded_pps: sum(|d| d.max_forwarded_pps),
-            lossless_pps: sum(|d| d.max_lossless_pps),
+            limit_pps: sum(|d| d.max_rate_pps),
+            interval: evidence::interval(record),
             l1_bps: sum(|d| d.l1_bps),
             l2_bps: sum(|d| d.l2_bps),
             line_rate_percent: sum(|d| d.line_rate_percent),
@@ -172,7 +173,8 @@ impl<'a> Outcome<'a> {
             goal: Some(goal.to_owned()),
             text: None,
             forwarded_pps: result.conditional_throughput_pps,
-            lossless_pps: result.lower_pps,
+            limit_pps: result.lower_pps,
+            interval: Some(RateInterval { lower_pps: result.lower_pps, upper_pps: result.upper_pps }),
             l1_bps,
             l2_bps: size::pps_to_l2_bps(result.pps, frame_size),
             line_rate_percent: l1_bps / record.line_rate_bps * 100.0,
@@ -187,12 +189,13 @@ impl<'a> Outcome<'a> {
         let Some(found) = record.rfc2544.as_ref().and_then(|test| test.throughput) else {
             return Self { goal, has_figures: false, ..Self::of_directions(record) };
         };
-        let pps = found.pps * record.directions.len().max(1) as f64;
+        let ways = record.directions.len().max(1) as f64;
+        let found_pps = found.pps * ways;
         let result = GoalResult {
-            pps,
-            lower_pps: pps,
-            upper_pps: found.upper_pps,
-            conditional_throughput_pps: pps,
+            pps: found_pps,
+            lower_pps: found_pps,
+            upper_pps: found.upper_pps.map(|upper| upper * ways),
+            conditional_throughput_pps: found_pps,
             irregular: found.irregular,
             disturbed: false,
             limited_by: found.limited_by,
@@ -208,6 +211,45 @@ impl<'a> Outcome<'a> {
         match &self.text {
             Some(text) => self.marked(text),
             None => self.marked(&percent(self.line_rate_percent)),
+        }
+    }
+
+    /// The figure that the run is known by: the highest load at or below the loss threshold of a load that
+    /// rose, the load that passed a goal, else the highest rate that came back.
+    pub fn headline_pps(&self) -> f64 {
+        let is_limit = Kind::of(self.record) != Kind::Curves || evidence::rises(self.record);
+        if is_limit { self.limit_pps } else { self.forwarded_pps }
+    }
+
+    /// That figure as L1, as percent of one direction's line rate.
+    pub fn headline_percent(&self) -> f64 {
+        let l1_bps = size::pps_to_l1_bps(self.headline_pps(), self.record.profile.mean_frame_size);
+        l1_bps / self.record.line_rate_bps * 100.0
+    }
+
+    /// The headline with its marks and, where it is known, the interval that it lies in: `1.10 Mpps~` and
+    /// `1.08–1.12`.
+    pub fn marked_rate(&self) -> (String, Option<String>) {
+        match &self.text {
+            _ if !self.has_figures => (self.marked_percent(), None),
+            Some(text) => (self.marked(text), None),
+            None => {
+                let marked = self.marks.contains(&Mark::Interference);
+                let is_news = |it: &RateInterval| {
+                    it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked
+                };
+                let headline = self.headline_pps();
+                let interval = self.interval.filter(is_news);
+                (self.marked(&pps(headline)), interval.map(|it| evidence::bounds_beside(it, headline)))
+            }
+        }
+    }
+
+    /// Both in one, like `1.10 Mpps~ (1.08–1.12)`.
+    pub fn with_interval(&self) -> String {
+        match self.marked_rate() {
+            (rate, Some(interval)) => format!("{rate} ({interval})"),
+            (rate, None) => rate,
         }
     }
 
@@ -270,7 +312,7 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
         }
         None => {
             let curves = Kind::of(record) == Kind::Curves;
-            let disturbed = curves && any(|d| d.lossy_samples_below > 0) || by_machine(record);
+            let disturbed = if curves { evidence::may_have_changed(record) } else { by_machine(record) };
             // A generator's limit is what was looked for.
             let tester = record.generator.is_none() && any(|d| d.limited_by == LimitedBy::Tester);
             (curves && tester, disturbed, false)
@@ -279,7 +321,7 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
     let found = [
         (Mark::Tester, tester),
         (Mark::Stalled, any(|d| d.stalled.is_some())),
-        (Mark::Disturbed, disturbed),
+        (Mark::Interference, disturbed),
         (Mark::Irregular, irregular),
         (Mark::Unfinished, matches!(record.status, Status::Running | Status::Interrupted)),
         (Mark::Failed, record.status == Status::Failed),
@@ -287,7 +329,7 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
     found.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()
 }
 
-/// Whether the machine disturbed what was measured.
+/// Whether other activity on the host affected what was measured.
 fn by_machine(record: &Record) -> bool {
     if let Some(test) = &record.latency {
         return test.loads.iter().any(|load| load.disturbed.is_some());
@@ -326,6 +368,12 @@ pub fn status(status: Status) -> &'static str {
     }
 }
 
+/// `text` with a capital at its beginning.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Whole percent from ten on, one decimal below: `97%`, `4.4%`.
 pub fn percent(value: f64) -> String {
     if value.abs() < 9.95 { format!("{value:.1}%") } else { format!("{value:.0}%") }
@@ -351,18 +399,23 @@ mod tests {
     fn oddities_are_marked() {
         let records = oddities();
         let marks: Vec<_> = records.iter().map(|record| Outcome::new(record).marks).collect();
-        let expected = [Mark::Stalled, Mark::Tester, Mark::Unfinished, Mark::Disturbed, Mark::Failed];
+        let expected = [Mark::Stalled, Mark::Tester, Mark::Unfinished, Mark::Interference, Mark::Failed];
         assert_eq!(marks, expected.map(|mark| vec![mark]));
     }
 
     #[test]
-    fn what_the_machine_disturbed_is_marked() {
+    fn interference_is_marked_only_where_it_may_have_changed_the_result() {
         let mut record = Scenario::default().record();
-        let warm_up = record.samples.iter().position(|sample| sample.phase == Phase::WarmUp).unwrap();
-        record.samples[warm_up].disturbed = Some("core 1 ran at 0.71 of its speed".to_owned());
-        assert!(Outcome::new(&record).marks.is_empty());
-        record.samples.last_mut().unwrap().disturbed = Some("the clocks went apart by 3ms".to_owned());
-        assert_eq!(Outcome::new(&record).marks, [Mark::Disturbed]);
+        let last = record.samples.len() - 1;
+        record.samples[last].disturbed = Some("the clocks went apart by 3ms".to_owned());
+        assert!(Outcome::new(&record).marks.is_empty(), "it is far from the limit");
+        record.directions[0].evidence.as_mut().unwrap().interference_matters = true;
+        assert_eq!(Outcome::new(&record).marks, [Mark::Interference]);
+        record.directions[0].limited_by = LimitedBy::LineRate;
+        assert!(Outcome::new(&record).marks.is_empty(), "the target was reached");
+        // An old record does not say where it mattered.
+        (record.directions[0].limited_by, record.directions[0].evidence) = (LimitedBy::Dut, None);
+        assert_eq!(Outcome::new(&record).marks, [Mark::Interference]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use wire::human::count;
 use crate::outcome::limited_by;
 
 /// The columns of [`Row::figures`].
-pub const HEAD: [&str; 5] = ["passed (pps)", "failed (pps)", "apart", "forwarded (pps)", "limited by"];
+pub const HEAD: [&str; 5] =
+    ["lower bound (pps)", "upper bound (pps)", "width", "forwarded (pps)", "limited by"];
 
 /// What was found for a goal, of all directions or of one.
 pub struct Row<'a> {
@@ -72,11 +73,15 @@ pub fn remarks(record: &Record) -> Vec<String> {
 pub fn meaning(irregular: Irregular, disturbed: bool) -> &'static str {
     match irregular {
         _ if disturbed => {
-            "disturbed: the machine spoiled too many trials; the interval is what the others prove"
+            "host interference affected too many trials; the interval is based on clean trials only"
         }
-        Irregular::MaxLoadIsLowerBound => "irregular: the highest load passed, the device may forward more",
-        Irregular::MinLoadIsUpperBound => "irregular: the lowest load failed, the device forwards less",
-        Irregular::Wide => "irregular: the interval is wider than asked for",
-        Irregular::Preliminary => "irregular: preliminary, from less trial time than asked for",
+        Irregular::MaxLoadIsLowerBound => {
+            "upper bound not found: the maximum offered load passed, the device can do at least this"
+        }
+        Irregular::MinLoadIsUpperBound => {
+            "lower bound not found: the minimum offered load failed, the device can do at most this"
+        }
+        Irregular::Wide => "the interval is wider than requested",
+        Irregular::Preliminary => "preliminary: from less trial time than requested",
     }
 }

@@ -27,7 +27,8 @@ use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison};
 use crate::links::Links;
-use crate::outcome::{Mark, Outcome, limited_by, percent, status};
+use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
+use crate::{evidence, shared_core};
 use columns::{Align, Columns, Text};
 use repeats::{Repeats, repeats};
 
@@ -86,8 +87,7 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// Tests against devices, in percent of line rate, as in the seeds' comparison.
-/// Directions are added up, so two full lines are 200 %.
+/// Tests against devices: each run's headline in packets a second with its interval, directions added up.
 #[must_use]
 pub fn matrix(records: &[Record], colour: bool) -> String {
     let comparison = Comparison::new(records);
@@ -99,13 +99,17 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
             columns.row(Text::plain(&format!("  {}", row.label)), row.cells.iter().map(cell));
         }
     }
-    let mut text = columns.render(colour);
+    let warning = shared_core::warning(records).map(|text| Look::Warning.paint(&text, colour) + "\n\n");
+    let mut text = warning.unwrap_or_default() + &columns.render(colour);
     text.push('\n');
     let lines = line_rates(records);
     footnotes(
         &mut text,
         &comparison,
-        &format!("percent of line rate ({lines}), {}, directions added up", comparison.figure()),
+        &format!(
+            "{} (and the rates between which it lies), directions added up; line rate {lines}",
+            comparison.figure()
+        ),
         colour,
     );
     text
@@ -113,7 +117,7 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
 
 fn cell(cell: &Cell) -> Text {
     match cell.median() {
-        Some(run) => Text::new(&run.marked_percent(), look(run)),
+        Some(run) => Text::new(&run.with_interval(), look(run)),
         None => Text::new("-", Look::Faint),
     }
 }
@@ -147,25 +151,29 @@ fn footnotes(text: &mut String, comparison: &Comparison, what: &str, colour: boo
 #[must_use]
 pub fn table(records: &[Record], colour: bool) -> String {
     let comparison = Comparison::new(records);
+    let limit = evidence::threshold(&records.iter().collect::<Vec<_>>());
     let mut text = String::new();
     for (at, dut) in comparison.duts.iter().enumerate() {
         let _ = writeln!(text, "{}", Look::Title.paint(dut, colour));
-        text.push_str(&device_table(&comparison, at).render(colour));
+        text.push_str(&device_table(&comparison, at, &limit).render(colour));
         text.push('\n');
     }
     footnotes(
         &mut text,
         &comparison,
-        "directions added up; lossless: highest offered rate without loss",
+        &format!(
+            "directions added up; {limit}: highest offered rate at which no more was lost, after the last step that \
+             recovered, and the loads between which it lies; bits and line rate are of the forwarded rate"
+        ),
         colour,
     );
     text
 }
 
-fn device_table(comparison: &Comparison, dut: usize) -> Columns {
+fn device_table(comparison: &Comparison, dut: usize, limit: &str) -> Columns {
     use Align::{Left, Right};
-    let mut columns = Columns::new([Left, Right, Right, Right, Right, Left]);
-    let head = ["Uni/BiDir", "Packets/Sec", "Lossless", "L2 Bits/Sec", "Line Rate", "Limited by"];
+    let mut columns = Columns::new([Left, Right, Right, Right, Right, Right, Left]);
+    let head = ["Uni/BiDir", "Forwarded", limit, "Between", "L2 Bits/Sec", "Line Rate", "Limited by"];
     columns.row(Text::new("Type", Look::Faint), head.map(|name| Text::new(name, Look::Faint)));
     for group in &comparison.groups {
         for row in &group.rows {
@@ -182,16 +190,27 @@ fn run_figures(way: &str, run: &Outcome) -> Vec<Text> {
     let percent = Text::new(&run.marked_percent(), look);
     if !run.has_figures {
         let none = || Text::new("-", Look::Faint);
-        return vec![Text::plain(way), none(), none(), none(), percent];
+        return vec![Text::plain(way), none(), none(), none(), none(), percent];
     }
     vec![
         Text::plain(way),
         Text::plain(&pps(run.forwarded_pps)),
-        Text::plain(&pps(run.lossless_pps)),
+        Text::plain(&pps(run.limit_pps)),
+        run.interval.map_or_else(|| Text::new("-", Look::Faint), |it| Text::plain(&evidence::bounds(it))),
         Text::plain(&bps(run.l2_bps)),
         percent,
         Text::new(&run.limited_by, look),
     ]
+}
+
+/// A run's headline in a line: its rate with its marks, the interval in which that lies, what limited it, and
+/// where losses began if that was at a lower load.
+#[must_use]
+pub fn headline(record: &Record) -> String {
+    let run = Outcome::new(record);
+    let began = evidence::lowest_loss(record).filter(|_| !evidence::loss_began(record).is_empty());
+    let began = began.map_or_else(String::new, |rate| format!("; loss first began at {}", pps(rate)));
+    format!("{:27} limited by {}{began}", run.with_interval(), run.limited_by)
 }
 
 /// What one run found, in a few lines.
@@ -238,15 +257,18 @@ pub fn verdict(record: &Record, colour: bool) -> String {
 
 /// The verdict on each direction of a ramp or a saturation.
 fn ramp_table(record: &Record, run: &Outcome) -> Columns {
-    let mut columns = Columns::new([Align::Right; 5].into_iter().chain([Align::Left]));
-    let head = ["lossless", "forwarded", "L1", "L2", "line rate", "limited by"];
+    let mut columns = Columns::new([Align::Right; 6].into_iter().chain([Align::Left]));
+    let limit = evidence::threshold(&[record]);
+    let between = if evidence::rises(record) { "between" } else { "forwarded between" };
+    let head = [&limit, between, "forwarded", "L1", "L2", "line rate", "limited by"];
     columns.row(Text::plain(""), head.map(|name| Text::new(name, Look::Faint)));
     for direction in &record.directions {
         columns.row(Text::plain(&format!("  {}", direction.name)), direction_figures(direction));
     }
     if record.directions.len() > 1 {
         let figures = [
-            pps(run.lossless_pps),
+            pps(run.limit_pps),
+            run.interval.map_or_else(|| "-".to_owned(), evidence::bounds),
             pps(run.forwarded_pps),
             bps(run.l1_bps),
             bps(run.l2_bps),
@@ -257,10 +279,11 @@ fn ramp_table(record: &Record, run: &Outcome) -> Columns {
     columns
 }
 
-fn direction_figures(direction: &Direction) -> [Text; 6] {
+fn direction_figures(direction: &Direction) -> [Text; 7] {
     let limit = if direction.limited_by == LimitedBy::Tester { Look::Warning } else { Look::Plain };
     [
-        Text::plain(&pps(direction.max_lossless_pps)),
+        Text::plain(&pps(direction.max_rate_pps)),
+        Text::plain(&evidence::headline(direction).map_or_else(|| "-".to_owned(), evidence::bounds)),
         Text::plain(&pps(direction.max_forwarded_pps)),
         Text::plain(&bps(direction.l1_bps)),
         Text::plain(&bps(direction.l2_bps)),
@@ -281,9 +304,16 @@ fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }
     }
-    // A search has its own words for what disturbed it.
-    let disturbed = |mark: &Mark| *mark == Mark::Disturbed && run.goal.is_none();
-    let others = run.marks.iter().filter(|mark| **mark == Mark::Tester || disturbed(mark));
-    remarks.extend(others.map(|mark| mark.meaning().to_owned()));
+    if run.marks.contains(&Mark::Tester) {
+        remarks.push(Mark::Tester.meaning().to_owned());
+    }
+    // A search has its own words for interference.
+    if run.marks.contains(&Mark::Interference) && run.goal.is_none() {
+        let line = evidence::interference(record);
+        remarks.push(line.unwrap_or_else(|| Mark::Interference.meaning().to_owned()));
+    }
+    if Kind::of(record) == Kind::Curves {
+        remarks.extend(evidence::loss_began(record));
+    }
     remarks
 }

@@ -170,7 +170,7 @@ fn searches_are_compared_by_goal_and_have_panels() {
         runs.join("\n"),
         figures.join("\n\n")
     ));
-    assert!(panels[3].contains("disturbed: the machine spoiled too many trials"));
+    assert!(panels[3].contains("host interference affected too many trials"));
     assert_eq!(page.matches("<details id=\"run-").count(), searches().len());
     assert!(!page.contains("class=\"charts\""), "a search alone needs no stage for ramps");
 }
@@ -220,7 +220,7 @@ fn the_way_of_the_frames_and_the_tester_alone_are_shown() {
     let ways: Vec<_> = ways.map(|table| rows(table.split_once("</table>").unwrap().0).join("\n")).collect();
     insta::assert_snapshot!(ways.join("\n\n"));
     assert_eq!(page.matches("<em>counters disagree</em>").count(), 1);
-    assert!(page.contains("of the tester’s ceiling</b> of 4.20 Mpps"), "the self-test is missing");
+    assert!(page.contains("of the tester max (loopback)</b> of 4.20 Mpps"), "the self-test is missing");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn five_hundred_runs_open_quickly() {
 fn the_page_works_in_a_browser() {
     let mut records = bench();
     records.extend(oddities().into_iter().map(|mut record| {
-        record.test = "64b oddities".to_owned();
+        record.test = "64 B oddities".to_owned();
         record
     }));
     browse("browser.mjs", &page(&records, &[], "Two routers"));

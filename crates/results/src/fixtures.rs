@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use wire::size;
 
 use crate::record::{
-    Direction, DirectionSample, Dut, Environment, Latency, LimitedBy, Phase, Port, Profile, Record, SCHEMA,
-    Sample, Stall, Status, Strategy, Tester,
+    Direction, DirectionSample, Dut, Environment, Evidence, Latency, LimitedBy, LossBegan, Phase, Port,
+    Profile, RateInterval, Record, SCHEMA, Sample, Stall, Status, Strategy, Tester,
 };
 use crate::store;
 pub use search::searches;
@@ -25,7 +25,7 @@ const QUEUE: f64 = 1000.0;
 pub struct Scenario {
     /// The device's name.
     pub dut: &'static str,
-    /// What is sent, like `64b`.
+    /// What is sent, like `64 B`.
     pub traffic: &'static str,
     /// Its mean frame size in bytes.
     pub frame_size: f64,
@@ -53,7 +53,7 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             dut: "linux-router",
-            traffic: "64b",
+            traffic: "64 B",
             frame_size: 64.0,
             bidirectional: false,
             capacity_pps: 1_100_000.0,
@@ -68,11 +68,11 @@ impl Default for Scenario {
     }
 }
 
-/// Two devices under the eight load tests: 1514b, imix, 64b and 64b with one flow, each way.
+/// Two devices under the eight load tests: 1514 B, imix, 64 B and 64 B with one flow, each way.
 #[must_use]
 pub fn bench() -> Vec<Record> {
     let traffic =
-        [("1514b", 1514.0, 1.0), ("imix", 362.2, 1.0), ("64b", 64.0, 1.0), ("64b 1-flow", 64.0, 0.74)];
+        [("1514 B", 1514.0, 1.0), ("imix", 362.2, 1.0), ("64 B", 64.0, 1.0), ("64 B, 1 flow", 64.0, 0.74)];
     let mut records = Vec::new();
     for bidirectional in [false, true] {
         for (name, frame_size, one_flow) in traffic {
@@ -101,7 +101,7 @@ pub fn oddities() -> Vec<Record> {
     let stalled = Scenario { dut: "calibrated", stalled_from: Some(6), capacity_pps: 5e6, ..base() };
     let tester = Scenario { dut: "sink", tester_limit_pps: 2.2e6, capacity_pps: 9e6, ..base() };
     let interrupted = Scenario { dut: "linux-bridge", interrupted_at: Some(8), ..base() };
-    let disturbed = Scenario { dut: "linux-router", disturbed_at: Some(2), ..base() };
+    let disturbed = Scenario { dut: "linux-router", disturbed_at: Some(5), ..base() };
     let mut failed = Scenario { dut: "ports", interrupted_at: Some(0), ..base() }.record();
     failed.status = Status::Failed;
     failed.reason = Some("no frame came back: no route to 48.0.0.0/8 on the device".to_owned());
@@ -210,7 +210,8 @@ impl Scenario {
             duration_s: 1.0,
             phase,
             dut_core_busy: Some(if stalled { 0.0 } else { (0.03 + 0.96 * busy).min(1.0) }),
-            disturbed: None,
+            disturbed: disturbed.then(|| "another task ran on core 1".to_owned()),
+            noise: disturbed.then_some(0.05),
             directions: (0..ways).map(direction).collect(),
         }
     }
@@ -237,10 +238,10 @@ impl Scenario {
         let of = |sample: &Sample| sample.directions[way].clone();
         let (lossy, lossless): (Vec<_>, Vec<_>) = measured().map(of).partition(|d| d.loss_ratio > threshold);
         let highest = |rates: &mut dyn Iterator<Item = f64>| rates.fold(0.0, f64::max);
-        let max_lossless_pps = highest(&mut lossless.iter().map(|d| d.offered_pps));
+        let max_rate_pps = highest(&mut lossless.iter().map(|d| d.offered_pps));
         let max_forwarded_pps = highest(&mut measured().map(|sample| of(sample).forwarded_pps));
         let l1_bps = size::pps_to_l1_bps(max_forwarded_pps, self.frame_size);
-        let below = lossy.iter().filter(|d| d.offered_pps < max_lossless_pps).count();
+        let below = lossy.iter().filter(|d| d.offered_pps < max_rate_pps).count();
         let total =
             |count: fn(&DirectionSample) -> u64| samples.iter().map(|s| count(&s.directions[way])).sum();
         let forwarded = total(|d| d.forwarded);
@@ -252,7 +253,7 @@ impl Scenario {
         };
         Direction {
             name: name.to_owned(),
-            max_lossless_pps,
+            max_rate_pps,
             max_forwarded_pps,
             l1_bps,
             l2_bps: size::pps_to_l2_bps(max_forwarded_pps, self.frame_size),
@@ -261,6 +262,7 @@ impl Scenario {
             results: BTreeMap::new(),
             stalled: self.stalled_from.map(|from| Stall { at_s: 3.0 + from as f64, after_frames: forwarded }),
             lossy_samples_below: below,
+            evidence: Some(self.evidence(way, samples, max_rate_pps, limited_by)),
             offered: total(|d| d.offered),
             refused: None,
             forwarded,
@@ -275,6 +277,40 @@ impl Scenario {
         }
     }
 
+    /// Of a device that forwards what it can: the limit lies between the steps that passed and failed.
+    fn evidence(&self, way: usize, samples: &[Sample], passed_pps: f64, limited_by: LimitedBy) -> Evidence {
+        let threshold = self.strategy().loss_threshold;
+        let measured = move || samples.iter().filter(|sample| sample.phase != Phase::WarmUp);
+        let above = |it: &&Sample| {
+            it.directions[way].loss_ratio > threshold && it.directions[way].offered_pps > passed_pps
+        };
+        let failed = measured().filter(above);
+        let proved = failed.clone().filter(|sample| sample.disturbed.is_none());
+        let lowest = |samples: &mut dyn Iterator<Item = &Sample>| {
+            samples.map(|sample| sample.directions[way].offered_pps).reduce(f64::min)
+        };
+        let (seen, proved) = (lowest(&mut { failed }), lowest(&mut { proved }));
+        let by_dut = limited_by == LimitedBy::Dut;
+        let lost = measured().filter(|sample| sample.directions[way].loss_ratio > 0.0);
+        let rate = |sample: &&Sample| sample.directions[way].offered_pps;
+        let first = lost.min_by(|a, b| rate(a).total_cmp(&rate(b)));
+        Evidence {
+            limit: Some(RateInterval {
+                lower_pps: passed_pps.min(self.capacity_pps),
+                upper_pps: proved.filter(|_| by_dut),
+            }),
+            forwarded: None,
+            loss_began: first.map(|sample| LossBegan {
+                pps: sample.directions[way].offered_pps,
+                loss_ratio: sample.directions[way].loss_ratio,
+                excused: sample.disturbed.is_some(),
+            }),
+            samples: measured().count(),
+            affected: measured().filter(|sample| sample.disturbed.is_some()).count(),
+            interference_matters: by_dut && seen != proved,
+        }
+    }
+
     fn strategy(&self) -> Strategy {
         let parameters = [
             ("warm-up", "3s at 1kpps".to_owned()),
@@ -286,8 +322,8 @@ impl Scenario {
     }
 
     fn profile(&self) -> Profile {
-        let one_flow = self.traffic.contains("1-flow");
-        let size = self.traffic.split(' ').next().unwrap_or_default().trim_end_matches('b');
+        let one_flow = self.traffic.contains("1 flow");
+        let size = self.traffic.split(' ').next().unwrap_or_default();
         let vm = if one_flow { "none" } else { "var2" };
         let flows = if one_flow { 1 } else { 251 };
         Profile {

@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod certificate;
+pub mod consistency;
 pub mod export;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;

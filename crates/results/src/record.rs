@@ -6,6 +6,7 @@
 
 mod cost;
 mod cross_check;
+mod evidence;
 mod generator;
 mod latency;
 mod node;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
+pub use evidence::{Evidence, LossBegan, RateInterval};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
@@ -46,10 +48,10 @@ pub struct Record {
     pub schema: String,
     /// Unique within a store, and its file name.
     pub id: String,
-    /// What reports call it, like `linux-router 64b bidirectional`.
+    /// What reports call it, like `linux-router 64 B bidirectional`.
     pub name: String,
     /// What reports compare it under: runs of one test against different devices share it,
-    /// like `64b bidirectional`.
+    /// like `64 B bidirectional`.
     pub test: String,
     /// Labels that the user gave it, to find it by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -301,6 +303,10 @@ pub struct Sample {
     /// What the machine did meanwhile beside the measurement, in words, if that disturbed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
+    /// The share of its frames whose loss that may account for, an upper estimate; absent where
+    /// nobody estimated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
     /// One for each direction.
     pub directions: Vec<DirectionSample>,
 }
@@ -388,8 +394,10 @@ pub enum LimitedBy {
 pub struct Direction {
     /// `0->1` or `1->0`.
     pub name: String,
-    /// Highest offered rate that was held with no more loss than the threshold.
-    pub max_lossless_pps: f64,
+    /// Highest offered rate that was held with no more loss than the threshold; of a search, with no
+    /// more than its strictest goal forgives.
+    #[serde(alias = "max_lossless_pps")]
+    pub max_rate_pps: f64,
     /// Highest rate that came back.
     pub max_forwarded_pps: f64,
     /// `max_forwarded_pps` as L1.
@@ -407,9 +415,12 @@ pub struct Direction {
     /// When and after how many forwarded frames it stopped forwarding for good, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stall>,
-    /// Lossy samples below the highest lossless rate: passing disturbances, not the limit.
+    /// Lossy samples below that rate, after which the device recovered.
     #[serde(default)]
     pub lossy_samples_below: usize,
+    /// What its samples prove of a ramp or a saturation; absent in other runs and in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// Frames over the whole run that left: the port's driver took them.
     pub offered: u64,
     /// Those of them that the device's full receive queue refused, where that is known: lost by the device.

@@ -28,7 +28,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flags = value(cpuinfo, "flags", ':')?;
     flags.split(' ').any(|flag| flag == "hypervisor").then(|| {
         let vendor = read_line("/sys/class/dmi/id/sys_vendor").filter(|vendor| !vendor.is_empty());
-        vendor.unwrap_or_else(|| "unnamed".to_owned())
+        vendor.unwrap_or_else(|| "unknown".to_owned())
     })
 }
 

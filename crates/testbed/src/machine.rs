@@ -66,7 +66,8 @@ impl Machine {
     /// What a reader of the record should know; `None` if nothing happened.
     pub fn note(&self) -> Option<String> {
         let worst: Vec<String> = self.worst.iter().map(ToString::to_string).collect();
-        (!worst.is_empty()).then(|| format!("the machine disturbed the run; at worst: {}", worst.join("; ")))
+        (!worst.is_empty())
+            .then(|| format!("interference from the host during this run (worst case): {}", worst.join("; ")))
     }
 }
 

@@ -67,8 +67,8 @@ impl Labels {
         let mut test = profile.name().to_owned();
         for (key, value) in profile.tunables() {
             test += &match key.as_str() {
-                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value}b"),
-                "vm" if value == "none" => " 1-flow".to_owned(),
+                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value} B"),
+                "vm" if value == "none" => ", 1 flow".to_owned(),
                 "ip" if value == "4" => continue,
                 "ip" => format!(" IPv{value}"),
                 "vlan" => format!(" vlan {value}"),
@@ -133,7 +133,7 @@ pub fn run(
             }
         }
         Err(error) => {
-            record.notes.push(format!("our counters are not checked against the interfaces': {error}"))
+            record.notes.push(format!("Linerate's counters are not checked against the interfaces': {error}"))
         }
     }
     match nodes_before.and_then(|before| Ok(record::Node::since(&before, testbed.nodes()?))) {
@@ -146,6 +146,7 @@ pub fn run(
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
+    results::consistency::settle(&mut record);
     writer.write(&record)?;
     Ok(record)
 }
@@ -214,7 +215,7 @@ pub fn conduct(
     let mut writer = Store::open(directory)?.create(&mut record)?;
     let machine = Machine::watch(testbed, strategy.bounds());
     if let Err(error) = &machine {
-        record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
+        record.notes.push(format!("host interference was not monitored: {error}"));
     }
     let mut watcher = Watcher {
         testbed,

@@ -120,6 +120,7 @@ mod tests {
             ceiling_pps,
             base_latency_min_ns: 3_000,
             base_latency_mean_ns: 9_000.0,
+            base_latency_p50_ns: None,
         });
         record
     }

@@ -154,9 +154,6 @@ impl Testbed {
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
             self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
-            if let Some(cost) = self.receive_cost_ns {
-                self.notes.push(format!("receiving one frame costs the device's core {cost:.0} ns"));
-            }
         }
         Ok(())
     }

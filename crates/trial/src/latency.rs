@@ -98,7 +98,7 @@ impl ChosenLoad {
         match self {
             Self::Unloaded => Ok(()),
             Self::Share(share) => refuse_unless(share.is_finite() && share > 0.0, || {
-                format!("a load of {} is no load: give a share above 0", self.name())
+                format!("a load of {} cannot be measured: the share must be greater than 0", self.name())
             }),
             Self::Rate(pps) => check_rate("load", "pps", pps),
         }
@@ -144,9 +144,7 @@ impl Latency {
     pub fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
-        refuse_unless(!self.duration.is_zero(), || {
-            "in no time no latency is seen: give a duration above 0".into()
-        })?;
+        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
         refuse_unless((1..=MAX_LOADS).contains(&self.loads.len()), || {
             format!("{} loads: give at least one and at most {MAX_LOADS}", self.loads.len())
         })?;

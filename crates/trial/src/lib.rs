@@ -25,7 +25,7 @@
 //!     hold: Duration::from_secs(2),
 //! };
 //! let outcome = ramp.run(&mut engine, &mut trial::Silent);
-//! assert!((outcome.directions[0].max_lossless_pps / 300_000.0 - 1.0).abs() < 0.011);
+//! assert!((outcome.directions[0].max_rate_pps / 300_000.0 - 1.0).abs() < 0.011);
 //! ```
 
 mod conditions;

@@ -31,7 +31,8 @@ impl Noise {
     pub(crate) fn of_overrun(judged: u64, left: u64, lost_in_interruptions: u64) -> Self {
         let unexplained = left.saturating_sub(lost_in_interruptions);
         let share = |frames: u64| if frames == 0 { 0.0 } else { (frames as f64 / judged as f64).min(1.0) };
-        let words = || format!("a core was late for {unexplained} frames, which found a queue full");
+        let words =
+            || format!("{unexplained} frames overflowed a queue because a core was not scheduled in time");
         Self {
             cost: share(left),
             lasting: share(unexplained),

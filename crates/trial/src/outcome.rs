@@ -93,10 +93,10 @@ fn nothing_passes(direction: usize, offered: u64, returned: u64, foreign: u64, o
     let name = direction_name(direction);
     let mut text = format!("{name}: none of {offered} frames sent in the warm-up came back");
     if returned > 0 {
-        text += &format!("; {returned} returned at the port they left by");
+        text += &format!("; {returned} came back on the sending port");
     }
     if foreign > 0 {
-        text += &format!("; {foreign} frames that are not ours arrived");
+        text += &format!("; {foreign} frames that are not Linerate's arrived");
     }
     if others_pass {
         text += "; the other direction passes";

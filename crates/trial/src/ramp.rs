@@ -51,7 +51,8 @@ impl Ramp {
         session.run(Phase::Ramp, &self.stairs(), self.rise)?;
         let target = Load::Rate(self.target_pps);
         session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;
-        session.drain(self.conditions.drain)
+        session.drain(self.conditions.drain)?;
+        session.judge_interrupted()
     }
 
     /// Whether its parameters make sense.

@@ -285,7 +285,7 @@ impl Rfc2544 {
             _ if throughput.upper_pps.is_some() => {
                 Some("no load passed without loss, so there is no throughput to start from".into())
             }
-            _ => Some("the throughput is unknown: no load was sent as it should have been".into()),
+            _ => Some("throughput unknown: the tester never achieved the requested rate".into()),
         }
     }
 }

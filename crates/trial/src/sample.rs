@@ -21,6 +21,10 @@ pub(crate) struct Measured {
     pub(crate) ended: Duration,
     pub(crate) dut_core_busy: Option<f64>,
     pub(crate) disturbed: Option<String>,
+    /// The share of its frames whose loss that may account for, 0 to 1.
+    pub(crate) noise: Option<f64>,
+    /// Whether that lasted all the time.
+    pub(crate) lasting: bool,
     /// One for each direction.
     pub(crate) counts: Vec<Counts>,
 }
@@ -93,6 +97,7 @@ impl Measured {
             phase: self.phase,
             dut_core_busy: self.dut_core_busy,
             disturbed: self.disturbed.clone(),
+            noise: self.noise,
             directions: directions.collect(),
         }
     }
@@ -161,6 +166,8 @@ mod tests {
             began: Duration::from_millis(2_500),
             ended: Duration::from_millis(3_000),
             disturbed: None,
+            noise: None,
+            lasting: false,
             dut_core_busy: Some(0.5),
             counts: vec![counts],
         }

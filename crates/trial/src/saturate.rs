@@ -51,11 +51,11 @@ impl Saturate {
     pub fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
-        refuse_unless(!self.duration.is_zero(), || {
-            "no time to saturate the device in: give a duration above 0".into()
-        })?;
+        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
         match self.load {
-            Load::Idle => Err(Failure::Refused("no load saturates nothing: give a rate, or max".into())),
+            Load::Idle => {
+                Err(Failure::Refused("the load must be greater than 0: give a rate, or max".into()))
+            }
             Load::Burst { .. } => {
                 Err(Failure::Refused("a burst ends before it saturates a device: give a rate, or max".into()))
             }

@@ -199,7 +199,7 @@ impl State {
         }
         if let Some(left_out) = self.left_out().filter(|frames| *frames > 0) {
             session.note(format!(
-                "{left_out} frames were lost while the machine kept the tester or the device from working: they count for no result"
+                "{left_out} frames lost during host interruptions were excluded from the result"
             ));
         }
         if let Some(ended) = self.controller.ended() {
@@ -302,8 +302,9 @@ impl State {
     fn judge(&self, direction: &mut Direction) {
         let strictest = self.goals.iter().min_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
         let strictest = strictest.and_then(|goal| direction.results.get(&goal.name));
-        direction.max_lossless_pps = strictest.map_or(0.0, |result| result.lower_pps);
+        direction.max_rate_pps = strictest.map_or(0.0, |result| result.lower_pps);
         direction.lossy_samples_below = 0;
+        direction.evidence = None;
         if direction.stalled.is_none() {
             direction.limited_by = limit(direction.results.values());
         }
@@ -427,7 +428,7 @@ fn reason(ended: Ended, max_duration: Duration) -> String {
             "the search ended when its {max_duration:?} were over: intervals may be wider than asked for; give it more time"
         ),
         Ended::Disturbed => format!(
-            "too many trials were disturbed, and repeating them took half of {max_duration:?}: intervals are what undisturbed trials prove; quiet the machine, or give the search more time"
+            "too many trials hit host interference (retries used half of the {max_duration:?} budget). The interval is based on clean trials only. Use a quieter host or a larger --time-limit"
         ),
         Ended::Tester => {
             "the tester cannot even offer the minimum load: nothing can be said of the device".into()

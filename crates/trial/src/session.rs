@@ -5,6 +5,7 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
+mod interrupted;
 mod silence;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +75,10 @@ struct Open {
     planned: Duration,
     dut_core_busy: Option<f64>,
     noise: Noise,
+    /// The share of its frames whose loss that may account for, where it is more than usual.
+    share: Option<f64>,
+    /// Whether that lasted all the time.
+    lasting: bool,
 }
 
 /// The state of one run over one engine.
@@ -93,6 +98,8 @@ pub(crate) struct Session<'a> {
     totals: Vec<Totals>,
     totals_read: Duration,
     silence: Silence,
+    /// What the samples are judged by after the last drain.
+    pass: interrupted::Pass,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -115,6 +122,7 @@ impl<'a> Session<'a> {
             totals,
             totals_read: started,
             silence,
+            pass: interrupted::Pass::default(),
             forsaken: false,
             notes: Vec::new(),
         }
@@ -149,8 +157,8 @@ impl<'a> Session<'a> {
             left -= look;
             noise = self.observer.noise();
         }
-        let end = if noise.hides_all() { "in vain" } else { "until it had" };
-        self.note(format!("waited {:?} for this to pass, {end}: {cause}", patience - left));
+        let end = if noise.hides_all() { "it did not recover, measured anyway" } else { "it recovered" };
+        self.note(format!("{cause}, before the run; waited {:?}, {end}", patience - left));
         Ok(())
     }
 
@@ -160,6 +168,9 @@ impl<'a> Session<'a> {
         let step = duration / intervals;
         self.observer.phase(phase, duration);
         let _ = (self.observer.dut_core_busy(), self.observer.noise());
+        if phase != Phase::Hold {
+            self.pass.begin();
+        }
         let start = self.engine.now();
         let mut asked = start;
         self.silence.restart(start, &self.totals);
@@ -173,10 +184,27 @@ impl<'a> Session<'a> {
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
                 open.noise = self.observer.noise();
+                self.pass.heard(open.noise.interruptions.as_deref());
+                self.spread_noise(asked, now, step);
                 asked = now;
             }
         }
         Ok(())
+    }
+
+    /// The noise from `asked` to `now` belongs to all intervals of about a `step` that were in it: when it
+    /// was in that stretch is not known, so each of them may have had all of it.
+    fn spread_noise(&mut self, asked: Duration, now: Duration, step: Duration) {
+        let Some(open) = &mut self.open else { return };
+        let Noise { cost, lasting, disturbed, .. } = &open.noise;
+        let times = (now.saturating_sub(asked).as_secs_f64() / step.as_secs_f64().max(1e-9)).max(1.0);
+        let share = (lasting + (cost - lasting).max(0.0) * times).min(1.0);
+        let noise = disturbed.is_some().then_some(share);
+        let lasts = *lasting > 0.0;
+        (open.share, open.lasting) = (noise, lasts);
+        for (_, earlier) in self.unsettled.iter_mut().rev().take_while(|(_, it)| it.began >= asked) {
+            (earlier.disturbed, earlier.noise, earlier.lasting) = (disturbed.clone(), noise, lasts);
+        }
     }
 
     /// Sends nothing for `duration`, then takes the final counts of all that was sent.
@@ -432,8 +460,9 @@ impl<'a> Session<'a> {
     fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
         let interval = self.engine.begin(load)?;
         let began = self.engine.now();
-        let next =
-            Open { interval, phase, load, began, planned, dut_core_busy: None, noise: Noise::default() };
+        let noise = Noise::default();
+        let (dut_core_busy, share, lasting) = (None, None, false);
+        let next = Open { interval, phase, load, began, planned, dut_core_busy, noise, share, lasting };
         let ended = self.open.replace(next);
         ended.map_or(Ok(()), |ended| self.close(ended, began))
     }
@@ -450,11 +479,23 @@ impl<'a> Session<'a> {
         if ended.saturating_sub(open.began) < open.planned / 10 {
             return Ok(());
         }
-        let Open { interval, phase, load, began, planned, dut_core_busy, noise } = open;
+        let Open { interval, phase, load, began, planned, dut_core_busy, noise, share, lasting } = open;
         self.noise = noise;
         let disturbed = self.noise.disturbed.clone();
         let counts = self.engine.counts(interval)?;
-        let measured = Measured { interval, phase, load, began, ended, dut_core_busy, disturbed, counts };
+        let noise = share;
+        let measured = Measured {
+            interval,
+            phase,
+            load,
+            began,
+            ended,
+            dut_core_busy,
+            disturbed,
+            noise,
+            lasting,
+            counts,
+        };
         let reading = self.readings.len();
         self.unsettled.push_back((reading, measured.clone()));
         if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
@@ -489,6 +530,7 @@ impl<'a> Session<'a> {
                 }
             }
             let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();
+            self.pass.settled(measured.interval, measured.load, measured.lasting);
             self.samples.push(measured.sample(self.started, percentiles));
         }
     }
@@ -524,9 +566,9 @@ impl<'a> Session<'a> {
             let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
             self.notes.extend(late.map(|late| {
                 format!(
-                    "{}: one departure in a hundred was {:?} late or more: the load was burstier than asked for",
-                    direction_name(direction),
-                    Duration::from_nanos(late)
+                    "{}: p99 transmit delay {:.1} ms: traffic was burstier than requested",
+                    direction_name(direction).replace("->", "→"),
+                    late as f64 / 1e6
                 )
             }));
         }

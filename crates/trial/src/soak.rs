@@ -106,9 +106,7 @@ impl Soak {
         self.conditions.check()?;
         self.conditions.check_phase("soak", self.duration)?;
         check_rate("load", "pps", self.pps)?;
-        refuse_unless(!self.duration.is_zero(), || {
-            "in no time nothing goes wrong: give a duration above 0".into()
-        })?;
+        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
         refuse_unless(self.pps * self.duration.as_secs_f64() >= 1.0, || {
             format!("at {} pps a soak of {:?} sends no frame: give it more time", self.pps, self.duration)
         })

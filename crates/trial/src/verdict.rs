@@ -8,9 +8,9 @@
 //! samples of several thousand frames, and a greater one in windows of any size. With a
 //! threshold of 0 every sample is its own window and there is no grace.
 //!
-//! **Lossless rate**, as in trex-loadtest-viz: walk back from the end over the final run of lossy
-//! samples; the highest rate offered before it, without loss, is the result. Lossy samples below
-//! were passing disturbances: they are counted, and do not set the limit. So is a final run of at
+//! **Highest rate at or below the threshold**: walk back from the end over the final run of lossy
+//! samples; the highest rate offered before it, in a sample that is not lossy, is the result. From
+//! lossy samples below the device recovered: they are counted, and do not set the limit. So is a final run of at
 //! most a tenth of the hold: nine tenths of it were held.
 //!
 //! **Rates.** An interval is bounded by readings of a clock, whose jitter would favour the
@@ -22,8 +22,10 @@
 //! line rate, if the target was reached within 1 %; else the tester.
 //!
 //! **Forwarded rate.** The highest mean over windows of at least 0.5 s, so that one burst is no
-//! peak; also what came back in the sample that set the lossless rate, which thus exceeds it by
+//! peak; also what came back in the sample that set the rate above, which thus exceeds it by
 //! no more than the loss threshold and a few frames.
+
+mod evidence;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -75,27 +77,27 @@ impl Judge {
 
     fn direction(&self, samples: &[Sample], direction: usize, totals: &Totals) -> Direction {
         let points = Point::measured(samples, direction);
-        let finding = self.find(&points);
+        let lossy = self.lossy(&points);
+        let finding = self.find(&points, &lossy);
         let stalled = stall(samples, direction);
         let peak = peak(&points, finding.best.as_ref());
         let frame_size = mean_frame_size(&points);
         let l1_bps = pps_to_l1_bps(peak, frame_size);
         let line_share = if self.line_rate_bps > 0.0 { l1_bps / self.line_rate_bps } else { 0.0 };
+        let limited_by =
+            if stalled.is_some() { LimitedBy::Dut } else { self.limit(&points, &finding, line_share) };
         Direction {
             name: direction_name(direction),
-            max_lossless_pps: finding.lossless_pps(),
+            max_rate_pps: finding.lossless_pps(),
             max_forwarded_pps: peak,
             l1_bps,
             l2_bps: pps_to_l2_bps(peak, frame_size),
             line_rate_percent: line_share * 100.0,
-            limited_by: if stalled.is_some() {
-                LimitedBy::Dut
-            } else {
-                self.limit(&points, &finding, line_share)
-            },
+            limited_by,
             results: BTreeMap::new(),
             stalled,
-            lossy_samples_below: finding.disturbed,
+            lossy_samples_below: finding.recovered,
+            evidence: evidence::of(&points, &lossy, &finding, limited_by, self.loss_threshold),
             offered: totals.offered,
             refused: totals.refused,
             forwarded: totals.forwarded,
@@ -111,21 +113,20 @@ impl Judge {
     }
 
     /// Where losses begin for good, and the best sample before.
-    fn find<'a>(&self, points: &[Point<'a>]) -> Finding<'a> {
-        let lossy = self.lossy(points);
+    fn find<'a>(&self, points: &[Point<'a>], lossy: &[bool]) -> Finding<'a> {
         let kept = lossy.iter().rposition(|lossy| !lossy).map_or(0, |last| last + 1);
         let held = points.iter().filter(|point| point.phase == Phase::Hold).count();
         let excused = points.get(kept).is_some_and(|first| first.phase == Phase::Hold)
             && (points.len() - kept) * 10 <= held;
         let loss_begins = if excused { points.len() } else { kept };
-        let before = || points.iter().zip(&lossy).take(loss_begins);
+        let before = || points.iter().zip(lossy).take(loss_begins);
         let best = before().filter(|(_, lossy)| !**lossy).map(|(point, _)| *point);
         let best = best.max_by(|a, b| a.offered_pps().total_cmp(&b.offered_pps()));
         let over = |point: &Point| point.sample.loss_ratio > self.loss_threshold;
         Finding {
             loss_begins,
             best,
-            disturbed: before().filter(|(point, lossy)| **lossy && over(point)).count(),
+            recovered: before().filter(|(point, lossy)| **lossy && over(point)).count(),
         }
     }
 
@@ -182,6 +183,8 @@ fn is_overload(points: &[Point]) -> bool {
 struct Point<'a> {
     phase: Phase,
     duration_s: f64,
+    /// The share of its frames whose loss other activity on the host may account for, where there was any.
+    sample_noise: Option<f64>,
     sample: &'a DirectionSample,
 }
 
@@ -191,7 +194,9 @@ impl<'a> Point<'a> {
         let measured = samples.iter().filter(|sample| sample.phase != Phase::WarmUp);
         let points = measured.filter_map(|sample| {
             let Sample { phase, duration_s, .. } = *sample;
-            sample.directions.get(direction).map(|sample| Self { phase, duration_s, sample })
+            // Where nobody estimated it, it may account for all.
+            let sample_noise = sample.disturbed.as_ref().map(|_| sample.noise.unwrap_or(1.0));
+            sample.directions.get(direction).map(|sample| Self { phase, duration_s, sample_noise, sample })
         });
         points.collect()
     }
@@ -222,8 +227,8 @@ struct Finding<'a> {
     loss_begins: usize,
     /// The sample of the highest rate without loss before that.
     best: Option<Point<'a>>,
-    /// Lossy samples before that.
-    disturbed: usize,
+    /// Lossy samples before that, after which the device recovered.
+    recovered: usize,
 }
 
 impl Finding<'_> {

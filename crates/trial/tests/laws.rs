@@ -47,7 +47,7 @@ proptest! {
         prop_assert_eq!(outcome.directions.len(), directions);
         prop_assert_eq!(outcome.status == Status::Failed, outcome.failure.is_some());
         for found in &outcome.directions {
-            prop_assert!(found.max_lossless_pps <= ramp.target_pps * (1.0 + 1e-9));
+            prop_assert!(found.max_rate_pps <= ramp.target_pps * (1.0 + 1e-9));
         }
     }
 
@@ -67,8 +67,8 @@ proptest! {
         let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, tester);
         for found in &outcome.directions {
             let bound = f64::max(capacity * 0.01, target_pps / 300.0);
-            let error = (found.max_lossless_pps - capacity).abs();
-            prop_assert!(error <= bound, "{} for {capacity}, one step is {}", found.max_lossless_pps, target_pps / 300.0);
+            let error = (found.max_rate_pps - capacity).abs();
+            prop_assert!(error <= bound, "{} for {capacity}, one step is {}", found.max_rate_pps, target_pps / 300.0);
             prop_assert_eq!(found.limited_by, LimitedBy::Dut);
         }
     }
@@ -81,7 +81,7 @@ proptest! {
         let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, Tester::default());
         let hidden = (2.0 * queue as f64 * 1e6 / 30.0).sqrt();
         let bound = hidden + 2.0 * 1e6 / 300.0;
-        let error = outcome.directions[0].max_lossless_pps - capacity;
+        let error = outcome.directions[0].max_rate_pps - capacity;
         prop_assert!((-1e6 / 300.0..=bound).contains(&error), "{error} beyond {bound}");
     }
 
@@ -96,7 +96,7 @@ proptest! {
         let disturbances = vec![Disturbance { from, length, factor }];
         let (outcome, _) = run(&ramp, Device { disturbances, ..device(700_000.0) }, Tester::default());
         let found = &outcome.directions[0];
-        prop_assert!((found.max_lossless_pps - 700_000.0).abs() <= 7_000.0, "{found:?}");
+        prop_assert!((found.max_rate_pps - 700_000.0).abs() <= 7_000.0, "{found:?}");
         prop_assert!(found.lossy_samples_below as u128 <= length.as_millis() / 100 + 2);
     }
 }

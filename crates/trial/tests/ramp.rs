@@ -16,11 +16,7 @@ fn the_capacity_is_found_within_one_percent_or_one_step() {
         let (outcome, _) = run(&ramp(), device(capacity), Tester::default());
         let found = &outcome.directions[0];
         let bound = f64::max(capacity * 0.01, 1e6 / 300.0);
-        assert!(
-            (found.max_lossless_pps - capacity).abs() <= bound,
-            "{} of {capacity}",
-            found.max_lossless_pps
-        );
+        assert!((found.max_rate_pps - capacity).abs() <= bound, "{} of {capacity}", found.max_rate_pps);
         // A queue of 64 frames that fills within a step adds 640 frames a second, and a frame
         // more or less in a step is another 10.
         let excess = found.max_forwarded_pps - capacity;
@@ -37,7 +33,7 @@ fn directions_that_share_a_capacity_get_half_of_it_each() {
     let (outcome, _) = run(&ramp(), shared, Tester { directions: 2, ..Tester::default() });
     assert_eq!(outcome.directions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(), ["0->1", "1->0"]);
     for found in &outcome.directions {
-        assert!((found.max_lossless_pps - 250_000.0).abs() <= 1e6 / 300.0, "{found:?}");
+        assert!((found.max_rate_pps - 250_000.0).abs() <= 1e6 / 300.0, "{found:?}");
         assert!((found.max_forwarded_pps - 250_000.0).abs() <= 500.0, "{found:?}");
     }
 }
@@ -48,7 +44,7 @@ fn a_device_faster_than_the_line_is_limited_by_it() {
     let (outcome, _) = run(&line, device(5e6), Tester::default());
     let found = &outcome.directions[0];
     assert_eq!(found.limited_by, LimitedBy::LineRate);
-    assert!((found.max_lossless_pps / 1_488_095.0 - 1.0).abs() < 1e-4);
+    assert!((found.max_rate_pps / 1_488_095.0 - 1.0).abs() < 1e-4);
     assert!((found.line_rate_percent - 100.0).abs() < 0.01 && (found.l1_bps / 1e9 - 1.0).abs() < 1e-4);
 }
 
@@ -58,7 +54,7 @@ fn a_tester_that_cannot_send_more_is_named() {
     let (outcome, _) = run(&ramp(), device(5e6), tester.clone());
     let found = &outcome.directions[0];
     assert_eq!(found.limited_by, LimitedBy::Tester);
-    assert!((found.max_lossless_pps / 400_000.0 - 1.0).abs() < 0.001, "{found:?}");
+    assert!((found.max_rate_pps / 400_000.0 - 1.0).abs() < 0.001, "{found:?}");
     assert!(found.unsent > 1_000_000 && found.offered - found.forwarded == 0);
     let (outcome, _) = run(&ramp(), device(200_000.0), tester);
     assert_eq!(outcome.directions[0].limited_by, LimitedBy::Dut);
@@ -70,11 +66,11 @@ fn dropping_every_thousandth_frame_is_within_the_threshold_and_every_five_hundre
     let (outcome, _) = run(&ramp(), every(1_000), Tester::default());
     let found = &outcome.directions[0];
     assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::LineRate, 0));
-    assert!((found.max_lossless_pps / 1e6 - 1.0).abs() < 1e-3);
+    assert!((found.max_rate_pps / 1e6 - 1.0).abs() < 1e-3);
     let (outcome, _) = run(&ramp(), every(500), Tester::default());
     let found = &outcome.directions[0];
     assert_eq!(found.limited_by, LimitedBy::Dut);
-    assert!(found.max_lossless_pps < 20_000.0, "{found:?}");
+    assert!(found.max_rate_pps < 20_000.0, "{found:?}");
 }
 
 #[test]
@@ -90,7 +86,7 @@ fn a_stall_ends_the_ramp_early_with_its_second_and_count() {
     assert_eq!((outcome.status, found.limited_by), (Status::Complete, LimitedBy::Dut));
     assert!(outcome.notes[0].starts_with("ended early"), "{:?}", outcome.notes);
     assert!(engine.now() < Duration::from_secs_f64(second) + 7 * SECOND);
-    assert!((found.max_lossless_pps - 257_000.0).abs() < 5_000.0, "{found:?}");
+    assert!((found.max_rate_pps - 257_000.0).abs() < 5_000.0, "{found:?}");
 }
 
 #[test]
@@ -113,7 +109,7 @@ fn an_outage_shorter_than_the_patience_is_a_disturbance() {
     let found = &outcome.directions[0];
     assert_eq!((found.stalled, outcome.status), (None, Status::Complete));
     assert!(found.lossy_samples_below.abs_diff(40) <= 1, "{found:?}");
-    assert!((found.max_lossless_pps - 500_000.0).abs() <= 1e6 / 300.0);
+    assert!((found.max_rate_pps - 500_000.0).abs() <= 1e6 / 300.0);
 }
 
 #[test]
@@ -162,7 +158,7 @@ fn an_interruption_keeps_what_was_measured_and_counts_it_to_the_end() {
     assert!((last.duration_s - 0.05).abs() < 1e-9 && (last.at_s - 15.0).abs() < 1e-9, "{last:?}");
     let found = &outcome.directions[0];
     assert_eq!((found.limited_by, found.forwarded), (LimitedBy::Unknown, found.offered));
-    assert!((found.max_lossless_pps - 1e6 * 131.0 / 300.0).abs() < 1_000.0, "{found:?}");
+    assert!((found.max_rate_pps - 1e6 * 131.0 / 300.0).abs() < 1_000.0, "{found:?}");
     assert!(outcome.samples.iter().all(|sample| sample.directions[0].loss_ratio == 0.0));
 }
 
@@ -243,7 +239,7 @@ fn short_steps_pool_their_percentiles_and_all_are_settled() {
     let (outcome, _) = run(&Ramp { conditions, ..ramp() }, device, Tester::default());
     assert_eq!(outcome.samples.len(), 100 + 3_000 + 200);
     let found = &outcome.directions[0];
-    assert!((found.max_lossless_pps - 300_000.0).abs() <= 3_000.0, "{found:?}");
+    assert!((found.max_rate_pps - 300_000.0).abs() <= 3_000.0, "{found:?}");
     assert!(
         outcome.samples.iter().filter(|sample| sample.directions[0].forwarded > 0).all(|sample| {
             sample.directions[0].latency.is_some_and(|latency| latency.p50_ns >= 30_000_000)

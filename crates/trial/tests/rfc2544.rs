@@ -108,7 +108,7 @@ fn throughput_is_found_to_its_width() {
         assert!(throughput.pps <= capacity + 66.0 && capacity <= upper + 1.0, "{throughput:?}");
         assert!(throughput.pps / upper >= 0.995 - 1e-6, "{throughput:?}");
         assert_eq!((throughput.limited_by, throughput.irregular), (LimitedBy::Dut, None));
-        assert_eq!(outcome.directions[0].max_lossless_pps, throughput.pps);
+        assert_eq!(outcome.directions[0].max_rate_pps, throughput.pps);
         assert!(outcome.search.is_some(), "the trials of the search are kept");
     }
 }

@@ -25,7 +25,7 @@ fn what_emerges_is_the_capacity() {
         let outcome = saturate(load, device(623_000.0), Tester { max_pps: 2e6, ..Tester::default() });
         let found = &outcome.directions[0];
         assert!((found.max_forwarded_pps / 623_000.0 - 1.0).abs() < 0.001, "{found:?}");
-        assert_eq!((found.max_lossless_pps, found.limited_by), (0.0, LimitedBy::Dut));
+        assert_eq!((found.max_rate_pps, found.limited_by), (0.0, LimitedBy::Dut));
         assert_eq!(outcome.status, Status::Complete);
         assert_eq!(outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold).count(), 50);
     }
@@ -80,12 +80,12 @@ fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes()
     assert!(notes.is_empty(), "{notes:?}");
     let (later, notes) = began(15);
     assert!((later - at_once - 2.0).abs() < 0.01, "{at_once} {later}");
-    assert_eq!(notes, ["waited 2s for this to pass, until it had: far cores"]);
+    assert_eq!(notes, ["far cores, before the run; waited 2s, it recovered"]);
     let (never, notes) = began(usize::MAX);
     assert!((never - at_once - 5.0).abs() < 0.01, "{at_once} {never}");
-    assert_eq!(notes, ["waited 5s for this to pass, in vain: far cores"]);
+    assert_eq!(notes, ["far cores, before the run; waited 5s, it did not recover, measured anyway"]);
     let long = Saturate { duration: 60 * SECOND, ..saturate };
     let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
     let outcome = long.run(&mut engine, &mut Elsewhere(usize::MAX));
-    assert_eq!(outcome.notes, ["waited 10s for this to pass, in vain: far cores"]);
+    assert_eq!(outcome.notes, ["far cores, before the run; waited 10s, it did not recover, measured anyway"]);
 }

@@ -85,7 +85,7 @@ fn capacities_are_found_within_the_goals_width_and_a_quarter_of_the_time() {
         assert_found(&results["ndr"], capacity, 66.0);
         assert_found(&results["pdr"], capacity / 0.995, 66.0);
         assert_eq!(outcome.directions[0].results, results, "one direction is all directions");
-        assert_eq!(outcome.directions[0].max_lossless_pps, results["ndr"].pps);
+        assert_eq!(outcome.directions[0].max_rate_pps, results["ndr"].pps);
         assert_eq!(outcome.search.unwrap().limited_by, Some(LimitedBy::Dut));
     }
 }
@@ -362,7 +362,7 @@ fn a_machine_too_noisy_ends_with_an_honest_interval() {
             assert!(found.lower_pps <= truth + 140.0, "{found:?}");
             assert!(found.upper_pps.is_none_or(|upper| upper >= truth), "{found:?}");
         }
-        assert!(outcome.notes.iter().any(|note| note.contains("too many trials were disturbed")));
+        assert!(outcome.notes.iter().any(|note| note.contains("too many trials hit host interference")));
     }
 }
 
@@ -425,7 +425,7 @@ fn what_a_device_of_known_truth_did_not_lose_by_its_rules_proves_no_limit() {
     }
     let lossy = trials(&outcome).iter().filter(|trial| trial.loss_ratio > 0.01);
     let words: Vec<_> = lossy.map(|trial| trial.disturbed.clone().unwrap_or_default()).collect();
-    assert!(!words.is_empty() && words.iter().all(|words| words.contains("found a queue full")), "{words:?}");
+    assert!(!words.is_empty() && words.iter().all(|words| words.contains("overflowed a queue")), "{words:?}");
 }
 
 /// The stalls of `device`, `late`.

@@ -31,8 +31,8 @@ pub struct Args {
     /// directories of records (the repeats of one configuration), records, or ids of runs
     #[arg(required = true, value_name = "GROUP")]
     groups: Vec<PathBuf>,
-    /// The figure of each record: ndr, pdr or another goal, max_lossless, max_forwarded, throughput,
-    /// loss, latency_mean or latency_p99, with @LOAD if it is not to be that at half load
+    /// The figure of each record: ndr, pdr or another goal, max_rate (of a ramp, at or below its loss
+    /// threshold), max_forwarded, throughput, loss, latency_mean or latency_p99, with @LOAD if it is not to be that at half load
     /// [default: what reports name first]
     #[arg(long)]
     metric: Option<Metric>,

@@ -175,7 +175,7 @@ fn summary(record: &Record) -> String {
 
 fn size_label(profile: &traffic::Profile) -> String {
     let size = profile.tunables().get("size").map_or("", String::as_str);
-    if size.bytes().all(|byte| byte.is_ascii_digit()) { format!("{size}b") } else { size.to_owned() }
+    if size.bytes().all(|byte| byte.is_ascii_digit()) { format!("{size} B") } else { size.to_owned() }
 }
 
 impl Args {

@@ -6,15 +6,17 @@ import { indexAt } from "./charts";
 import type { Run } from "./data";
 import type { Settings } from "./settings";
 import { dress } from "./theme";
-import { durationText, rateText, shareText } from "./units";
+import { durationText, fromPps, rateText, shareText } from "./units";
 
 export interface Cards {
-  /** Shows values at `x`, or at each channel's lossless limit. */
+  /** Shows values at `x`, or at each channel's limit. */
   update(x: number | null): void;
 }
 
 /** Names of the rows; the values come from `figures`. */
 const ROWS = ["forwarded", "offered", "loss", "latency p50", "latency p99", "DUT core"];
+/** Names of the rows that do not depend on the cursor; the values come from `findings`. */
+const FIXED_ROWS = ["limit between", "loss began at"];
 
 /**
  * Draws a card for each run into `parent`. `hidden` holds the keys of channels that were hidden
@@ -31,10 +33,10 @@ export function drawCards(
 ): Cards {
   const updates = runs.map((run) => {
     const own = channels.filter((channel) => channel.run === run).sort((a, b) => a.direction - b.direction);
-    const { card, values, place } = drawCard(run, own, devices[run.device] ?? run.record.name, hidden, changed);
+    const { card, values, place } = drawCard(run, own, devices[run.device] ?? run.record.name, settings, hidden, changed);
     parent.append(card);
     return (x: number | null) => {
-      place.textContent = x === null ? "at the lossless limit" : placeText(x, settings);
+      place.textContent = x === null ? limitText(run) : placeText(x, settings);
       own.forEach((channel, column) => {
         figures(channel, x, settings).forEach((text, row) => {
           const value = values[row]?.[column];
@@ -48,13 +50,19 @@ export function drawCards(
   return { update };
 }
 
+/** What the values of a card are at, where no cursor is. */
+function limitText(run: Run): string {
+  const threshold = run.record.strategy.loss_threshold;
+  return threshold > 0 ? `at max rate ≤ ${shareText(threshold).replace("%", " %")} loss` : "at max rate without loss";
+}
+
 function placeText(x: number, settings: Settings): string {
   return settings.against === "time" ? `at ${x.toFixed(1)} s` : `at ${rateText(x, settings.unit)} offered`;
 }
 
 /** The values of a channel in the order of {@link ROWS}. */
 function figures(channel: Channel, x: number | null, settings: Settings): string[] {
-  const place = x ?? channel.lossless;
+  const place = x ?? channel.limit;
   const index = place === null ? null : indexAt(channel, place);
   if (index === null) return ROWS.map(() => "–");
   const { points } = channel;
@@ -71,7 +79,31 @@ function figures(channel: Channel, x: number | null, settings: Settings): string
   ];
 }
 
-function drawCard(run: Run, channels: Channel[], device: string, hidden: Set<string>, changed: () => void) {
+/** What the run proves of a channel, in the order of {@link FIXED_ROWS}. */
+function findings(channel: Channel, settings: Settings): string[] {
+  const { record } = channel.run;
+  const evidence = record.directions[channel.direction]?.evidence;
+  const rate = (pps: number) => rateText(fromPps(pps, record, settings.unit), settings.unit);
+  const bounds = evidence?.limit ?? evidence?.forwarded;
+  const upper = bounds?.upper_pps;
+  const between =
+    bounds === undefined
+      ? "–"
+      : upper === null || upper === undefined
+        ? `≥ ${rate(bounds.lower_pps)}`
+        : `${rate(bounds.lower_pps)} – ${rate(upper)}`;
+  const began = evidence?.loss_began;
+  return [between, began ? `${rate(began.pps)} (${shareText(began.loss_ratio)})` : "–"];
+}
+
+function drawCard(
+  run: Run,
+  channels: Channel[],
+  device: string,
+  settings: Settings,
+  hidden: Set<string>,
+  changed: () => void,
+) {
   const card = document.createElement("section");
   card.className = "card";
   dress(card, run.device);
@@ -100,6 +132,14 @@ function drawCard(run: Run, channels: Channel[], device: string, hidden: Set<str
     heading.textContent = name;
     row.append(heading);
     return channels.map(() => row.insertCell());
+  });
+  FIXED_ROWS.forEach((name, at) => {
+    const row = body.insertRow();
+    const heading = document.createElement("th");
+    heading.scope = "row";
+    heading.textContent = name;
+    row.append(heading);
+    for (const channel of channels) row.insertCell().textContent = findings(channel, settings)[at] ?? "–";
   });
   card.append(head, table);
   return { card, values, place };

@@ -1,15 +1,15 @@
 // A channel: one direction of one run, which is one set of curves.
 
 import type { Page, Run } from "./data";
-import { losslessAt, type Points, points, rampStart } from "./curves";
+import { limitAt, type Points, points, rampStart } from "./curves";
 import type { Settings } from "./settings";
 
 export interface Channel {
   run: Run;
   direction: number;
   points: Points;
-  /** Where its highest lossless rate lies. */
-  lossless: number | null;
+  /** Where its highest load at or below the loss threshold lies. */
+  limit: number | null;
   /** When it stalled, where the horizontal axis is time. */
   stalled: number | null;
   shown: boolean;
@@ -34,7 +34,7 @@ export function channelsOf(runs: Run[], settings: Settings, hidden: ReadonlySet<
         run,
         direction,
         points: points(run.record, direction, settings),
-        lossless: losslessAt(run.record, direction, settings),
+        limit: limitAt(run.record, direction, settings),
         stalled: stall ? stall.at_s - rampStart(run.record) : null,
         shown: isShown(run, direction, settings, hidden),
       };

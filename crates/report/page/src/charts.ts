@@ -4,7 +4,8 @@
 import uPlot from "uplot";
 import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
-import { nearest, type Points } from "./curves";
+import { measured, nearest, type Points } from "./curves";
+import type { RunRecord } from "./data";
 import { drawMarks, drawShapes, type Marks } from "./marks";
 import type { Settings } from "./settings";
 import { deviceColour, faded, type Theme } from "./theme";
@@ -36,7 +37,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
     {
       name: "rate",
       height: 300,
-      caption: `Rate, ${unitName(settings.unit)}: forwarded solid, offered dashed, ▾ highest lossless`,
+      caption: `Rate, ${unitName(settings.unit)}: forwarded solid, offered dashed, ▾ max rate within the loss threshold`,
       series: (points, { run }) => [
         ...(run.repeat ? [] : [{ values: points.offered, dash: DASHED, width: 1, opacity: 0.75 }]),
         { values: points.forwarded },
@@ -47,16 +48,16 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
         named: true,
         threshold: false,
         alone: ({ record }) => {
-          const found = record.tester?.self_test;
-          const value = fromPps(found?.ceiling_pps ?? 0, record, settings.unit);
-          return found ? { value, name: "the tester's own ceiling" } : null;
+          const ceiling = ceilingOf(record);
+          if (ceiling === null) return null;
+          return { value: fromPps(ceiling, record, settings.unit), name: "tester max (loopback)" };
         },
       },
     },
     {
       name: "loss",
       height: 130,
-      caption: `Loss, share of offered${log ? " (logarithmic; no loss is not shown)" : ""}`,
+      caption: `Loss (% of offered)${log ? " (logarithmic; no loss is not shown)" : ""}`,
       series: (points) => [{ values: log ? points.loss.map((loss) => (loss > 0 ? loss : null)) : points.loss }],
       scale: log
         ? { distr: 3, range: (_, min) => [Math.min(SMALL_LOSS, min > 0 ? 10 ** Math.floor(Math.log10(min)) : 1), 1] }
@@ -78,15 +79,15 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
         named: false,
         threshold: false,
         alone: ({ record }) => {
-          const value = record.tester?.self_test?.base_latency_mean_ns;
-          return value ? { value, name: `the tester alone, mean ${durationText(value)}` } : null;
+          const value = loopbackMedian(record);
+          return value === null ? null : { value, name: `loopback p50 ${durationText(value)}` };
         },
       },
     },
     some((points) => points.busy) && {
       name: "busy",
       height: 120,
-      caption: "DUT core, share of time busy",
+      caption: "DUT core utilisation (%)",
       series: (points, channel) => (channel.direction === 0 ? [{ values: points.busy }] : []),
       scale: { range: () => [0, 1.04] },
       tick: shareText,
@@ -94,6 +95,21 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
     },
   ];
   return all.filter((kind): kind is Kind => kind !== false);
+}
+
+/** What the tester reaches alone; null where the run itself offered more, so that it is no ceiling. */
+function ceilingOf(record: RunRecord): number | null {
+  const ceiling = record.tester?.self_test?.ceiling_pps ?? 0;
+  const offered = measured(record).flatMap((sample) => sample.directions.map((d) => d.offered_pps));
+  return ceiling > 0 && offered.every((pps) => pps <= ceiling) ? ceiling : null;
+}
+
+/** The median of the tester alone; null where the run itself saw a lower median, so that it is no baseline. */
+function loopbackMedian(record: RunRecord): number | null {
+  const alone = record.tester?.self_test?.base_latency_p50_ns;
+  if (alone === undefined) return null;
+  const medians = measured(record).flatMap((sample) => sample.directions.map((d) => d.latency?.p50_ns ?? Infinity));
+  return medians.every((p50) => p50 >= alone) ? alone : null;
 }
 
 export interface Stack {

@@ -82,9 +82,9 @@ function byLoad(samples: Sample[], direction: number): Sample[][] {
   return [...groups.values()].sort((a, b) => offered(a) - offered(b));
 }
 
-/** Where the highest lossless rate lies on the horizontal axis, if there is one. */
-export function losslessAt(record: RunRecord, direction: number, view: View): number | null {
-  const limit = record.directions[direction]?.max_lossless_pps ?? 0;
+/** Where the highest load at or below the loss threshold lies on the horizontal axis, if there is one. */
+export function limitAt(record: RunRecord, direction: number, view: View): number | null {
+  const limit = record.directions[direction]?.max_rate_pps ?? 0;
   if (limit <= 0) return null;
   if (view.against === "offered") return fromPps(limit, record, view.unit);
   let best: { x: number; offered: number } | null = null;

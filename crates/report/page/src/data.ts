@@ -50,6 +50,8 @@ export interface SelfTest {
   /** In each direction. */
   ceiling_pps: number;
   base_latency_mean_ns: number;
+  /** Older records have none. */
+  base_latency_p50_ns?: number;
 }
 
 export interface LatencyTest {
@@ -133,10 +135,26 @@ export interface DirectionSample {
 
 export interface Direction {
   name: string;
-  max_lossless_pps: number;
+  max_rate_pps: number;
+  /** What the samples prove; older records have none. */
+  evidence?: Evidence;
   stalled?: { at_s: number; after_frames: number };
   /** (lowest value of the bucket, count), in order of value. */
   latency_ns: [number, number][];
+}
+
+export interface Evidence {
+  /** Where the highest load at or below the loss threshold lies, if the load rose. */
+  limit?: RateInterval;
+  /** The spread of what was forwarded, if it did not. */
+  forwarded?: RateInterval;
+  /** The lowest load at which any frame was lost. */
+  loss_began?: { pps: number; loss_ratio: number };
+}
+
+export interface RateInterval {
+  lower_pps: number;
+  upper_pps: number | null;
 }
 
 /** The data in the page's `<script id="index">`, and records, packed, in scripts of their own. */

@@ -20,7 +20,7 @@ export interface Marks {
   alone: (run: Run) => { value: number; name: string } | null;
 }
 
-/** Lossless limits and stalls as vertical lines, the loss threshold as a horizontal one. */
+/** Limits and stalls as vertical lines, the loss threshold as a horizontal one. */
 export function drawMarks(plot: uPlot, channels: Channel[], theme: Theme, marks: Marks): void {
   const { ctx, bbox } = plot;
   const scale = uPlot.pxRatio;
@@ -30,8 +30,8 @@ export function drawMarks(plot: uPlot, channels: Channel[], theme: Theme, marks:
   ctx.clip();
   for (const channel of channels.filter((channel) => channel.shown)) {
     const colour = deviceColour(theme, channel.run.device);
-    if (channel.lossless !== null) {
-      const x = plot.valToPos(channel.lossless, "x", true);
+    if (channel.limit !== null) {
+      const x = plot.valToPos(channel.limit, "x", true);
       vertical(ctx, x, bbox, faded(colour, 0.6), [2 * scale, 3 * scale], scale);
       if (marks.named) triangle(ctx, x, bbox.top, colour, 5 * scale);
     }

@@ -150,7 +150,7 @@ async function repeatsAreFaintAndCanBeHidden(page) {
 async function linksAreNamed(page) {
   const table = bench(page).locator("table.bandwidths");
   assert(await table.isVisible());
-  assert.match(await table.locator("thead").innerText(), /as IMIX\s+fills with 64 bytes\s+with its own size\s+with IMIX/);
+  assert.match(await table.locator("thead").innerText(), /as IMIX\s+line rate at 64 B\s+at its own size\s+with IMIX/);
   const cells = await bench(page).locator("table.bench-matrix tbody td a").count();
   assert.equal(await table.locator("tbody tr").count(), cells);
   assert.match(await table.locator("tbody tr").first().innerText(), /^none\s+64 B, one way\s+1\.1\d Mpps\s+3\.\d+ Gbps\s+100 Mbps\s+100 Mbps\s+2\.5 Gbps$/);
@@ -180,7 +180,7 @@ async function whatIsFoldedOpens(page) {
   await record.locator(".facts").waitFor();
   assert.equal(await record.locator("button[data-download]").count(), 1);
   const bandwidth = record.locator("section", { has: page.locator("h3", { hasText: "As bandwidth" }) });
-  assert.match(await bandwidth.innerText(), /of IMIX\s+[\d.]+ [MG]bps\s+links filled\s+in one direction\s+with 64-byte frames\s+/);
+  assert.match(await bandwidth.innerText(), /simple IMIX \(7:4:1\)\s+[\d.]+ [MG]bps\s+line rate sustained\s+in one direction\s+with 64-byte frames\s+/);
 }
 
 /** Its script runs, and reaches nothing. @param {import("playwright-core").Page} page */

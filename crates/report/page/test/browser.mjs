@@ -49,8 +49,8 @@ async function everyChartHasInk(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function tablesHoldFigures(page) {
-  const percent = /^(≥?\d+(\.\d)?%[!~…]*|failed ×)$/;
-  for (const cell of await page.locator(".matrix tbody td a").allTextContents()) assert.match(cell, percent);
+  const rate = /^(≥?\d+(\.\d+)? [kM]?pps[!~…]*|failed ×)$/;
+  for (const cell of await page.locator(".matrix tbody td a").allTextContents()) assert.match(cell, rate);
   assert.equal(await page.locator("table.runs tbody tr").count(), await page.locator("details.run").count());
   for (const value of await page.locator(".card tbody tr:first-child td").allTextContents()) {
     assert.match(value, /^(\d+\.\d+ [kM]pps|–)$/);
@@ -100,7 +100,7 @@ async function controlsRedraw(page) {
 /** @param {import("playwright-core").Page} page */
 async function theCursorReadsAllCharts(page) {
   const place = page.locator(`${TEST} .card .place`).first();
-  assert.equal(await place.textContent(), "at the lossless limit");
+  assert.equal(await place.textContent(), "at max rate ≤ 0.1 % loss");
   const over = page.locator(`${TEST} figure[data-kind="rate"] .u-over`);
   await over.scrollIntoViewIfNeeded();
   await over.hover({ position: { x: 200, y: 100 } });
@@ -110,7 +110,7 @@ async function theCursorReadsAllCharts(page) {
   assert((await cursors.count()) >= 2, "the cursor is in one chart only");
   await page.mouse.move(5, 5);
   await settle(page);
-  assert.equal(await place.textContent(), "at the lossless limit");
+  assert.equal(await place.textContent(), "at max rate ≤ 0.1 % loss");
 }
 
 /** @param {import("playwright-core").Page} page */
@@ -137,7 +137,7 @@ async function draggingZoomsAllChartsOfATest(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function headingsSort(page) {
-  const heading = page.locator("table.runs thead th").filter({ hasText: "Packets/s" }).first();
+  const heading = page.locator("table.runs thead th").filter({ hasText: "Forwarded" }).first();
   const column = () =>
     page
       .locator("table.runs tbody tr td:nth-child(4)")

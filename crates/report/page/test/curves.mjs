@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const bundle = process.argv[2];
 assert(bundle, "usage: curves.mjs BUNDLED_CURVES.mjs");
 /** @type {typeof import("../src/curves")} */
-const { losslessAt, nearest, percentiles, points } = await import(pathToFileURL(bundle).href);
+const { limitAt, nearest, percentiles, points } = await import(pathToFileURL(bundle).href);
 
 /**
  * A record of frames of 64 bytes on 10 Gb/s: offered and forwarded of each second from 3 s on.
@@ -24,7 +24,7 @@ function record(rates, lossless) {
     elapsed_s: 1 + rates.length,
     strategy: { name: "ramp", parameters: {}, loss_threshold: 0.001 },
     profile: { mean_frame_size: 64 },
-    directions: [{ name: "0->1", max_lossless_pps: lossless, latency_ns: [] }],
+    directions: [{ name: "0->1", max_rate_pps: lossless, latency_ns: [] }],
     samples: [/** @type {[number, number]} */ ([9, 9]), ...rates].map(([offered, forwarded], at) => ({
       at_s: 2 + at,
       duration_s: 1,
@@ -63,9 +63,9 @@ const full = points(record([[10e9 / 672, 10e9 / 672]], 0), 0, { unit: "percent",
 assert(Math.abs((full.x[0] ?? 0) - 100) < 1e-9 && Math.abs((full.forwarded[0] ?? 0) - 100) < 1e-9);
 
 // The lossless limit is where the highest lossless load was offered; without one it is nowhere.
-assert.equal(losslessAt(ramp, 0, { unit: "pps", against: "time" }), 1.5);
-assert.equal(losslessAt(ramp, 0, { unit: "l1", against: "offered" }), 200 * 672);
-assert.equal(losslessAt(record([[100, 50]], 0), 0, { unit: "pps", against: "time" }), null);
+assert.equal(limitAt(ramp, 0, { unit: "pps", against: "time" }), 1.5);
+assert.equal(limitAt(ramp, 0, { unit: "l1", against: "offered" }), 200 * 672);
+assert.equal(limitAt(record([[100, 50]], 0), 0, { unit: "pps", against: "time" }), null);
 
 // The nearest sample, up to one spacing beyond the ends.
 assert.deepEqual([-2, -0.5, 0.4, 0.6, 2.9, 4.1].map((x) => nearest([0, 1, 2, 3], x)), [null, 0, 0, 1, 3, null]);

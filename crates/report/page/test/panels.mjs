@@ -106,7 +106,7 @@ async function everyStrategyTells(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function disturbedTrialsTellTheirNoise(page) {
-  const panel = page.locator("details.panel[open]").filter({ hasText: "spoiled too many trials" }).first();
+  const panel = page.locator("details.panel[open]").filter({ hasText: "host interference affected too many trials" }).first();
   const figure = panel.locator('figure[data-kind="search"]');
   await figure.scrollIntoViewIfNeeded();
   await settle(page);

@@ -27,7 +27,7 @@ function trial(at_s, load_pps, verdict) {
  * @returns {import("../src/data").RunRecord}
  */
 function record(trials, results) {
-  const direction = { name: "0->1", max_lossless_pps: 0, latency_ns: /** @type {[number, number][]} */ ([]) };
+  const direction = { name: "0->1", max_rate_pps: 0, latency_ns: /** @type {[number, number][]} */ ([]) };
   return {
     id: "a",
     name: "a",

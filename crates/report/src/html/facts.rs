@@ -31,7 +31,8 @@ pub struct Limits {
     /// Whether a result is the tester's limit.
     pub near: bool,
     pub latency_min: String,
-    pub latency_mean: String,
+    /// The median, of older records the mean, and which of them it is.
+    pub latency_usual: String,
     pub measured: String,
 }
 
@@ -47,7 +48,10 @@ pub fn tester_limits(record: &Record) -> Option<Limits> {
         near: record.limited_by.is_some_and(by_tester)
             || record.directions.iter().any(|direction| by_tester(direction.limited_by)),
         latency_min: duration(found.base_latency_min_ns as f64),
-        latency_mean: duration(found.base_latency_mean_ns),
+        latency_usual: match found.base_latency_p50_ns {
+            Some(p50) => format!("{} in the median (p50)", duration(p50 as f64)),
+            None => format!("{} on average", duration(found.base_latency_mean_ns)),
+        },
         measured: found.measured.clone(),
     })
 }
@@ -57,7 +61,7 @@ pub fn certificate_facts(certificate: &Certificate) -> Vec<Fact> {
     let mut facts = vec![
         pair("Command", &command_line(&certificate.command)),
         pair("Started", &certificate.started),
-        pair("Took", &format!("{:.1} s", certificate.elapsed_s)),
+        pair("Duration", &format!("{:.1} s", certificate.elapsed_s)),
         pair("Seed", &certificate.seed.to_string()),
     ];
     facts.extend(machine(&certificate.environment));
@@ -107,11 +111,11 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         pair("record", &record.id),
         pair("command", &command_line(&record.command)),
         pair("started", &record.started),
-        pair("took", &format!("{:.1} s", record.elapsed_s)),
+        pair("duration", &format!("{:.1} s", record.elapsed_s)),
         pair("strategy", &record.strategy.name),
     ];
     run.extend(named(&record.strategy.parameters));
-    run.push(pair("lossy above", &format!("{} %", record.strategy.loss_threshold * 100.0)));
+    run.push(pair("loss threshold", &format!("{} %", record.strategy.loss_threshold * 100.0)));
 
     let mut device = vec![pair("device", &record.dut.label())];
     device.extend(record.dut.core.map(|core| pair("core", &core.to_string())));
@@ -126,16 +130,16 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         Facts { title: "Device under test", pairs: device },
     ]);
     if let Some(remote) = &record.dut.remote {
-        facts.push(Facts { title: "Reached over ssh", pairs: reached(remote) });
+        facts.push(Facts { title: "SSH connection", pairs: reached(remote) });
         let moved = remote.counters.iter().filter(|(_, count)| count.before != count.after);
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
-        facts.push(Facts { title: "Counted by the device", pairs: counted.collect() });
+        facts.push(Facts { title: "DUT counters", pairs: counted.collect() });
     }
     if !record.nodes.is_empty() {
         let mut nodes: Vec<&record::Node> = record.nodes.iter().collect();
         nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
         let pairs = nodes.into_iter().filter_map(node).collect();
-        facts.push(Facts { title: "Nodes of the device", pairs });
+        facts.push(Facts { title: "Graph nodes", pairs });
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts

@@ -9,6 +9,7 @@ use super::look::Look;
 use super::strategies::rfc2544_groups;
 use super::{anchor, device, place};
 use crate::comparison::{Comparison, without_way};
+use crate::evidence;
 use crate::links::Links;
 use crate::outcome::{Kind, Outcome, duration, limited_by, loss, loss_pattern, percent, typical_load};
 
@@ -83,26 +84,38 @@ struct Layout {
 }
 
 /// What the column of that name is.
-const AS_IMIX: &str = "As IMIX: the bandwidth of as many packets of simple IMIX, directions added up. The record of each run says \
-     of which rate, and which links it fills.";
+const AS_IMIX: &str = "As IMIX: the bandwidth of as many packets of simple IMIX (7:4:1), directions added up. The details of each run \
+     say of which rate, and at which Ethernet speeds it sustains line rate.";
 const CURVES: Layout = Layout {
     kind: Kind::Curves,
     title: "Ramps and saturations",
-    head: &["Packets/s", "Lossless", "L1 bits/s", "L2 bits/s", "Line rate", "As IMIX", "Limited by"],
+    head: &[
+        "Forwarded",
+        "Max rate ≤ threshold",
+        "Between",
+        "Loss began at",
+        "L1 bits/s",
+        "L2 bits/s",
+        "Line rate",
+        "As IMIX",
+        "Limited by",
+    ],
     cells: curves,
     notes: &[
-        "Directions are added up. Lossless: highest offered rate with no more loss than the run's threshold.",
+        "Directions are added up. Max rate ≤ threshold: the highest offered rate at which no more was lost than \
+         the run's loss threshold, after the last step that recovered, and the loads between which it lies. Loss \
+         began at: the lowest load at which any frame was lost. Bits and line rate are of the forwarded rate.",
         AS_IMIX,
     ],
 };
 const SEARCHES: Layout = Layout {
     kind: Kind::Search,
     title: "Searches",
-    head: &["Passed", "Failed", "Forwarded", "L1 bits/s", "Line rate", "As IMIX", "Limited by"],
+    head: &["Lower bound", "Upper bound", "Forwarded", "L1 bits/s", "Line rate", "As IMIX", "Limited by"],
     cells: search,
     notes: &[
-        "Directions are added up. The goal's highest load lies between passed and failed; forwarded is \
-         what came back of the load that passed.",
+        "Directions are added up. The goal's highest load lies between the bounds; forwarded is what came \
+         back at the lower bound.",
         AS_IMIX,
     ],
 };
@@ -125,7 +138,7 @@ const SOAKS: Layout = Layout {
         "Lasted",
         "Lost frames",
         "Of offered",
-        "Disturbed",
+        "Interference",
         "Stalls",
         "Longest stall",
         "Losses",
@@ -133,8 +146,8 @@ const SOAKS: Layout = Layout {
     ],
     cells: soak,
     notes: &[
-        "Directions are added up, the load is that of each. Disturbed: frames of these that were lost while \
-         the tester's machine was disturbed.",
+        "Directions are added up, the load is that of each. Interference: frames of these that were lost \
+         while other activity on the tester's host may have been the cause.",
         AS_IMIX,
     ],
 };
@@ -208,7 +221,9 @@ fn curves(outcome: &Outcome) -> Vec<Cell> {
     let limit = if outcome.has_figures { Cell::words(outcome.limited_by.clone()) } else { Cell::none() };
     vec![
         Cell::some(known(outcome.forwarded_pps), pps),
-        Cell::some(known(outcome.lossless_pps), pps),
+        Cell::some(known(outcome.limit_pps), pps),
+        outcome.interval.map_or_else(Cell::none, |it| Cell::number(it.lower_pps, |_| evidence::bounds(it))),
+        Cell::some(evidence::lowest_loss(outcome.record), pps),
         Cell::some(known(outcome.l1_bps), bps),
         Cell::some(known(outcome.l2_bps), bps),
         share(outcome),
@@ -222,7 +237,7 @@ fn search(outcome: &Outcome) -> Vec<Cell> {
     let result = outcome.goal.as_ref().and_then(|goal| outcome.record.results.get(goal));
     let limit = if outcome.has_figures { Cell::words(outcome.limited_by.clone()) } else { Cell::none() };
     vec![
-        Cell::some(known(outcome.lossless_pps), pps),
+        Cell::some(known(outcome.limit_pps), pps),
         Cell::some(result.and_then(|result| result.upper_pps), pps),
         Cell::some(known(outcome.forwarded_pps), pps),
         Cell::some(known(outcome.l1_bps), bps),

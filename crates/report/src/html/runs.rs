@@ -1,7 +1,7 @@
 //! All that is known of each run: records enter; what the page shows when one is opened leaves.
 
 use results::Record;
-use results::record::Direction;
+use results::record::{Direction, LossBegan};
 use wire::human::{bps, count, pps};
 
 use super::facts::{Facts, Limits, run_facts, tester_limits};
@@ -9,7 +9,8 @@ use super::look::Look;
 use super::way::{Way, ways};
 use super::{anchor, place};
 use crate::comparison::Comparison;
-use crate::outcome::{Outcome, limited_by, percent, status};
+use crate::evidence;
+use crate::outcome::{Kind, Outcome, limited_by, loss, percent, status};
 
 /// A run and its full record.
 pub struct Run<'a> {
@@ -23,8 +24,9 @@ pub struct Run<'a> {
     /// Columns of the verdict.
     pub directions: Vec<String>,
     /// Its rows: what, and for each direction how much.
-    pub verdict: Vec<(&'static str, Vec<String>)>,
-    pub stalls: Vec<String>,
+    pub verdict: Vec<(String, Vec<String>)>,
+    /// What a reader must know: stalls, interference, and where losses began.
+    pub remarks: Vec<String>,
     /// Where the frames went.
     pub ways: Vec<Way>,
     /// The tester's own, where they are known.
@@ -62,11 +64,11 @@ fn run<'a>(at: usize, column: usize, outcome: &Outcome<'a>) -> Run<'a> {
         look: Look::of(column),
         device: record.device(),
         record,
-        figure: outcome.marked_percent(),
+        figure: outcome.with_interval(),
         status: status(record.status),
         directions: record.directions.iter().map(direction_name).collect(),
-        verdict: verdict(&record.directions),
-        stalls: record.directions.iter().filter_map(stall).collect(),
+        verdict: verdict(record),
+        remarks: remarks(record),
         ways: ways(record),
         limits: tester_limits(record),
         facts: run_facts(record),
@@ -77,10 +79,19 @@ fn direction_name(direction: &Direction) -> String {
     direction.name.replace("->", "→")
 }
 
-fn verdict(directions: &[Direction]) -> Vec<(&'static str, Vec<String>)> {
-    type Figure = (&'static str, fn(&Direction) -> String);
-    let figures: [Figure; 13] = [
-        ("highest lossless", |d| pps(d.max_lossless_pps)),
+fn verdict(record: &Record) -> Vec<(String, Vec<String>)> {
+    type Figure<'a> = (&'a str, fn(&Direction) -> String);
+    let directions = &record.directions;
+    let limit = match Kind::of(record) {
+        Kind::Curves => format!("max rate at {}", evidence::threshold(&[record])),
+        _ => "load that passed".to_owned(),
+    };
+    let figures: [Figure; 15] = [
+        (&limit, |d| pps(d.max_rate_pps)),
+        ("between", |d| evidence::headline(d).map_or_else(|| "–".to_owned(), evidence::bounds)),
+        ("loss first began at", |d| {
+            d.evidence.and_then(|it| it.loss_began).map_or_else(|| "–".to_owned(), began)
+        }),
         ("highest forwarded", |d| pps(d.max_forwarded_pps)),
         ("at L1", |d| bps(d.l1_bps)),
         ("at L2", |d| bps(d.l2_bps)),
@@ -88,13 +99,27 @@ fn verdict(directions: &[Direction]) -> Vec<(&'static str, Vec<String>)> {
         ("limited by", |d| limited_by(d.limited_by).to_owned()),
         ("frames offered", |d| count(d.offered)),
         ("frames forwarded", |d| count(d.forwarded)),
-        ("frames unsent", |d| count(d.unsent)),
+        ("frames not sent (tester late)", |d| count(d.unsent)),
         ("duplicates", |d| count(d.duplicates)),
         ("reordered", |d| count(d.reordered)),
         ("returned", |d| count(d.returned)),
         ("foreign", |d| count(d.foreign)),
     ];
-    figures.map(|(name, figure)| (name, directions.iter().map(figure).collect())).into()
+    let shown = |(name, figure): Figure| (name.to_owned(), directions.iter().map(figure).collect());
+    figures.into_iter().map(shown).collect()
+}
+
+fn began(began: LossBegan) -> String {
+    format!("{} ({} lost)", pps(began.pps), loss(began.loss_ratio))
+}
+
+fn remarks(record: &Record) -> Vec<String> {
+    let mut remarks: Vec<String> = record.directions.iter().filter_map(stall).collect();
+    if Kind::of(record) == Kind::Curves {
+        remarks.extend(evidence::interference(record));
+        remarks.extend(evidence::loss_began(record));
+    }
+    remarks
 }
 
 fn stall(direction: &Direction) -> Option<String> {

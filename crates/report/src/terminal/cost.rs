@@ -21,9 +21,7 @@ pub fn table(found: &Cost, colour: bool) -> String {
         Basis::WithoutIdlePolling => {
             "basis: without idle polling, the device sleeps when it has nothing to do"
         }
-        Basis::WithIdlePolling => {
-            "basis: with idle polling, the device never sleeps and looks for work in vain"
-        }
+        Basis::WithIdlePolling => "basis: busy-polling device (100 % CPU when idle)",
     });
     found.energy_source.iter().for_each(|source| line(&format!("energy: {source}")));
     found.missing.iter().for_each(|missing| line(&format!("not available: {missing}")));

@@ -233,9 +233,9 @@ mod tests {
               0 to 1.49 Mpps:  █ throughput  ┊ theoretical maximum
 
         As bandwidth
-          size         rate      as IMIX  fills with 64 bytes  with its own size  with IMIX
-          64    700.00 kpps    1.98 Gbps             100 Mbps           100 Mbps     1 Gbps
-          512   234.96 kpps  666.04 Mbps             100 Mbps             1 Gbps   100 Mbps
+          size         rate      as IMIX  line rate at 64 B  at its own size  with IMIX
+          64    700.00 kpps    1.98 Gbps           100 Mbps         100 Mbps     1 Gbps
+          512   234.96 kpps  666.04 Mbps           100 Mbps           1 Gbps   100 Mbps
 
         Latency at the throughput (26.2)
           size  load (pps)     mean   least  worst p99     most  streams  lost

@@ -65,18 +65,18 @@ mod tests {
         record.directions.iter_mut().for_each(|direction| direction.results = goals(1.0).into());
         let text = format!("{}{}", table(&record).render(false), remarks(&record).join("\n"));
         insta::assert_snapshot!(text, @r"
-                  passed (pps)  failed (pps)    apart  forwarded (pps)  limited by
-          ndr        2,000,000     2,010,000   0.50 %        1,996,000  DUT
-            0->1     1,000,000     1,005,000   0.50 %          998,000  DUT
-            1->0     1,000,000     1,005,000   0.50 %          998,000  DUT
-          pdr        6,000,000             -        -        5,988,000  tester
-            0->1     3,000,000             -        -        2,994,000  tester
-            1->0     3,000,000             -        -        2,994,000  tester
-          soak         400,000     1,800,000  77.78 %          399,200  DUT
-            0->1       200,000       900,000  77.78 %          199,600  DUT
-            1->0       200,000       900,000  77.78 %          199,600  DUT
-        pdr: irregular: the highest load passed, the device may forward more
-        soak: disturbed: the machine spoiled too many trials; the interval is what the others prove
+                  lower bound (pps)  upper bound (pps)    width  forwarded (pps)  limited by
+          ndr             2,000,000          2,010,000   0.50 %        1,996,000  DUT
+            0->1          1,000,000          1,005,000   0.50 %          998,000  DUT
+            1->0          1,000,000          1,005,000   0.50 %          998,000  DUT
+          pdr             6,000,000                  -        -        5,988,000  tester
+            0->1          3,000,000                  -        -        2,994,000  tester
+            1->0          3,000,000                  -        -        2,994,000  tester
+          soak              400,000          1,800,000  77.78 %          399,200  DUT
+            0->1            200,000            900,000  77.78 %          199,600  DUT
+            1->0            200,000            900,000  77.78 %          199,600  DUT
+        pdr: upper bound not found: the maximum offered load passed, the device can do at least this
+        soak: host interference affected too many trials; the interval is based on clean trials only
         ");
     }
 }

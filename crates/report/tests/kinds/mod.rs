@@ -36,6 +36,7 @@ pub fn followed(agrees: bool) -> Record {
         ceiling_pps: 4_200_000.0,
         base_latency_min_ns: 4_100,
         base_latency_mean_ns: 5_230.0,
+        base_latency_p50_ns: Some(5_100),
     });
     let latency = Scenario { dut, bidirectional: !agrees, ..Scenario::default() }.latency_test();
     record.latency = latency.latency;
@@ -91,7 +92,7 @@ pub fn rules() -> (Bench, Vec<Record>) {
     let duts = [("none", None, 1.1e6), ("1 rule", Some(1.0), 1.08e6), ("10 rules", Some(10.0), 1.09e6)];
     let duts = duts.into_iter().chain([("1,000 rules", Some(1e3), 2.6e5)]);
     let duts: Vec<(&str, Option<f64>, f64)> = duts.collect();
-    let profiles = [("64 B", "64b", 64.0, &["one", "both"][..]), ("imix", "imix", 362.2, &["one"])];
+    let profiles = [("64 B", "64 B", 64.0, &["one", "both"][..]), ("imix", "imix", 362.2, &["one"])];
     let mut records = Vec::new();
     for (profile, traffic, frame_size, directions) in profiles {
         for direction in directions {
@@ -150,7 +151,7 @@ fn owned((key, value): (&str, &str)) -> (String, String) {
 
 /// `count` runs of all kinds against ten devices, with repeats.
 pub fn many(count: usize) -> impl Iterator<Item = Record> {
-    const SIZES: [(&str, f64); 4] = [("64b", 64.0), ("256b", 256.0), ("imix", 362.2), ("1514b", 1514.0)];
+    const SIZES: [(&str, f64); 4] = [("64 B", 64.0), ("256 B", 256.0), ("imix", 362.2), ("1514 B", 1514.0)];
     let sizes_of_rfc2544 = rfc2544();
     let record = move |at: usize| {
         let (traffic, frame_size) = SIZES[at / 10 % SIZES.len()];

@@ -14,4 +14,7 @@ pub struct SelfTest {
     pub base_latency_min_ns: u64,
     /// The mean.
     pub base_latency_mean_ns: f64,
+    /// The median, of two directions the longer one; older records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_latency_p50_ns: Option<u64>,
 }

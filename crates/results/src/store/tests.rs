@@ -256,3 +256,18 @@ fn a_killed_writer_leaves_a_whole_record() {
         assert_eq!((loaded.records.len(), loaded.warnings.len()), (1, 0));
     }
 }
+
+#[test]
+fn records_of_before_the_evidence_are_read() {
+    let record = crate::fixtures::Scenario::default().record();
+    let mut old = serde_json::to_value(&record).unwrap();
+    for direction in old["directions"].as_array_mut().unwrap() {
+        let direction = direction.as_object_mut().unwrap();
+        let rate = direction.remove("max_rate_pps").unwrap();
+        direction.insert("max_lossless_pps".to_owned(), rate);
+        direction.remove("evidence").unwrap();
+    }
+    let read: Record = serde_json::from_value(old).unwrap();
+    assert_eq!(read.directions[0].max_rate_pps, record.directions[0].max_rate_pps);
+    assert_eq!(read.directions[0].evidence, None);
+}

@@ -143,6 +143,7 @@ mod tests {
             ceiling_pps: 4e6,
             base_latency_min_ns: 3_000,
             base_latency_mean_ns: 9_000.0,
+            base_latency_p50_ns: Some(8_800),
         };
         assert_eq!(kept.get(&key("a")), None);
         kept.put(&key("a"), &finding).unwrap();

@@ -103,6 +103,7 @@ mod tests {
             duration_s: 0.01,
             dut_core_busy: None,
             disturbed: None,
+            noise: None,
             directions: vec![direction],
         }
     }

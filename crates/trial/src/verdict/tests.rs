@@ -29,6 +29,7 @@ fn samples(points: &[(Phase, f64, u64, u64)]) -> Vec<Sample> {
             phase: *phase,
             dut_core_busy: None,
             disturbed: None,
+            noise: None,
             directions: vec![direction],
         }
     };
@@ -57,7 +58,7 @@ fn verdict(points: &[(Phase, f64, u64, u64)]) -> Direction {
 #[test]
 fn a_capacity_is_found_to_one_stair_and_the_device_is_named() {
     let found = verdict(&ramp(|_, offered| offered.min(4_250)));
-    assert_eq!((found.max_lossless_pps, found.max_forwarded_pps), (42_000.0, 42_500.0));
+    assert_eq!((found.max_rate_pps, found.max_forwarded_pps), (42_000.0, 42_500.0));
     assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::Dut, 0));
     assert_eq!(found.l2_bps, 42_500.0 * 64.0 * 8.0);
     assert!((found.line_rate_percent - 42_500.0 * 84.0 * 8.0 / 1e7).abs() < 1e-9);
@@ -67,14 +68,14 @@ fn a_capacity_is_found_to_one_stair_and_the_device_is_named() {
 #[test]
 fn a_device_that_collapses_under_overload_keeps_its_peak() {
     let found = verdict(&ramp(|_, offered| if offered <= 4_000 { offered } else { 500 }));
-    assert_eq!((found.max_lossless_pps, found.limited_by), (40_000.0, LimitedBy::Dut));
+    assert_eq!((found.max_rate_pps, found.limited_by), (40_000.0, LimitedBy::Dut));
     assert_eq!(found.max_forwarded_pps, 40_000.0);
 }
 
 #[test]
 fn without_loss_the_line_is_the_limit() {
     let found = verdict(&ramp(|_, offered| offered));
-    assert_eq!((found.max_lossless_pps, found.limited_by), (100_000.0, LimitedBy::LineRate));
+    assert_eq!((found.max_rate_pps, found.limited_by), (100_000.0, LimitedBy::LineRate));
     assert_eq!(found.max_forwarded_pps, 100_000.0);
 }
 
@@ -82,7 +83,7 @@ fn without_loss_the_line_is_the_limit() {
 fn a_disturbance_below_is_counted_and_does_not_set_the_limit() {
     let found =
         verdict(&ramp(|index, offered| if (30..35).contains(&index) { offered / 2 } else { offered }));
-    assert_eq!((found.max_lossless_pps, found.limited_by), (100_000.0, LimitedBy::LineRate));
+    assert_eq!((found.max_rate_pps, found.limited_by), (100_000.0, LimitedBy::LineRate));
     assert_eq!(found.lossy_samples_below, 5);
 }
 
@@ -92,7 +93,7 @@ fn a_disturbance_in_the_last_tenth_of_the_hold_is_passing_and_a_longer_one_is_no
     assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::LineRate, 2));
     let found = verdict(&ramp(|index, offered| if index >= 117 { offered / 2 } else { offered }));
     assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::Dut, 0));
-    assert_eq!(found.max_lossless_pps, 100_000.0);
+    assert_eq!(found.max_rate_pps, 100_000.0);
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn losing_exactly_the_threshold_is_not_lossy_wherever_windows_begin() {
         assert_eq!((found.limited_by, found.lossy_samples_below), (LimitedBy::LineRate, 0), "{shift}");
         let strict = verdict_by(Judge { loss_threshold: 0.0005, ..JUDGE }, &points);
         assert_eq!(strict.limited_by, LimitedBy::Dut, "{shift}");
-        assert!(strict.max_lossless_pps < 50_000.0, "{shift}: {}", strict.max_lossless_pps);
+        assert!(strict.max_rate_pps < 50_000.0, "{shift}: {}", strict.max_rate_pps);
     }
 }
 
@@ -122,10 +123,10 @@ fn small_counts_are_pooled_until_they_tell() {
     };
     let judge = Judge { target_pps: Some(1_000.0), ..JUDGE };
     let one = verdict_by(judge, &hold(&|index| u64::from(index % 10 == 3)));
-    assert_eq!((one.limited_by, one.max_lossless_pps), (LimitedBy::LineRate, 1_000.0));
+    assert_eq!((one.limited_by, one.max_rate_pps), (LimitedBy::LineRate, 1_000.0));
     // … and one in every third is not, though no sample alone loses more than one frame.
     let many = verdict_by(judge, &hold(&|index| u64::from(index % 3 == 0)));
-    assert_eq!((many.limited_by, many.max_lossless_pps), (LimitedBy::Dut, 0.0));
+    assert_eq!((many.limited_by, many.max_rate_pps), (LimitedBy::Dut, 0.0));
     // With a threshold of zero, one frame is loss, and in one sample only.
     let zero = verdict_by(Judge { loss_threshold: 0.0, ..judge }, &hold(&|index| u64::from(index == 50)));
     assert_eq!((zero.limited_by, zero.lossy_samples_below), (LimitedBy::LineRate, 1));
@@ -144,7 +145,7 @@ fn limited(most: u64, forward: impl Fn(u64) -> u64) -> Vec<(Phase, f64, u64, u64
 #[test]
 fn a_tester_that_falls_short_is_named() {
     let found = verdict(&limited(6_000, |offered| offered));
-    assert_eq!((found.limited_by, found.max_lossless_pps), (LimitedBy::Tester, 60_000.0));
+    assert_eq!((found.limited_by, found.max_rate_pps), (LimitedBy::Tester, 60_000.0));
     // Losses that begin while it falls short are its own as well.
     let mut points = limited(6_000, |offered| offered);
     points.iter_mut().skip(80).for_each(|(_, _, _, forwarded)| *forwarded -= 200);
@@ -155,7 +156,7 @@ fn a_tester_that_falls_short_is_named() {
     // Losses that begin before are the device's, as near to each other as they may be.
     for capacity in [3_000, 5_900] {
         let found = verdict(&limited(6_000, |offered| offered.min(capacity)));
-        assert_eq!((found.limited_by, found.max_lossless_pps), (LimitedBy::Dut, capacity as f64 * 10.0));
+        assert_eq!((found.limited_by, found.max_rate_pps), (LimitedBy::Dut, capacity as f64 * 10.0));
     }
 }
 
@@ -176,7 +177,7 @@ fn without_a_target_the_line_rate_decides() {
     assert_eq!(verdict_by(judge, &hold(148_800, 148_800)).limited_by, LimitedBy::LineRate);
     assert_eq!(verdict_by(judge, &hold(140_000, 140_000)).limited_by, LimitedBy::Tester);
     let lossy = verdict_by(judge, &hold(140_000, 90_000));
-    assert_eq!((lossy.limited_by, lossy.max_lossless_pps), (LimitedBy::Dut, 0.0));
+    assert_eq!((lossy.limited_by, lossy.max_rate_pps), (LimitedBy::Dut, 0.0));
     assert!((lossy.max_forwarded_pps - 900_000.0).abs() < 1e-6);
 }
 
@@ -188,7 +189,7 @@ fn a_stall_is_placed_within_its_sample() {
     let stall = found.stalled.unwrap();
     assert!((stall.at_s - 5.025).abs() < 0.001, "{stall:?}");
     assert_eq!(stall.after_frames, points.iter().map(|point| point.3).sum::<u64>());
-    assert_eq!((found.limited_by, found.max_lossless_pps), (LimitedBy::Dut, 50_000.0));
+    assert_eq!((found.limited_by, found.max_rate_pps), (LimitedBy::Dut, 50_000.0));
 }
 
 #[test]
@@ -210,14 +211,14 @@ fn the_warm_up_counts_for_a_stall_and_for_nothing_else() {
     let silent = (Phase::Ramp, 1_000.0, 100, 0);
     let found = verdict(&[warm_up, silent, silent, silent]);
     assert_eq!(found.stalled.unwrap().after_frames, 9_000);
-    assert_eq!((found.max_lossless_pps, found.max_forwarded_pps), (0.0, 0.0));
+    assert_eq!((found.max_rate_pps, found.max_forwarded_pps), (0.0, 0.0));
 }
 
 #[test]
 fn one_burst_is_no_peak() {
     let found = verdict(&ramp(|index, offered| if index == 80 { offered } else { offered.min(4_000) }));
     // The burst sets the lossless rate only if it held without loss, as here, and then the peak.
-    assert_eq!((found.max_lossless_pps, found.max_forwarded_pps), (81_000.0, 81_000.0));
+    assert_eq!((found.max_rate_pps, found.max_forwarded_pps), (81_000.0, 81_000.0));
     let found = verdict(&ramp(|index, offered| if index == 80 { offered / 2 } else { offered.min(4_000) }));
     assert!((found.max_forwarded_pps - (4.0 * 40_000.0 + 40_500.0) / 5.0).abs() < 1e-6);
 }
@@ -228,7 +229,7 @@ fn jitter_of_the_clock_raises_no_rate() {
     points[110].2 += 500;
     points[110].3 += 500;
     let found = verdict(&points);
-    assert_eq!((found.max_lossless_pps, found.max_forwarded_pps), (100_000.0, 100_000.0));
+    assert_eq!((found.max_rate_pps, found.max_forwarded_pps), (100_000.0, 100_000.0));
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn a_run_cut_short_knows_what_it_saw() {
     let judge = Judge { complete: false, ..JUDGE };
     let unfinished = ramp(|_, offered| offered.min(4_250));
     assert_eq!(verdict_by(judge, &unfinished[..40]).limited_by, LimitedBy::Unknown);
-    assert_eq!(verdict_by(judge, &unfinished[..40]).max_lossless_pps, 40_000.0);
+    assert_eq!(verdict_by(judge, &unfinished[..40]).max_rate_pps, 40_000.0);
     assert_eq!(verdict_by(judge, &unfinished[..44]).limited_by, LimitedBy::Unknown);
     assert_eq!(verdict_by(judge, &unfinished[..45]).limited_by, LimitedBy::Dut);
     assert_eq!(verdict_by(judge, &[]).limited_by, LimitedBy::Unknown);
@@ -259,7 +260,7 @@ proptest! {
         let judge = Judge { loss_threshold: threshold, complete, ..JUDGE };
         let found = verdict_by(judge, &points);
         let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
-        prop_assert!((0.0..=highest).contains(&found.max_lossless_pps));
+        prop_assert!((0.0..=highest).contains(&found.max_rate_pps));
         prop_assert!(found.max_forwarded_pps.is_finite() && found.line_rate_percent.is_finite());
         prop_assert!(found.lossy_samples_below <= points.len());
         if let Some(stall) = found.stalled {

@@ -51,7 +51,7 @@ pub fn check(outcome: &Outcome, engine: &SimulatedEngine, threshold: f64) {
         assert!(sum(|sample| sample.forwarded) <= verdict.forwarded);
         // A sample in a window that is not lossy loses its share and three frames at most.
         let most = (verdict.max_forwarded_pps + 3.0 / shortest) / (1.0 - threshold);
-        assert!(verdict.max_lossless_pps <= most * (1.0 + 1e-9), "{verdict:?}");
+        assert!(verdict.max_rate_pps <= most * (1.0 + 1e-9), "{verdict:?}");
     }
     for pair in outcome.samples.windows(2) {
         assert!(pair[0].at_s + pair[0].duration_s <= pair[1].at_s + 1e-9);

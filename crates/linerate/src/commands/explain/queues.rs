@@ -40,7 +40,7 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Exit> {
     if args.interval.is_zero() {
-        return Err(misuse("in no time no packets pass: give an --interval above 0"));
+        return Err(misuse("--interval must be greater than 0"));
     }
     if let Some(netns) = &args.netns {
         enter(netns)?;

@@ -1,0 +1,251 @@
+//! No figure of a record contradicts another: a record enters; what contradicts leaves, in words, or is
+//! taken out of the record with a note that says why.
+
+use wire::human::pps;
+
+use crate::record::{Direction, LimitedBy, Phase, Record, Sample};
+
+/// By how much figures that were taken by different clocks may differ.
+const TOLERANCE: f64 = 0.01;
+/// What a core has in a second, in nanoseconds.
+const SECOND_NS: f64 = 1e9;
+
+/// Takes out of a finished record what its own samples contradict, and notes it.
+pub fn settle(record: &mut Record) {
+    if let Some(cost) = record.tester.receive_cost_ns {
+        let note = match too_costly(record) {
+            true => {
+                record.tester.receive_cost_ns = None;
+                format!(
+                    "tester RX overhead on the DUT core: unknown ({cost:.0} ns/frame were measured before the run, \
+                     more than the core has at {})",
+                    pps(received_pps(record))
+                )
+            }
+            false => format!(
+                "tester RX overhead on the DUT core: {cost:.0} ns/frame (measured at 64 B, saturated)"
+            ),
+        };
+        record.notes.push(note);
+    }
+    if let Some(why) = stale_self_test(record) {
+        record.tester.self_test = None;
+        record.notes.push(format!(
+            "{why}: both are left out, since the host was slower then; run 'linerate self-test'"
+        ));
+    }
+    for direction in record.directions.iter_mut().filter(|it| it.limited_by == LimitedBy::Tester) {
+        if let Some(evidence) = &mut direction.evidence {
+            evidence.limit.iter_mut().for_each(|limit| limit.upper_pps = None);
+        }
+    }
+}
+
+/// What of `record` contradicts what else of it; empty if nothing does.
+#[must_use]
+pub fn contradictions(record: &Record) -> Vec<String> {
+    let mut found: Vec<String> = stale_self_test(record).into_iter().collect();
+    if too_costly(record) {
+        found.push("receiving costs more than the core has".to_owned());
+    }
+    for sample in &record.samples {
+        found.extend(of_sample(sample).map(|what| format!("at {:.3} s: {what}", sample.at_s)));
+    }
+    for direction in &record.directions {
+        found.extend(of_direction(direction).map(|what| format!("{}: {what}", direction.name)));
+    }
+    for (goal, result) in &record.results {
+        if result.upper_pps.is_some_and(|upper| upper < result.lower_pps) {
+            found.push(format!("{goal}: the upper bound is below the lower one"));
+        }
+        if result.conditional_throughput_pps > result.lower_pps * (1.0 + TOLERANCE) {
+            found.push(format!("{goal}: more came back than was offered"));
+        }
+    }
+    found
+}
+
+/// Whether receiving at the rate of this run would cost the core more than it has.
+fn too_costly(record: &Record) -> bool {
+    record.tester.receive_cost_ns.is_some_and(|cost| cost * received_pps(record) > SECOND_NS)
+}
+
+/// The most frames a second that the tester received in half a second or longer, directions added up.
+fn received_pps(record: &Record) -> f64 {
+    let held = record.directions.iter().map(|direction| direction.max_forwarded_pps);
+    if record.directions.len() < 2 {
+        return held.sum();
+    }
+    // The directions may have had their best half second at different times.
+    let all = |sample: &Sample| sample.directions.iter().map(|it| it.forwarded_pps).sum::<f64>();
+    record.samples.iter().map(all).fold(0.0, f64::max).min(held.sum())
+}
+
+/// Why the tester's own limits are not those of this run, if so.
+fn stale_self_test(record: &Record) -> Option<String> {
+    let alone = record.tester.self_test.as_ref()?;
+    let measured = || record.samples.iter().filter(|sample| sample.phase != Phase::WarmUp);
+    let directions = || measured().flat_map(|sample| &sample.directions);
+    let received = record.directions.iter().map(|it| it.max_forwarded_pps).fold(0.0, f64::max);
+    let offered = half_second_rate(record).max(received);
+    if offered > alone.ceiling_pps * (1.0 + TOLERANCE) {
+        let (offered, ceiling) = (pps(offered), pps(alone.ceiling_pps));
+        return Some(format!("{offered} were offered, more than the tester max (loopback) of {ceiling}"));
+    }
+    let p50 = alone.base_latency_p50_ns?;
+    let medians = directions().filter(|it| it.forwarded > 0).filter_map(|it| it.latency).map(|it| it.p50_ns);
+    let lowest = medians.min().filter(|lowest| *lowest < p50)?;
+    Some(format!("the median latency was {lowest} ns, less than the loopback p50 of {p50} ns"))
+}
+
+/// The most that left in one direction in half a second, in frames a second; 0 of shorter runs.
+fn half_second_rate(record: &Record) -> f64 {
+    let ways = record.directions.len();
+    (0..ways).map(|way| of_half_seconds(record, way)).fold(0.0, f64::max)
+}
+
+fn of_half_seconds(record: &Record, way: usize) -> f64 {
+    let (mut best, mut frames, mut seconds): (f64, u64, f64) = (0.0, 0, 0.0);
+    for sample in record.samples.iter().filter(|sample| sample.phase != Phase::WarmUp) {
+        frames += sample.directions.get(way).map_or(0, |direction| direction.offered);
+        seconds += sample.duration_s;
+        if seconds >= 0.5 {
+            best = best.max(frames as f64 / seconds);
+            (frames, seconds) = (0, 0.0);
+        }
+    }
+    best
+}
+
+fn of_sample(sample: &Sample) -> impl Iterator<Item = &'static str> {
+    let any = |test: &dyn Fn(&crate::record::DirectionSample) -> bool| sample.directions.iter().any(test);
+    let share = |it: &crate::record::DirectionSample| {
+        it.offered.saturating_sub(it.forwarded) as f64 / it.offered.max(1) as f64
+    };
+    let found = [
+        (any(&|it| it.forwarded > it.offered), "more came back than left"),
+        (any(&|it| (it.loss_ratio - share(it)).abs() > 1e-6), "the loss is not that of the frames"),
+        (
+            any(&|it| it.undisturbed.is_some_and(|clean| clean.offered > it.offered)),
+            "more frames left undisturbed than left",
+        ),
+        (
+            any(&|it| it.latency.is_some_and(|seen| seen.p50_ns > seen.p99_ns || seen.p99_ns > seen.max_ns)),
+            "percentiles of the latency fall",
+        ),
+        (
+            sample.dut_core_busy.is_some_and(|busy| !(0.0..=1.0 + 1e-9).contains(&busy)),
+            "the device's core was busy for more than all the time",
+        ),
+    ];
+    found.into_iter().filter_map(|(wrong, what)| wrong.then_some(what))
+}
+
+fn of_direction(direction: &Direction) -> impl Iterator<Item = &'static str> {
+    let held = direction.max_rate_pps;
+    let evidence = direction.evidence.unwrap_or_default();
+    let limit = evidence.limit;
+    let falls = |it: crate::record::RateInterval| it.upper_pps.is_some_and(|upper| upper < it.lower_pps);
+    let found = [
+        (direction.forwarded > direction.offered, "more came back than left"),
+        (
+            limit.is_some_and(falls) || evidence.forwarded.is_some_and(falls),
+            "an upper bound is below its lower one",
+        ),
+        (
+            limit.is_some_and(|it| held < it.lower_pps * (1.0 - TOLERANCE)),
+            "the headline is below its interval",
+        ),
+        (
+            limit.and_then(|it| it.upper_pps).is_some_and(|upper| held > upper * (1.0 + TOLERANCE)),
+            "the headline is above its interval",
+        ),
+        (evidence.affected > evidence.samples, "more samples were affected than there are"),
+        (evidence.interference_matters && evidence.affected == 0, "interference mattered without any"),
+        (
+            direction.limited_by == LimitedBy::Tester && limit.is_some_and(|it| it.upper_pps.is_some()),
+            "the tester was the limit, but the device has an upper bound",
+        ),
+    ];
+    found.into_iter().filter_map(|(wrong, what)| wrong.then_some(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{Scenario, bench, oddities, searches};
+    use crate::record::SelfTest;
+
+    fn self_test(ceiling_pps: f64, p50_ns: Option<u64>) -> Option<SelfTest> {
+        Some(SelfTest {
+            measured: "2026-01-01T00:00:00Z".to_owned(),
+            ceiling_pps,
+            base_latency_min_ns: 3_000,
+            base_latency_mean_ns: 9_000.0,
+            base_latency_p50_ns: p50_ns,
+        })
+    }
+
+    #[test]
+    fn no_figure_of_any_fixture_contradicts_another() {
+        let scenario = Scenario::default();
+        let others = [scenario.latency_test(), scenario.eventful_soak()];
+        for record in bench().into_iter().chain(oddities()).chain(searches()).chain(others) {
+            assert_eq!(contradictions(&record), Vec::<String>::new(), "{}", record.name);
+        }
+    }
+
+    #[test]
+    fn a_receive_cost_beyond_the_core_is_unknown() {
+        let mut record = Scenario { capacity_pps: 2.3e6, ..Scenario::default() }.record();
+        record.tester.receive_cost_ns = Some(826.0);
+        assert_eq!(contradictions(&record), ["receiving costs more than the core has"]);
+        settle(&mut record);
+        assert_eq!(record.tester.receive_cost_ns, None);
+        assert!(record.notes.last().unwrap().contains("unknown (826 ns/frame"), "{:?}", record.notes);
+        assert!(contradictions(&record).is_empty());
+        record.tester.receive_cost_ns = Some(200.0);
+        settle(&mut record);
+        assert_eq!(record.tester.receive_cost_ns, Some(200.0));
+    }
+
+    #[test]
+    fn limits_of_the_tester_that_the_run_exceeds_are_left_out() {
+        let mut record = Scenario::default().record();
+        record.tester.self_test = self_test(3e6, None);
+        assert_eq!(contradictions(&record).len(), 1);
+        settle(&mut record);
+        assert!(record.tester.self_test.is_none() && contradictions(&record).is_empty());
+        record.tester.self_test = self_test(1e7, Some(30_200));
+        assert!(contradictions(&record)[0].contains("loopback p50"), "{:?}", contradictions(&record));
+        settle(&mut record);
+        assert!(record.tester.self_test.is_none());
+        record.tester.self_test = self_test(1e7, Some(4_000));
+        settle(&mut record);
+        assert!(record.tester.self_test.is_some());
+    }
+
+    #[test]
+    fn a_limit_of_the_tester_is_no_upper_bound_of_the_device() {
+        let mut record = Scenario::default().record();
+        record.directions[0].limited_by = LimitedBy::Tester;
+        assert_eq!(contradictions(&record).len(), 1);
+        settle(&mut record);
+        assert_eq!(record.directions[0].evidence.unwrap().limit.unwrap().upper_pps, None);
+    }
+
+    #[test]
+    fn contradictions_of_samples_and_directions_are_found() {
+        let wrong = |change: &dyn Fn(&mut Record)| {
+            let mut record = Scenario::default().record();
+            change(&mut record);
+            contradictions(&record).len()
+        };
+        assert_eq!(wrong(&|_| {}), 0);
+        assert_eq!(wrong(&|it| it.samples[9].dut_core_busy = Some(1.92)), 1);
+        assert_eq!(wrong(&|it| it.samples[9].directions[0].loss_ratio = 0.5), 1);
+        assert_eq!(wrong(&|it| it.directions[0].max_rate_pps *= 2.0), 1);
+        assert_eq!(wrong(&|it| it.directions[0].forwarded = u64::MAX), 1);
+        assert_eq!(wrong(&|it| it.directions[0].evidence.as_mut().unwrap().affected = 1_000), 1);
+    }
+}

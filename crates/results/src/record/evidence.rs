@@ -1,0 +1,43 @@
+//! What the samples of one direction prove of its headline.
+
+use serde::{Deserialize, Serialize};
+
+/// The evidence of a ramp or a saturation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Where the highest load at or below the loss threshold lies; absent where the load did not rise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<RateInterval>,
+    /// The spread of the forwarded rate over half seconds of a load that did not rise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<RateInterval>,
+    /// The lowest load at which any frame was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_began: Option<LossBegan>,
+    /// Samples of this direction without the warm-up.
+    pub samples: usize,
+    /// Those of them that other activity on the host affected.
+    pub affected: usize,
+    /// Whether that may have changed the result.
+    pub interference_matters: bool,
+}
+
+/// Two rates between which another one lies, in frames a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateInterval {
+    /// The lower bound.
+    pub lower_pps: f64,
+    /// The upper bound; absent where nothing showed one.
+    pub upper_pps: Option<f64>,
+}
+
+/// The lowest load at which frames were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossBegan {
+    /// The load that was offered, in frames a second.
+    pub pps: f64,
+    /// The share of its frames that was lost, 0 to 1.
+    pub loss_ratio: f64,
+    /// Whether other activity on the host may account for that.
+    pub excused: bool,
+}

@@ -1,0 +1,73 @@
+//! What samples of one pass show of the device itself: the intervals that other activity on the host
+//! affected and its interruptions enter; what became of the frames of their undisturbed milliseconds is
+//! added to the samples. Done after the last drain: looking earlier would disturb the tester.
+
+use engine::{Interval, Load, Timeline};
+use results::record::Sample;
+
+use super::{Session, Stop};
+use crate::Interruption;
+use crate::undisturbed::undisturbed;
+
+/// The bins at the beginning of a sample that may hold frames of the one before.
+const FIRST_BINS: usize = 2;
+
+/// What is kept of a pass for that.
+#[derive(Debug, Default)]
+pub(super) struct Pass {
+    /// The interval and the load of each sample, and whether the noise in it lasted: milliseconds without an
+    /// interruption are not free of that.
+    intervals: Vec<(Interval, Load, bool)>,
+    /// Absent when they were not known all the time.
+    interruptions: Option<Vec<Interruption>>,
+}
+
+impl Pass {
+    /// A sample was settled.
+    pub(super) fn settled(&mut self, interval: Interval, load: Load, lasting: bool) {
+        self.intervals.push((interval, load, lasting));
+    }
+
+    /// A phase begins.
+    pub(super) fn begin(&mut self) {
+        self.interruptions = Some(Vec::new());
+    }
+
+    /// The host was asked what it did.
+    pub(super) fn heard(&mut self, interruptions: Option<&[Interruption]>) {
+        match (&mut self.interruptions, interruptions) {
+            (Some(all), Some(new)) => all.extend_from_slice(new),
+            (all, _) => *all = None,
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Adds to affected samples what became of the frames that left while nothing was interrupted, as far
+    /// back as the engine knows that.
+    pub(crate) fn judge_interrupted(&mut self) -> Result<(), Stop> {
+        let Some(interruptions) = self.pass.interruptions.take() else { return Ok(()) };
+        for (sample, (interval, load, lasting)) in self.samples.iter_mut().zip(&self.pass.intervals) {
+            let (Some(_), Load::Rate(pps), false) = (&sample.disturbed, load, lasting) else { continue };
+            let Some(timelines) = self.engine.timeline(*interval)? else { continue };
+            for (mut timeline, way) in timelines.into_iter().zip(0..) {
+                within(sample, &mut timeline);
+                if let Some(direction) = sample.directions.get_mut(way) {
+                    let clean = undisturbed(&timeline, *pps, &interruptions);
+                    // Else frames of a neighbour are among them.
+                    direction.undisturbed = clean.filter(|clean| clean.offered <= direction.offered);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Leaves only bins that are wholly in `sample`, whose beginning the timeline has: the first ones may hold
+/// frames of the sample before, since a worker needs a moment to take the new load, and later ones are of the next.
+fn within(sample: &Sample, timeline: &mut Timeline) {
+    let whole = ((sample.duration_s * 1e9) as u64 / timeline.bin_ns.max(1)) as usize;
+    timeline.bins.truncate(whole);
+    timeline.bins.drain(..FIRST_BINS.min(timeline.bins.len()));
+    timeline.start_ns += FIRST_BINS as u64 * timeline.bin_ns;
+}
