@@ -159,7 +159,8 @@ fn every_documented_command_works_for_as_long_as_it_is_written() {
 
 #[test]
 fn what_takes_longer_than_a_second_is_shortened_and_nothing_else() {
-    let line = "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --time-limit 8s";
+    let line =
+        "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --time-limit 8s";
     assert_eq!(brief(line), line.replace("--duration 5s", "--duration 1s"));
     assert_eq!(brief("linerate saturate --duration 10s  x"), "linerate saturate --duration 1s  x");
     assert_eq!(brief("printf '%s\\n' '--duration'"), "printf '%s\\n' '--duration'");
