@@ -213,7 +213,7 @@ fn program_text(source: &str) -> String {
     for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         match line.strip_suffix('\\') {
             Some(begun) => text += begun,
-            None => text = text + line + "\n",
+            None => text.extend([line, "\n"]),
         }
     }
     text.replace("\\\"", "\"")
