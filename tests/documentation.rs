@@ -186,3 +186,52 @@ fn every_profile_and_file_that_a_document_links_to_exists() {
         }
     }
 }
+
+/// The messages that docs/troubleshooting.md explains: its headings in code quotes.
+fn explained_messages() -> Vec<String> {
+    let page = fs::read_to_string(Path::new(REPOSITORY).join("docs/troubleshooting.md")).unwrap();
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    headings.map(str::to_owned).collect()
+}
+
+/// The text of each source file below `directory`, without comments and tests, each string on one line.
+fn sources(directory: &Path) -> Vec<String> {
+    let mut texts = Vec::new();
+    for path in fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            texts.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            texts.push(program_text(text.split("#[cfg(test)]\nmod tests").next().unwrap()));
+        }
+    }
+    texts
+}
+
+fn program_text(source: &str) -> String {
+    let mut text = String::new();
+    for line in source.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
+        match line.strip_suffix('\\') {
+            Some(begun) => text += begun,
+            None => text.extend([line, "\n"]),
+        }
+    }
+    text.replace("\\\"", "\"")
+}
+
+#[test]
+fn every_message_that_troubleshooting_explains_is_in_the_sources() {
+    let crates = fs::read_dir(Path::new(REPOSITORY).join("crates")).unwrap().flatten();
+    let directories = crates.map(|entry| entry.path().join("src")).filter(|path| path.is_dir());
+    let texts: Vec<String> = directories.flat_map(|directory| sources(&directory)).collect();
+    let messages = explained_messages();
+    assert!(messages.len() > 20, "{messages:?}");
+    let has = |message: &str| {
+        texts
+            .iter()
+            .any(|text| message.split('…').filter(|part| !part.is_empty()).all(|part| text.contains(part)))
+    };
+    let unknown: Vec<&String> = messages.iter().filter(|message| !has(message)).collect();
+    assert!(unknown.is_empty(), "docs/troubleshooting.md explains what nothing prints: {unknown:?}");
+    assert!(!has("none of … frames fell asleep"), "the check finds what is not there");
+}

@@ -13,6 +13,8 @@ mod node;
 mod queues;
 mod remote;
 mod rfc2544;
+#[cfg(test)]
+mod schema;
 mod self_test;
 mod soak;
 
@@ -43,8 +45,10 @@ pub const SCHEMA: &str = "linerate/run/1";
 
 /// One complete strategy against one configuration of a device under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Always [`SCHEMA`].
+    /// Always `linerate/run/1`.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     pub schema: String,
     /// Unique within a store, and its file name.
     pub id: String,
@@ -144,6 +148,7 @@ impl Record {
 
 /// How a run ended, so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It goes on, or its process was killed.
@@ -158,6 +163,7 @@ pub enum Status {
 
 /// The strategy and its parameters, as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strategy {
     /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak` or `generator`.
     pub name: String,
@@ -169,6 +175,7 @@ pub struct Strategy {
 
 /// The profile that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Profile {
     /// Its name, like `bench`.
     pub name: String,
@@ -191,6 +198,7 @@ pub struct Profile {
 
 /// The device under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Dut {
     /// Its name, like `linux-router`; for one that is not ours, its driver's, or `ports`.
     pub name: String,
@@ -220,6 +228,7 @@ impl Dut {
 
 /// What sent and counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tester {
     /// The engine, like `xdp`.
     pub engine: String,
@@ -241,6 +250,7 @@ pub struct Tester {
 
 /// A tester's interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Port {
     /// Its name.
     pub name: String,
@@ -258,6 +268,7 @@ pub struct Port {
 
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Linerate's version.
     pub linerate: String,
@@ -277,6 +288,7 @@ pub struct Environment {
 
 /// Which part of a run a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Before measuring: does traffic pass at all?
@@ -291,6 +303,7 @@ pub enum Phase {
 
 /// What was measured during one interval of constant load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sample {
     /// When it began, since the run's start.
     pub at_s: f64,
@@ -313,6 +326,7 @@ pub struct Sample {
 
 /// One direction of a [`Sample`]. Loss = offered − forwarded; unsent frames are neither.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DirectionSample {
     /// The load asked for.
     pub intended_pps: f64,
@@ -345,6 +359,7 @@ pub struct DirectionSample {
 
 /// Frames that left while the machine kept neither the tester nor the device from working.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Undisturbed {
     /// Frames that left.
     pub offered: u64,
@@ -362,6 +377,7 @@ impl Undisturbed {
 
 /// A summary of the time between departure and return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Shortest.
     pub min_ns: u64,
@@ -377,6 +393,7 @@ pub struct Latency {
 
 /// What set the limit of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
     /// The device lost frames.
@@ -391,6 +408,7 @@ pub enum LimitedBy {
 
 /// The verdict on one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Direction {
     /// `0->1` or `1->0`.
     pub name: String,
@@ -450,6 +468,7 @@ pub struct Direction {
 /// What a search found for one goal: an interval that holds the highest load with no more loss
 /// than the goal's. The terms are those of draft-ietf-bmwg-mlrsearch-15.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GoalResult {
     /// The result: the load that was proved, the same as `lower_pps`.
     pub pps: f64,
@@ -470,6 +489,7 @@ pub struct GoalResult {
 
 /// Why the result of a search is not regular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Irregular {
     /// The highest load passed: the device may forward more.
@@ -484,6 +504,7 @@ pub enum Irregular {
 
 /// One trial of a search: one load for one duration, counted after a drain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {
     /// When it began, since the run's start.
     pub at_s: f64,
@@ -508,6 +529,7 @@ pub struct Trial {
 
 /// One direction of a [`Trial`]. Loss = offered − forwarded; unsent frames are neither.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrialDirection {
     /// Frames that should have left.
     pub intended: f64,
@@ -525,6 +547,7 @@ pub struct TrialDirection {
 
 /// What a trial is by a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialVerdict {
     /// It lost no larger share than the goal forgives.
@@ -539,6 +562,7 @@ pub enum TrialVerdict {
 
 /// A device that stopped forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stall {
     /// Seconds since the run's start.
     pub at_s: f64,

@@ -6,6 +6,7 @@ use super::Node;
 
 /// Costs at several loads, the lowest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
     /// What counts as work.
     pub basis: Basis,
@@ -22,6 +23,7 @@ pub struct Cost {
 /// Whether looking for work in vain is part of the cost. Figures of different bases are not to be
 /// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// The device sleeps when it has nothing to do: idle polling is no part of it.
@@ -32,6 +34,7 @@ pub enum Basis {
 
 /// The costs at one load. Whatever is per frame is per forwarded frame, and absent if none was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadCost {
     /// What it is called: `low`, `middle` or `saturation`.
     pub name: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The way of one direction's frames, as the kernel (or in user space the drivers) counted it at the
 /// interfaces, beside what the tester counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CrossCheck {
     /// `0->1` or `1->0`.
     pub direction: String,
@@ -16,6 +17,7 @@ pub struct CrossCheck {
 
 /// One place on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Point {
     /// Where, like `sent by port0`.
     pub place: String,

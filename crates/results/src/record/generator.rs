@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A generator, which may be another program, and what it says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Generator {
     /// Its name, like `trafgen`.
     pub program: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The distributions of a latency test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyTest {
     /// The load of each direction that shares refer to: the PDR of the same run's search, or what
     /// was given. Absent if no load was a share.
@@ -19,6 +20,7 @@ pub struct LatencyTest {
 
 /// One load of a latency test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadLatency {
     /// What it is called, like `unloaded`, `50%` or `20 kpps`.
     pub name: String,
@@ -40,6 +42,7 @@ pub struct LoadLatency {
 
 /// The distribution of the time between departure and return, of one direction at one load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// `0->1` or `1->0`.
     pub name: String,
@@ -70,6 +73,7 @@ pub struct Distribution {
 /// Percentiles in nanoseconds, those absent that too few frames would have to tell: there must be
 /// ten beyond each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// Median.
     #[serde(default, skip_serializing_if = "Option::is_none")]

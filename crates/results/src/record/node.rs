@@ -9,6 +9,7 @@ pub type NodeRuntimes = BTreeMap<(String, String), NodeRuntime>;
 
 /// A node of the graph, on one of the device's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Node {
     /// The thread, like `vpp_wk_0`.
     pub thread: String,
@@ -22,6 +23,7 @@ pub struct Node {
 
 /// What a node did, as the device tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeRuntime {
     /// How often it was called.
     pub calls: u64,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the queues of one interface did in a run, or, where those are not counted, the cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InterfaceQueues {
     /// The interface.
     pub interface: String,
@@ -22,6 +23,7 @@ pub struct InterfaceQueues {
 
 /// What one queue, or core, did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QueueUse {
     /// Like `rx 0`, `tx 1` or `core 2`.
     pub place: String,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How such a device was reached and configured, and what it counted itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Remote {
     /// The host, as ssh takes it. No password and no key.
     pub host: String,
@@ -23,6 +24,7 @@ pub struct Remote {
 
 /// A counter of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Count {
     /// Before the first frame.
     pub before: u64,

@@ -10,6 +10,7 @@ use super::{Irregular, Latency, LimitedBy};
 
 /// The tests of RFC 2544 section 26 at one frame size, or one sequence of sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rfc2544 {
     /// Whether durations and repeats were short ones: the result does not conform to RFC 2544 then.
     pub quick: bool,
@@ -68,6 +69,7 @@ impl Rfc2544 {
 
 /// Something that the RFCs ask for and that was done otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Deviation {
     /// Its name, like `latency-of-every-frame`.
     pub name: String,
@@ -77,6 +79,7 @@ pub struct Deviation {
 
 /// The highest rate without loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// The rate that was proved; 0 if no load passed without loss.
     pub pps: f64,
@@ -91,6 +94,7 @@ pub struct Throughput {
 
 /// Latency at the throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyAtThroughput {
     /// The load.
     pub load_pps: f64,
@@ -104,6 +108,7 @@ pub struct LatencyAtThroughput {
 
 /// One stream of frames whose latency was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyStream {
     /// One for each direction; absent where nothing came back.
     pub directions: Vec<Option<Latency>>,
@@ -116,6 +121,7 @@ pub struct LatencyStream {
 
 /// Loss at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LossPoint {
     /// The load, in percent of the maximum theoretical rate.
     pub load_percent: f64,
@@ -135,6 +141,7 @@ pub struct LossPoint {
 /// The longest bursts at the maximum theoretical rate that the device forwards without loss.
 /// The buffer times are those of RFC 9004 section 6.4.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BackToBack {
     /// Whether the tester could not send at the maximum theoretical rate: nothing was measured.
     pub tester_limited: bool,
@@ -162,6 +169,7 @@ pub struct BackToBack {
 
 /// How long losses go on after an overload has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Recovery {
     /// The overload: 110 % of the throughput, or what the line carries.
     pub overload_pps: f64,
@@ -181,6 +189,7 @@ pub struct Recovery {
 
 /// One repeat of the recovery test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RecoveryRepeat {
     /// From the end of the overload to the last frame lost, but for losses that the machine may
     /// account for; absent if losses went on to the end.
@@ -198,6 +207,7 @@ pub struct RecoveryRepeat {
 
 /// How long the device forwarded nothing when it was reset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reset {
     /// The load.
     pub load_pps: f64,

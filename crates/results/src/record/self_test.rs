@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the tester reaches without a device: with a cable between its ports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SelfTest {
     /// When that was measured, RFC 3339, UTC.
     pub measured: String,

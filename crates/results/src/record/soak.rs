@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The findings of a soak. An interval is a sample of the record in the phase `hold`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Soak {
     /// The load asked for, of each direction.
     pub load_pps: f64,
@@ -21,6 +22,7 @@ pub struct Soak {
 
 /// What one direction of a soak showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakDirection {
     /// `0->1` or `1->0`.
     pub name: String,
@@ -56,6 +58,7 @@ pub struct SoakDirection {
 
 /// How losses are spread over a soak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPattern {
     /// None but in disturbed intervals.
@@ -71,6 +74,7 @@ pub enum LossPattern {
 
 /// A time in which nothing came back of what was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakStall {
     /// When it began, since the run's start; to an interval.
     pub from_s: f64,
@@ -87,6 +91,7 @@ pub struct SoakStall {
 
 /// A run of intervals in which frames were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LossEvent {
     /// When its first interval began, since the run's start.
     pub from_s: f64,
@@ -100,6 +105,7 @@ pub struct LossEvent {
 
 /// What was counted from the run's start until an event, and during it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EventCounters {
     /// Until it began.
     pub before: Counted,
@@ -109,6 +115,7 @@ pub struct EventCounters {
 
 /// The counters of one direction over a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
     /// Frames that left the tester.
     pub offered: u64,
@@ -124,6 +131,7 @@ pub struct Counted {
 /// What the device under test counted in one direction. Read when intervals end, so frames that
 /// were inside at that moment are counted in one and not yet in the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeviceCounted {
     /// Frames that came.
     pub received: u64,
@@ -133,6 +141,7 @@ pub struct DeviceCounted {
 
 /// The period of losses, and what speaks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LossPeriod {
     /// What one loss is as far as any other from the next in.
     #[serde(default)]
@@ -155,6 +164,7 @@ pub struct LossPeriod {
 
 /// What is equally long from each loss to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The time; at a constant load that cannot be told from a number of frames.
@@ -167,6 +177,7 @@ pub enum Measure {
 /// How the mean latency changed over time: a straight line by Theil and Sen, which outliers do
 /// not move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyDrift {
     /// Nanoseconds a second.
     pub slope: f64,
@@ -184,6 +195,7 @@ pub struct LatencyDrift {
 
 /// A time in which the tester or its machine was held up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hiccup {
     /// When its first interval began, since the run's start.
     pub from_s: f64,
