@@ -352,14 +352,13 @@ impl Testbed {
     }
 
     /// The same by AF_XDP sockets.
-    fn af_xdp_carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
+    fn af_xdp_carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
         let [zero, one] = self.port_refs()?;
-        let unmerged = self.lab().map(Lab::receive_unmerged).transpose()?;
+        // Frames reach the sockets before the kernel could merge them.
         let carrier = af_xdp::replay::carrier([&zero, &one], self.namespace(), Options::default(), longest)?;
         if let Some(lab) = self.lab() {
             lab.pin().context("cannot keep the device off the generator's core")?;
         }
-        self.unmerged = unmerged;
         Ok(Box::new(carrier))
     }
 
