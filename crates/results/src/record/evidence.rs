@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The evidence of a ramp or a saturation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Where the highest load at or below the loss threshold lies; absent where the load did not rise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,6 +25,7 @@ pub struct Evidence {
 
 /// Two rates between which another one lies, in frames a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateInterval {
     /// The lower bound.
     pub lower_pps: f64,
@@ -33,6 +35,7 @@ pub struct RateInterval {
 
 /// The lowest load at which frames were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LossBegan {
     /// The load that was offered, in frames a second.
     pub pps: f64,
