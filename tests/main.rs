@@ -31,5 +31,6 @@ mod soak_latency;
 mod user_space;
 mod variants;
 mod verify;
+mod vm;
 mod vpp;
 mod wire_truth;
