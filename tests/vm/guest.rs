@@ -198,7 +198,15 @@ impl Qemu {
         let path = |name: &str| directory.path().join(name).display().to_string();
         let mut command = Command::new("qemu-system-x86_64");
         let (accelerator, cpu) = if by_hardware { ("kvm", "host") } else { ("tcg,thread=multi", "max") };
-        command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]);
+        command.args([
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-monitor",
+            "none",
+        ]);
         command.args(["-accel", accelerator, "-cpu", cpu, "-smp", "2", "-m", "1280"]);
         command.arg("-kernel").arg(&files.image).arg("-initrd").arg(image);
         let driver = card.driver();
@@ -277,7 +285,8 @@ fn read_line(stream: &mut BufReader<UnixStream>, line: &mut String, deadline: In
 
 /// Whether to go on reading after `error`: only until `deadline`, and only where nothing came yet.
 fn retry(error: io::Error, deadline: Instant) -> io::Result<()> {
-    let nothing = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted);
+    let nothing =
+        matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted);
     if nothing && Instant::now() < deadline { Ok(()) } else { Err(error) }
 }
 
@@ -287,7 +296,8 @@ fn image(kernel: &kernels::Files) -> PathBuf {
     let file = kernels::directory().join(format!("{}.cpio", kernel.version));
     let mut written = WRITTEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if !written.contains(&kernel.version) {
-        initramfs::write(kernel, &file).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+        initramfs::write(kernel, &file)
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
         written.push(kernel.version.clone());
     }
     file

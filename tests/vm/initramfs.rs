@@ -15,9 +15,8 @@ use crate::common::{PROGRAM, REPOSITORY, tool};
 const PROGRAMS: [&str; 7] = ["busybox", "dash", "ethtool", "ip", "kmod", "nft", "tc"];
 /// Where programs are.
 const PLACES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-const EMPTY: [&str; 12] = [
-    "bin", "dev", "etc", "proc", "root", "run", "sbin", "sys", "tmp", "usr/bin", "usr/sbin", "var",
-];
+const EMPTY: [&str; 12] =
+    ["bin", "dev", "etc", "proc", "root", "run", "sbin", "sys", "tmp", "usr/bin", "usr/sbin", "var"];
 
 /// What an archive holds, by path without the first slash.
 #[derive(Default)]

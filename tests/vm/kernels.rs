@@ -113,7 +113,9 @@ fn keep_modules(unpacked: &Path, kept: &Path, version: &str) -> Result<(), Strin
         }
         let target = to.join(name);
         let parent = target.parent().unwrap_or(&to);
-        fs::create_dir_all(parent).and_then(|()| fs::rename(&file, &target)).map_err(|error| error.to_string())?;
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::rename(&file, &target))
+            .map_err(|error| error.to_string())?;
     }
     tool(Command::new("depmod").arg("-b").arg(kept).arg(version));
     Ok(())
