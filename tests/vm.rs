@@ -1,8 +1,8 @@
 //! The program on Debian's stock kernels, with emulated network cards: machines under QEMU, by hardware where that
 //! works and by emulation where not. Emulation is slow: no test looks at a time, all look at counts.
 //!
-//! By default each kernel and each card comes once or twice; all pairs do with `LINERATE_VM=all`
-//! (`make test-long`). Kernels are downloaded by apt-get and stay in `target/vm`, which may be removed.
+//! The newest kernel is tested by `make test-long`. Kernels are downloaded by apt-get and stay in `target/vm`, which
+//! may be removed.
 
 mod guest;
 mod initramfs;
@@ -43,8 +43,6 @@ impl Kernel {
 pub enum Card {
     VirtioNet,
     Vmxnet3,
-    E1000e,
-    E1000,
 }
 
 impl Card {
@@ -53,8 +51,6 @@ impl Card {
         match self {
             Self::VirtioNet => "virtio-net-pci",
             Self::Vmxnet3 => "vmxnet3",
-            Self::E1000e => "e1000e",
-            Self::E1000 => "e1000",
         }
     }
 
@@ -63,19 +59,13 @@ impl Card {
         match self {
             Self::VirtioNet => "virtio_net",
             Self::Vmxnet3 => "vmxnet3",
-            Self::E1000e => "e1000e",
-            Self::E1000 => "e1000",
         }
     }
 }
 
-/// Runs `test` on a machine, unless none can run here; pairs that are not of the default set only where all are asked
-/// for.
-fn on(kernel: Kernel, card: Card, by_default: bool, test: impl FnOnce(&mut Guest)) {
+/// Runs `test` on a machine, unless none can run here.
+fn on(kernel: Kernel, card: Card, test: impl FnOnce(&mut Guest)) {
     let pair = format!("{card:?} on the kernel of {}", kernel.name());
-    if !by_default && !std::env::var("LINERATE_VM").is_ok_and(|value| value == "all") {
-        return eprintln!("skipped: {pair} is tested by make test-long");
-    }
     if let Some(reason) = guest::unavailable() {
         return eprintln!("skipped: {pair}: {reason}");
     }
@@ -144,7 +134,7 @@ fn vlan_tags_are_taken_off_and_put_on(guest: &mut Guest) {
 
 /// Killed in the middle, the program leaves neither processes nor namespaces, interfaces or programs.
 fn nothing_stays_after_a_kill(guest: &mut Guest) {
-    let look = "ip -o link | sed 's/:.*@.*//; s/ mtu.*//'; ls /proc/*/ns/net | wc -l >/dev/null
+    let look = "ip -o link | sed 's/:.*@.*//; s/ mtu.*//'
                 grep -l linerate /proc/[0-9]*/comm 2>/dev/null || true
                 lsmod | awk '$1 == \"veth\" { print $3 }'";
     let before = guest.run(look);
@@ -168,10 +158,11 @@ fn nothing_stays_after_a_kill(guest: &mut Guest) {
 
 #[test]
 fn the_lab_works_on_the_kernel_of_the_release() {
-    on(Kernel::Release, Card::VirtioNet, true, the_lab_works);
+    on(Kernel::Release, Card::VirtioNet, the_lab_works);
 }
 
 #[test]
+#[ignore = "it takes minutes"]
 fn the_lab_works_on_the_newest_kernel_of_the_archive() {
-    on(Kernel::Backports, Card::Vmxnet3, false, the_lab_works);
+    on(Kernel::Backports, Card::Vmxnet3, the_lab_works);
 }

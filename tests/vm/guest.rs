@@ -113,15 +113,6 @@ impl Guest {
         self.attempt(&format!("linerate {line}"))
     }
 
-    /// How many frames an interface has sent and received by its own count, in the namespace `netns` if it is named.
-    pub fn count(&mut self, netns: Option<&str>, interface: &str) -> Counted {
-        let netns = netns.map_or(String::new(), |name| format!("-n {name} "));
-        let list = self.run(&format!("ip {netns}-j -s link show {interface}"));
-        let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-        let number = |way: &str| list[0]["stats64"][way]["packets"].as_u64().unwrap();
-        Counted { sent: number("tx"), received: number("rx") }
-    }
-
     fn exchange(&mut self, script: &str) -> io::Result<Output> {
         self.qemu.deadline = Instant::now() + PATIENCE;
         self.stream.get_mut().write_all(format!("{}\n{script}", script.len()).as_bytes())?;
@@ -153,13 +144,6 @@ impl Guest {
     }
 }
 
-/// The frames that an interface counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    pub sent: u64,
-    pub received: u64,
-}
-
 impl Output {
     /// The same, if it ended well.
     pub fn well(self) -> Self {
@@ -177,11 +161,6 @@ impl Output {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("no JSON ({error}): {}\n{}", self.stdout, self.stderr))
-    }
-
-    /// The whole number in field `name` of the JSON.
-    pub fn number(&self, name: &str) -> u64 {
-        self.json()[name].as_u64().unwrap_or_else(|| panic!("no {name}: {}", self.stdout))
     }
 }
 
