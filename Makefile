@@ -45,7 +45,7 @@ fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
 		-- --nocapture
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
-	$(SUDO) $(LINERATE) bench --quick --output runs/quick --report report.html
+	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html
 
 benchmarks: build ## measures the generator against other generators; see benchmarks/README.md
 	$(SUDO) $(LINERATE) bench benchmarks/packet-generation-options.toml

@@ -76,7 +76,7 @@ fn a_dry_run_prints_every_command_and_does_nothing() {
     for part in [
         "--rate 2kpps",
         "--dut calibrated:rate=1mpps --profile bench --size 64 --name 'plain, 64 B, one way'",
-        "--label bench=small --label 'cell=plain/64 B/one' --label repeat=3 --output runs/small --json",
+        "--label bench=small --label 'cell=plain/64 B/one' --label repeat=3 --runs runs/small --json",
     ] {
         assert!(commands.iter().any(|command| command.contains(part)), "no '{part}' in {commands:?}");
     }
@@ -202,8 +202,8 @@ fn a_bench_is_told_in_a_table_a_comparison_a_page_and_its_records() {
     let text = SMALL.replace("2kpps", "3kpps");
     fs::write(directory.path().join("b.toml"), text).unwrap();
     let refused = bench(directory.path(), "").run();
-    assert!(refused.refusal(2).contains("other settings") && refused.stderr.contains("--output"));
-    bench(directory.path(), "--output elsewhere --only plain").run().well();
+    assert!(refused.refusal(2).contains("other settings") && refused.stderr.contains("--runs"));
+    bench(directory.path(), "--runs elsewhere --only plain").run().well();
     assert_eq!(records(&directory.path().join("elsewhere")).len(), 3);
 }
 
@@ -454,7 +454,7 @@ fn between_real_ports_what_was_configured_is_undone_after_every_run() {
     for (what, instead) in reasons {
         fs::write(directory.path().join("b.toml"), PORTS.replace(what, instead)).unwrap();
         fs::remove_file(directory.path().join("log")).unwrap();
-        let finished = bench(directory.path(), "--only variant --output failed").inside(&site.tester).run();
+        let finished = bench(directory.path(), "--only variant --runs failed").inside(&site.tester).run();
         assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
         says(&finished, &["variant/64 B/one, repeat 1: failed: ", "1 failed", "1 runs are missing"]);
         assert_eq!(log(), format!("{DONE}{UNDONE}"), "{instead}");

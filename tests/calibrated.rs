@@ -55,10 +55,9 @@ fn a_loss_at_the_threshold_is_not_lossy_and_twice_that_is() {
     }
     for (drop_every, limit) in [(1000, LimitedBy::LineRate), (250, LimitedBy::Dut)] {
         let Some(()) = eventually(|| {
-            let line = format!(
-                "ramp --dut calibrated:drop-every={drop_every} --target 20kpps --warm-up-duration 0s"
-            );
-            let record = run(&format!("{line} --ramp-duration 1s --hold-duration 500ms --drain 200ms"));
+            let line =
+                format!("ramp --dut calibrated:drop-every={drop_every} --rate 20kpps --warm-up-duration 0s");
+            let record = run(&format!("{line} --duration 1s --hold-duration 500ms --drain 200ms"));
             let direction = &record.directions[0];
             if direction.limited_by != limit {
                 return Err(format!("drop-every={drop_every}: limited by {:?}", direction.limited_by));
@@ -76,8 +75,7 @@ fn a_device_that_stalls_is_reported_with_the_second_and_the_count() {
         return;
     }
     eventually(|| {
-        let line =
-            "ramp --dut calibrated:stall-after=5000 --target 10kpps --ramp-duration 1s --hold-duration 8s";
+        let line = "ramp --dut calibrated:stall-after=5000 --rate 10kpps --duration 1s --hold-duration 8s";
         let record = run(&format!("{line} --warm-up-duration 200ms --drain 200ms"));
         let direction = &record.directions[0];
         let stalled = direction.stalled.ok_or("it did not stall")?;
@@ -103,10 +101,9 @@ fn a_device_of_known_capacity_is_found_to_have_it() {
     const RATE: f64 = 20_000.0;
     const BURST: f64 = 64.0;
     eventually(|| {
-        let line = "ramp --dut calibrated:rate=20kpps,burst=64 --target 40kpps --step 100ms";
-        let record = run(&format!(
-            "{line} --warm-up-duration 200ms --ramp-duration 2s --hold-duration 1s --drain 200ms"
-        ));
+        let line = "ramp --dut calibrated:rate=20kpps,burst=64 --rate 40kpps --step 100ms";
+        let record =
+            run(&format!("{line} --warm-up-duration 200ms --duration 2s --hold-duration 1s --drain 200ms"));
         let direction = &record.directions[0];
         // Over any time it forwards at most its rate and one burst. The frames of a sample reach it
         // in the sample's time, and in the time that the last of them was on its way.

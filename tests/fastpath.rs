@@ -36,7 +36,7 @@ fn assert_nothing_left() {
 /// known. Nothing where the machine is not at rest.
 fn ramp(flags: &str) -> Option<Record> {
     eventually(|| {
-        let line = format!("ramp {flags} --vm var2 --target 10kpps --json {QUICK}");
+        let line = format!("ramp {flags} --flows var2 --rate 10kpps --json {QUICK}");
         let finished = linerate(&line).run();
         let record = if finished.status.success() { finished.record() } else { return Err(finished.stderr) };
         let is_enough = record.directions.iter().all(|direction| direction.forwarded > 1000);

@@ -23,10 +23,10 @@ struct Search {
 
 /// As the program searches by default.
 const USUAL: Search =
-    Search { flags: "search --max-duration 50s --json", queue: 256, tolerance: 0.005, attempts: 3 };
+    Search { flags: "search --time-limit 50s --json", queue: 256, tolerance: 0.005, attempts: 3 };
 /// The same to half the precision and with a queue of a quarter, which takes a quarter of the time.
 const BRIEF: Search = Search {
-    flags: "search --goal ndr:width=1%,queue=64,initial=100ms,final=250ms,sum=1s --max-duration 20s \
+    flags: "search --goal ndr:width=1%,queue=64,initial=100ms,final=250ms,sum=1s --time-limit 20s \
             --warm-up-duration 300ms --drain 100ms --json",
     queue: 64,
     tolerance: 0.01,
@@ -126,7 +126,7 @@ fn the_record_has_what_scripts_read() {
     if !has_namespaces() {
         return;
     }
-    let line = "search --max-duration 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
+    let line = "search --time-limit 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
     let printed = linerate(line).run().well().json();
     for results in [&printed["results"], &printed["directions"][0]["results"]] {
         for goal in ["ndr", "pdr"] {

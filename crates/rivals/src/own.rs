@@ -29,7 +29,7 @@ impl Program for Own {
     fn launch(&self, task: &Task) -> Launch {
         let size = task.datagram.frames().first().copied().unwrap_or(wire::size::MIN);
         Launch::of(&format!(
-            "{} gen --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
+            "{} send --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
             self.executable(),
             task.port.name,
             task.port.next_hop_mac,

@@ -37,12 +37,12 @@ pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Resul
     if !testbed.has_cable() {
         let [zero, one] = testbed.ports().each_ref().map(|port| &port.name);
         let flags = match testbed.user_space() {
-            Some(_) => "--engine dpdk and these --port0 and --port1".to_owned(),
+            Some(user_space) => format!("--engine {} and these --port0 and --port1", user_space.engine()),
             None => format!("--ports {zero},{one}"),
         };
         return Err(format!(
             "the tester's own ceiling is not known: connect {zero} and {one} by a cable and run \
-             'linerate self-test' with {flags} and this profile"
+             'linerate verify ceiling' with {flags} and this profile"
         ));
     }
     again(testbed, profile, directions)

@@ -22,7 +22,7 @@ impl Key {
     pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
         let (engine, ports) = match (testbed.lab(), testbed.user_space()) {
             (Some(_), _) => ("xdp", vec!["lab".to_owned()]),
-            (_, Some(user_space)) => ("dpdk", vec![user_space.kind_of_ports()]),
+            (_, Some(user_space)) => (user_space.engine().name(), vec![user_space.kind_of_ports()]),
             (None, None) => {
                 let ports = testbed.ports().iter();
                 ("xdp", ports.map(|port| format!("{} {}", port.name, port.mac)).collect())
