@@ -33,5 +33,6 @@ mod soak_latency;
 mod user_space;
 mod variants;
 mod verify;
+mod vm;
 mod vpp;
 mod wire_truth;

@@ -55,8 +55,7 @@ pub fn has_namespaces() -> bool {
 /// Waits until this test has the machine for itself among all tests, in whichever process.
 /// The kernel opens the lock when the process ends.
 pub fn machine() -> File {
-    let path = std::env::temp_dir().join("linerate-tests.lock");
-    let lock = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    let lock = lock_file();
     let deadline = Instant::now() + 5 * PATIENCE;
     while let Err(error) = lock.try_lock() {
         assert!(matches!(error, TryLockError::WouldBlock), "{error}");
@@ -64,6 +63,24 @@ pub fn machine() -> File {
         thread::sleep(Duration::from_millis(5));
     }
     lock
+}
+
+/// Waits until no test has the machine for itself, and keeps it from those that want it so: for tests that measure no
+/// time and may run side by side.
+pub fn shared_machine() -> File {
+    let lock = lock_file();
+    let deadline = Instant::now() + 15 * PATIENCE;
+    while let Err(error) = lock.try_lock_shared() {
+        assert!(matches!(error, TryLockError::WouldBlock), "{error}");
+        assert!(Instant::now() < deadline, "other tests have held the machine for too long");
+        thread::sleep(Duration::from_millis(5));
+    }
+    lock
+}
+
+fn lock_file() -> File {
+    let path = std::env::temp_dir().join("linerate-tests.lock");
+    File::options().create(true).truncate(false).write(true).open(path).unwrap()
 }
 
 /// Waits until `condition` holds, and says whether it did in time.
