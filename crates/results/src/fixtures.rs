@@ -325,6 +325,7 @@ fn tester() -> Tester {
         mtu: 9216,
         speed_bps: Some(10e9),
         xdp_mode: "native".to_owned(),
+        facts: None,
     };
     Tester {
         engine: "xdp".to_owned(),

@@ -9,6 +9,7 @@ mod cross_check;
 mod generator;
 mod latency;
 mod node;
+mod port_facts;
 mod queues;
 mod remote;
 mod rfc2544;
@@ -24,6 +25,7 @@ pub use cross_check::{CrossCheck, Point};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
+pub use port_facts::{Controller, Pause, PortFacts, Queues, Rings, XdpFeature, XdpProgram};
 pub use queues::{InterfaceQueues, QueueUse};
 pub use remote::{Count, Remote};
 pub use rfc2544::{
@@ -252,6 +254,9 @@ pub struct Port {
     pub speed_bps: Option<f64>,
     /// `native` or `generic` XDP.
     pub xdp_mode: String,
+    /// What the kernel and the driver said of it before the first frame, where it is a real interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<PortFacts>>,
 }
 
 /// The machine.
