@@ -3,8 +3,9 @@
 
 use std::fs;
 
-use crate::common::{has_namespaces, linerate, records};
 use results::record::Status;
+
+use crate::common::{has_namespaces, linerate, records};
 use serde_json::Value;
 
 /// Checks that `page` is one whole offline page: it fetches nothing.

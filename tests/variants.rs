@@ -3,10 +3,11 @@
 
 use std::fs;
 
-use crate::common::sites::Site;
-use crate::common::{Linerate, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::Status;
+
+use crate::common::sites::Site;
+use crate::common::{Linerate, eventually, has_namespaces, linerate};
 
 /// Half a second at 2 kpps.
 const BRIEF: &str = "--rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";

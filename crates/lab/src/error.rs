@@ -3,7 +3,6 @@
 
 use std::io;
 
-use crate::dut::SpecError;
 use crate::holder::HolderError;
 use crate::placement::PlacementError;
 use crate::ports::PortsError;
@@ -54,9 +53,6 @@ pub enum Error {
         /// The engine that it needs.
         engine: &'static str,
     },
-    /// A device specification is wrong.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
     /// The cores asked for cannot be had.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -73,7 +69,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What is asked of the kernel, for the message when it refuses.
 #[derive(Clone, Copy)]
-pub(crate) enum Needs {
+pub enum Needs {
     /// Namespaces and mounts.
     SysAdmin,
     /// Links, addresses, routes, sysctls of a network namespace.
@@ -101,7 +97,7 @@ impl Needs {
 impl Error {
     /// A refusal by the kernel. A missing capability has one remedy, whatever the operation;
     /// `otherwise` is the remedy for everything else.
-    pub(crate) fn kernel(
+    pub fn kernel(
         what: impl Into<String>,
         cause: impl Into<io::Error>,
         needs: Needs,
@@ -118,7 +114,8 @@ impl Error {
     }
 
     /// A refusal by libbpf or the kernel behind it.
-    pub(crate) fn bpf(what: impl Into<String>, cause: libbpf_rs::Error) -> Self {
+    #[must_use]
+    pub fn bpf(what: impl Into<String>, cause: libbpf_rs::Error) -> Self {
         let remedy = match cause.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => {
                 format!("Run it as root (sudo), or with {}", Needs::Bpf.capability())

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{slice, thread};
 
@@ -19,7 +20,7 @@ use libbpf_rs::Link as XdpLink;
 use wire::MacAddress;
 
 use crate::configuration;
-use crate::dut::{Addressing, Counters, DutSpec, Running, Site, pass};
+use crate::device::{Addressing, Counters, Device, Running, Site};
 use crate::error::{Error, Result};
 use crate::ethtool::{self, Ethtool};
 use crate::forgotten::Forgotten;
@@ -29,6 +30,7 @@ use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
 use crate::placement::{self, Placement, PlacementError};
 use crate::plan::{SIDES, Side};
+use crate::pass;
 use crate::ports::{Port, describe};
 use crate::settings;
 
@@ -47,7 +49,7 @@ const DEFAULT_MTU: usize = 1500;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The device under test.
-    pub dut: DutSpec,
+    pub dut: Arc<dyn Device>,
     /// Which core does what.
     pub placement: Placement,
     /// The largest frame that will be sent, in bytes, FCS included: 64 to 9216.
@@ -60,7 +62,7 @@ pub struct Lab {
     // Fields are dropped in this order: programs first, then the namespaces with the links.
     running: Running,
     ports: [Port; 2],
-    spec: DutSpec,
+    dut: Arc<dyn Device>,
     placement: Placement,
     threads: ThreadFinder,
     tester: Namespace,
@@ -79,7 +81,7 @@ impl Lab {
             return Err(Error::FrameSize { asked, least, most });
         }
         let online = placement::online()?;
-        let queues = config.dut.device.queues();
+        let queues = config.dut.queues();
         if let Some(core) = queues.cores.iter().copied().find(|core| !online.contains(core)) {
             return Err(PlacementError::NoSuchCore { core, online }.into());
         }
@@ -90,14 +92,14 @@ impl Lab {
         connect(&tester, &device, mtu, queues.count)?;
 
         set_offloads(&tester, SIDES.map(|side| side.port), true)?;
-        set_offloads(&device, SIDES.map(|side| side.interface), config.dut.device.gro())?;
+        set_offloads(&device, SIDES.map(|side| side.interface), config.dut.gro())?;
         let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
         let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
         let site = Site { namespace: &device, interfaces: &interfaces, core: config.placement.dut };
-        let running = config.dut.device.start(&site)?;
+        let running = config.dut.start(&site)?;
         address_ports(&tester, &port_links)?;
 
-        let addressing = config.dut.device.addressing();
+        let addressing = config.dut.addressing();
         let [zero, one] = tester.run(|| {
             let [zero, one] = &port_links;
             Ok([describe(zero, next_hop(addressing, 0)), describe(one, next_hop(addressing, 1))])
@@ -105,7 +107,7 @@ impl Lab {
         let lab = Self {
             running,
             ports: [zero, one],
-            spec: config.dut.clone(),
+            dut: Arc::clone(&config.dut),
             placement: config.placement.clone(),
             threads,
             tester,
@@ -131,8 +133,8 @@ impl Lab {
 
     /// The device under test.
     #[must_use]
-    pub fn dut(&self) -> &DutSpec {
-        &self.spec
+    pub fn dut(&self) -> &Arc<dyn Device> {
+        &self.dut
     }
 
     /// Which core does what.
@@ -165,7 +167,7 @@ impl Lab {
             &self.device,
             SIDES.map(|s| s.interface),
             &self.threads,
-            (&self.spec.device.queues().cores(self.placement.dut), Turn::AtOnce),
+            (&self.dut.queues().cores(self.placement.dut), Turn::AtOnce),
         )?;
         if !self.placement.receives_on_dut_core() {
             let ports = SIDES.map(|side| side.port);
@@ -176,7 +178,7 @@ impl Lab {
     }
 
     /// Gives the tester's ports receiving threads of their own even where they share the device's
-    /// core, so that [`crate::thread_time`] can tell what receiving costs. For that measurement
+    /// core, so that the time of these can tell what receiving costs. For that measurement
     /// only: at full load the two compete for the core, and frames are lost between them.
     ///
     /// # Errors
@@ -280,7 +282,10 @@ impl Lab {
 
 /// A namespace whose interfaces keep silent until they are used, whatever the machine's defaults
 /// are, and whose addresses are ready at once.
-pub(crate) fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
+///
+/// # Errors
+/// [`Error`], when the kernel refuses a step.
+pub fn quiet_namespace(disable_ipv6: &str) -> Result<Namespace> {
     let settings = [
         ("ipv4/ip_forward", "0"),
         ("ipv4/conf/all/rp_filter", "0"),
@@ -350,7 +355,11 @@ pub(crate) fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bo
     })
 }
 
-pub(crate) fn bring_up(namespace: &Namespace, [zero, one]: [&str; 2]) -> Result<[Link; 2]> {
+/// Brings two interfaces of `namespace` up, which must be there.
+///
+/// # Errors
+/// [`Error`], when the kernel refuses a step.
+pub fn bring_up(namespace: &Namespace, [zero, one]: [&str; 2]) -> Result<[Link; 2]> {
     namespace.netlink(|netlink| {
         let up = |name| {
             let link = netlink.expect_link(name)?;
@@ -410,9 +419,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::placement::{Wishes, online};
 
-    pub(crate) fn start(dut: &str) -> Lab {
+    /// A lab whose device does nothing.
+    pub(crate) fn start() -> Lab {
         let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
-        Lab::start(&Config { dut: dut.parse().unwrap(), placement, max_frame_size: 1518 }).unwrap()
+        Lab::start(&Config { dut: Arc::new(crate::capabilities::Nothing), placement, max_frame_size: 1518 }).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a device under test lives: namespaces, links, CPU placement, and the devices.
+//! Where a device under test lives: namespaces, links, CPU placement.
 //!
 //! A [`Config`] enters, a running [`Lab`] with two [`Port`]s leaves; or the names of two real
 //! interfaces enter and [`RealPorts`] leave. Nothing of a lab outlives its process.
@@ -6,35 +6,32 @@
 mod cable;
 mod capabilities;
 mod configuration;
-pub mod dut;
+mod device;
 mod error;
 mod ethtool;
 mod forgotten;
 pub mod holder;
 mod interface_counters;
 mod lab;
-pub mod monitor;
 mod namespace;
-mod napi;
+pub mod napi;
 mod neighbour;
-mod netlink;
+pub mod netlink;
+pub mod pass;
 pub mod placement;
-mod plan;
+pub mod plan;
 mod ports;
 mod session;
-mod settings;
-mod usage;
+pub mod settings;
 
 pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine};
-pub use dut::{Counters, DutSpec};
-pub use error::{Error, Result};
+pub use device::{Addressing, Counters, Device, Queues, ReadCounters, Running, Site};
+pub use error::{Error, Needs, Result};
 pub use interface_counters::InterfaceCounters;
-pub use lab::{Config, Lab, Unmerged};
-pub use monitor::Monitor;
+pub use lab::{Config, Lab, Unmerged, bring_up, quiet_namespace};
 pub use namespace::Namespace;
 pub use napi::NapiThread;
 pub use placement::Placement;
 pub use plan::{SIDES, Side};
 pub use ports::{Destination, Port, PortsError, RealPorts, open_port};
-pub use usage::{CoreClock, CoreUse, thread_time};

@@ -130,7 +130,10 @@ impl Namespace {
     }
 
     /// Runs `work` inside the namespace with a netlink connection to it.
-    pub(crate) fn netlink<T: Send>(&self, work: impl FnOnce(&Netlink) -> Result<T> + Send) -> Result<T> {
+    ///
+    /// # Errors
+    /// [`crate::Error`], when the kernel refuses a step.
+    pub fn netlink<T: Send>(&self, work: impl FnOnce(&Netlink) -> Result<T> + Send) -> Result<T> {
         self.run(|| work(&Netlink::open()?))
     }
 }

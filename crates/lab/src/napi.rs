@@ -82,7 +82,7 @@ fn threaded_path(interface: &str) -> PathBuf {
 
 /// When a waking thread gets its core. All have precedence over ordinary work there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// At once: a device forwards in soft interrupts, which no process holds up, and must not wait
     /// for one here.
     AtOnce,
@@ -96,7 +96,10 @@ pub(crate) enum Turn {
 }
 
 /// Gives a thread a core, and its turn there; 0 is the calling thread.
-pub(crate) fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
+///
+/// # Errors
+/// [`Error`], without `CAP_SYS_NICE`, or when there is no such thread or core.
+pub fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
     let thread = Pid::from_raw(pid);
     let mut cores = CpuSet::new();
     cores
@@ -129,7 +132,8 @@ fn take_turn(thread: Pid, turn: Turn) -> std::result::Result<(), Errno> {
 }
 
 /// The core a thread is pinned to, if it is pinned to one.
-pub(crate) fn core_of(pid: i32) -> Option<usize> {
+#[must_use]
+pub fn core_of(pid: i32) -> Option<usize> {
     let cores = sched_getaffinity(Pid::from_raw(pid)).ok()?;
     let mut set = (0..CpuSet::count()).filter(|core| cores.is_set(*core).unwrap_or(false));
     set.next().filter(|_| set.next().is_none())
@@ -217,7 +221,7 @@ mod tests {
             return;
         }
         let finder = ThreadFinder::new();
-        let lab = crate::lab::tests::start("sink");
+        let lab = crate::lab::tests::start();
         let link = lab.ports()[0].name.replace("port", "dut");
         let by_name = finder.find_by_name(&link);
         assert_eq!(by_name.len(), 1);

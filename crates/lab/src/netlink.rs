@@ -27,16 +27,22 @@ use wire::MacAddress;
 use crate::error::{Error, Needs, Result};
 
 /// A connection to the network namespace it was opened in.
-pub(crate) struct Netlink {
+#[derive(Debug)]
+pub struct Netlink {
     runtime: Runtime,
     handle: Handle,
 }
 
 /// One end of a veth pair to be made.
-pub(crate) struct VethEnd<'a> {
+#[derive(Debug)]
+pub struct VethEnd<'a> {
+    /// What it will be called.
     pub name: &'a str,
+    /// Its index in its namespace.
     pub index: u32,
+    /// Its MAC address.
     pub mac: MacAddress,
+    /// Its MTU, in bytes.
     pub mtu: u32,
     /// Queues that it receives by, each of which one core at a time serves.
     pub receive_queues: u32,
@@ -44,11 +50,16 @@ pub(crate) struct VethEnd<'a> {
 
 /// What the kernel says of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Link {
+pub struct Link {
+    /// Its index in its namespace.
     pub index: u32,
+    /// What it is called.
     pub name: String,
+    /// Its MAC address.
     pub mac: MacAddress,
+    /// Its MTU, in bytes.
     pub mtu: u32,
+    /// Whether it is up.
     pub up: bool,
     /// Whether the other end is there too.
     pub carrier: bool,
@@ -66,7 +77,7 @@ pub(crate) struct Link {
 
 /// A route of the main table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub struct Route {
     /// `None` for a default route.
     pub destination: Option<(IpAddr, u8)>,
     /// Every interface it leads to.
@@ -75,10 +86,14 @@ pub(crate) struct Route {
 
 /// An entry of the neighbour table that has a link-layer address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbour {
+pub struct Neighbour {
+    /// The index of the interface that it is reached by.
     pub interface: u32,
+    /// Its IP address.
     pub address: IpAddr,
+    /// Its MAC address.
     pub mac: MacAddress,
+    /// Whether it never expires.
     pub permanent: bool,
     /// Whether the kernel would use it without asking again.
     pub valid: bool,
@@ -277,7 +292,7 @@ impl Netlink {
     }
 
     /// All routes, as the kernel tells them.
-    pub fn route_messages(&self) -> Result<Vec<RouteMessage>> {
+    pub(crate) fn route_messages(&self) -> Result<Vec<RouteMessage>> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RouteMessage::default();
@@ -319,11 +334,11 @@ impl Netlink {
             .collect())
     }
 
-    pub fn change(&self, what: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
+    pub(crate) fn change(&self, what: &str, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
         self.request(what, message, flags).map(drop)
     }
 
-    pub fn dump(&self, what: &str, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
+    pub(crate) fn dump(&self, what: &str, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
         self.request(what, message, NLM_F_DUMP)
     }
 

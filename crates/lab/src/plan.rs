@@ -61,7 +61,8 @@ const fn side(port: &'static str, interface: &'static str, link: u8, v4: (u8, u8
 
 /// A locally administered address that tells link and host, like the IP addresses do. Hosts 1 and 2
 /// are the device's and the tester's ends.
-pub(crate) const fn mac(link: u8, host: u8) -> MacAddress {
+#[must_use]
+pub const fn mac(link: u8, host: u8) -> MacAddress {
     MacAddress([0x02, b'L', b'n', b'r', link, host])
 }
 

@@ -11,7 +11,10 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Writes a setting.
-pub(crate) fn set(name: &str, value: &str) -> Result<()> {
+///
+/// # Errors
+/// [`Error`], when the kernel refuses it.
+pub fn set(name: &str, value: &str) -> Result<()> {
     let path = path(name);
     fs::write(&path, value).map_err(|cause| {
         Error::kernel(
@@ -24,18 +27,21 @@ pub(crate) fn set(name: &str, value: &str) -> Result<()> {
 }
 
 /// Reads a setting.
-pub(crate) fn get(name: &str) -> Option<String> {
+#[must_use]
+pub fn get(name: &str) -> Option<String> {
     Some(fs::read_to_string(path(name)).ok()?.trim().to_owned())
 }
 
 /// The speed of an interface in bits a second, where its driver tells it.
-pub(crate) fn interface_speed(interface: &str) -> Option<f64> {
+#[must_use]
+pub fn interface_speed(interface: &str) -> Option<f64> {
     let megabits = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
     parse_speed(&megabits)
 }
 
 /// The driver of an interface that is a device; virtual ones have none.
-pub(crate) fn interface_driver(interface: &str) -> Option<String> {
+#[must_use]
+pub fn interface_driver(interface: &str) -> Option<String> {
     let driver = fs::read_link(format!("/sys/class/net/{interface}/device/driver")).ok()?;
     Some(driver.file_name()?.to_string_lossy().into_owned())
 }

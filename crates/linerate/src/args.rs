@@ -3,7 +3,6 @@
 //! Words of the command line enter; profiles, rates and devices leave.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,29 +10,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::DutSpec;
+use dut::DutSpec;
+use testbed::target::{EngineName, Target};
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};
 use wire::MacAddress;
 use wire::rate::Rate;
-
-/// The command was used wrongly: exit status 2.
-#[derive(Debug)]
-pub struct Misuse(pub String);
-
-impl fmt::Display for Misuse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misuse {}
-
-/// An error for wrong use.
-pub fn misuse(text: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Misuse(text.into()))
-}
+use wording::usage::misuse;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]
@@ -177,82 +161,28 @@ pub struct Device {
     pub dut_sudo: bool,
 }
 
-/// What sends and receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineName {
-    /// The kernel.
-    Xdp,
-    /// DPDK.
-    Dpdk,
-    /// Shared memory, by ourselves.
-    Memif,
-}
-
-impl EngineName {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Xdp, Self::Dpdk, Self::Memif];
-
-    /// Whether frames are built in this process.
-    pub fn is_in_user_space(self) -> bool {
-        self != Self::Xdp
-    }
-
-    /// What users call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xdp => "xdp",
-            Self::Dpdk => "dpdk",
-            Self::Memif => "memif",
-        }
-    }
-}
-
-impl fmt::Display for EngineName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for EngineName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, dpdk and memif"))
-    }
-}
-
 impl Device {
-    /// A device of the lab and a line rate, without any other wishes.
-    pub fn lab(dut: DutSpec, line_rate: f64) -> Self {
-        Self {
-            dut: Some(dut),
-            ports: None,
-            engine: EngineName::Xdp,
-            port0: None,
-            port1: None,
-            gateways: None,
-            gateway_macs: None,
-            force: 0,
-            line_rate: Some(line_rate),
-            cores: None,
-            receive_cores: None,
-            dut_core: None,
-            dut_commands: Vec::new(),
-            dut_host: None,
-            dut_driver: None,
-            dut_options: Vec::new(),
-            dut_sudo: false,
+    /// What is to be measured.
+    pub fn target(&self) -> Target {
+        Target {
+            dut: self.dut.clone(),
+            ports: self.ports.clone(),
+            engine: self.engine,
+            port0: self.port0.clone(),
+            port1: self.port1.clone(),
+            gateways: self.gateways.clone(),
+            gateway_macs: self.gateway_macs.clone(),
+            force: self.force,
+            line_rate: self.line_rate,
+            cores: self.cores.clone(),
+            receive_cores: self.receive_cores.clone(),
+            dut_core: self.dut_core,
+            dut_commands: self.dut_commands.clone(),
+            dut_host: self.dut_host.clone(),
+            dut_driver: self.dut_driver.clone(),
+            dut_options: self.dut_options.clone(),
+            dut_sudo: self.dut_sudo,
         }
-    }
-
-    /// The same, with this device of the lab where none is named.
-    pub fn or_dut(&self, name: &str) -> Result<Self> {
-        let dut = match (&self.dut, &self.ports) {
-            (None, None) => Some(name.parse()?),
-            (dut, _) => dut.clone(),
-        };
-        Ok(Self { dut, ..self.clone() })
     }
 }
 

@@ -1,175 +1,23 @@
 //! `linerate`: finds out how fast a router really forwards.
 //!
-//! This file is the table of contents: one module for each subcommand, and those that they share
-//! ([`args`], [`misuse`], [`port`], [`testbed`], [`receive_cost`], [`run`], [`progress`], [`environment`], [`stop`]).
+//! [`commands`] has one module for each subcommand; the others are what they share.
 
 mod args;
-mod bench;
 mod broken_pipe;
-mod build_rate;
-mod compare;
-mod control;
-mod core_meter;
-mod count;
-mod cross_check;
-mod doctor;
-mod dut;
-mod dut_command;
-mod environment;
-mod explain;
-mod explain_cost;
-mod explain_flamegraph;
-mod export;
-mod generate;
-mod generator;
-mod lab_command;
-mod latency;
-mod machine;
-mod misuse;
-mod port;
-mod profile;
-mod progress;
-mod queue_use;
-mod queues;
-mod ramp;
-mod receive_cost;
-mod receive_limit;
-mod remote_device;
-mod replay;
-mod report_command;
-mod reset_command;
-mod rfc2544;
+mod commands;
+mod exit;
 mod run;
-mod saturate;
-mod search;
-mod self_test;
-mod soak;
-mod stop;
-mod testbed;
-mod user_space;
-mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// Finds out how fast routers really forward packets.
-///
-/// Linerate sends traffic through a device under test (DUT) between two ports and counts what
-/// comes back. The device is one of its own (--dut, in network namespaces on this machine) or
-/// yours, between two interfaces (--ports A,B).
-#[derive(Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Raise the load step by step to line rate, and find where frames begin to be lost
-    Ramp(ramp::Args),
-    /// Send at full rate, and see what emerges
-    Saturate(saturate::Args),
-    /// Search for the highest loads without loss (NDR) and with little (PDR)
-    Search(search::Args),
-    /// Measure the distribution of the latency at chosen loads
-    Latency(latency::Args),
-    /// Keep one load up for a long time, and see what goes wrong
-    Soak(soak::Args),
-    /// Run the benchmarking tests of RFC 2544 at each frame size
-    Rfc2544(rfc2544::Args),
-    /// Run a set of load tests against several devices, and compare them
-    Bench(bench::Args),
-    /// Generate traffic until told to stop, as pkt-gen does
-    Gen(generate::Args),
-    /// Replay a capture as it is, at its own pace or another, and keep what comes back
-    Replay(replay::Args),
-    /// Measure how fast a generator sends, ours or another program
-    Generator(generator::Args),
-    /// Find out how fast this machine builds frames, without sending them, as ipgen's -X
-    BuildRate(build_rate::Args),
-    /// Count what arrives at an interface
-    Count(count::Args),
-    /// Explain why a device is no faster
-    Explain(explain::Args),
-    /// Show which queues of an interface the packets take, and how evenly
-    Queues(queues::Args),
-    /// Show profiles, and the frames that they send
-    Profile(profile::Args),
-    /// Keep a lab of network namespaces open, and look inside
-    Lab(lab_command::Args),
-    /// Try drivers of devices that are other computers, without a load test
-    Dut(dut::Args),
-    /// Measure devices of known truth, and certify how far the tester is off
-    Verify(verify::Args),
-    /// Compare repeats of several configurations, and say what they prove
-    Compare(compare::Args),
-    /// Draw records as one HTML page
-    Report(report_command::Args),
-    /// Convert records for other programs
-    Export(export::Args),
-    /// Find out what the tester itself reaches, with a cable between its ports
-    SelfTest(self_test::Args),
-    /// Say what this machine can and cannot do, each with its remedy
-    Doctor(doctor::Args),
-    /// The device of a load test in user space, which starts it
-    #[command(hide = true)]
-    UserSpaceDevice(user_space::forward::Args),
-    /// The router of a load test in user space, which starts it
-    #[command(hide = true)]
-    UserSpaceRouter(user_space::fastpath::Args),
-}
-
-/// How a command ended, when it ended without an error of its own.
-enum Ending {
-    /// It did what was asked.
-    Done,
-    /// It ran, but the answer is no: nothing passes, a check fails, it was interrupted.
-    Failed,
-}
+use exit::Exit;
 
 fn main() -> ExitCode {
     // Errors carry the cause; what libbpf prints beside them is for its own developers.
     libbpf_rs::set_print(None);
     broken_pipe::ends_well();
-    let cli: Cli = match wording::command_line::parse() {
-        Ok(cli) => cli,
-        Err(status) => return status,
-    };
-    let result = match cli.command {
-        Command::Ramp(args) => ramp::main(&args),
-        Command::Saturate(args) => saturate::main(&args),
-        Command::Search(args) => search::main(&args),
-        Command::Latency(args) => latency::main(&args),
-        Command::Soak(args) => soak::main(&args),
-        Command::Rfc2544(args) => rfc2544::main(&args),
-        Command::Bench(args) => bench::main(&args),
-        Command::Gen(args) => generate::main(&args),
-        Command::Replay(args) => replay::main(&args),
-        Command::Generator(args) => generator::main(&args),
-        Command::BuildRate(args) => build_rate::main(&args),
-        Command::Count(args) => count::main(&args),
-        Command::Explain(args) => explain::main(&args),
-        Command::Queues(args) => queues::main(&args),
-        Command::Profile(args) => profile::main(&args),
-        Command::Lab(args) => lab_command::main(&args),
-        Command::Dut(args) => dut::main(&args),
-        Command::Verify(args) => verify::main(&args),
-        Command::Compare(args) => compare::main(&args),
-        Command::Report(args) => report_command::main(&args),
-        Command::Export(args) => export::main(&args),
-        Command::SelfTest(args) => self_test::main(&args),
-        Command::Doctor(args) => doctor::main(&args),
-        Command::UserSpaceDevice(args) => user_space::forward::main(&args),
-        Command::UserSpaceRouter(args) => user_space::fastpath::main(&args),
-    };
-    match result {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::Failed) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("linerate: {}", misuse::in_one_line(&error));
-            ExitCode::from(if misuse::is(&error) { 2 } else { 1 })
-        }
+    match wording::command_line::parse::<commands::Cli>() {
+        Ok(cli) => exit::status(commands::run(&cli.command)),
+        Err(status) => status,
     }
 }

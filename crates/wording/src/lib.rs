@@ -3,3 +3,4 @@
 
 pub mod command_line;
 pub mod toml;
+pub mod usage;

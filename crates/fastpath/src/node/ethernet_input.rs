@@ -1,6 +1,8 @@
 //! ethernet-input: frames enter; packets leave to the node that understands them, with the interface that
 //! they arrived at.
 
+use wire::{MacAddress, ethernet, vlan};
+
 use super::Node;
 use crate::counters::Reason;
 use crate::forwarding::{Device, Forwarding, Interface, Role};
@@ -8,7 +10,6 @@ use crate::graph::Context;
 use crate::subnet::Subnet;
 use crate::vector::{Index, Packets};
 use std::net::Ipv4Addr;
-use wire::{MacAddress, ethernet, vlan};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let forwarding = &context.forwarding;

@@ -1,11 +1,12 @@
 //! ip4-input: packets with an IPv4 header enter; those whose header is as RFC 1812, section 5.2.2, demands
 //! go on to ip4-lookup, and to punt with a router alert (RFC 2113).
 
+use wire::ipv4;
+
 use super::Node;
 use crate::counters::Reason;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::ipv4;
 
 pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {

@@ -1,12 +1,13 @@
 //! ip4-rewrite: IPv4 packets and their adjacencies enter; they leave with one hop less to live and the link
 //! header of their next hop to interface-output, or too long to ip4-frag.
 
+use wire::ipv4;
+
 use super::Node;
 use crate::counters::Reason;
 use crate::forwarding::Adjacency;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::ipv4;
 
 /// The flag of packets that may not be cut, in the high byte of their word (RFC 791, 3.1).
 const DO_NOT_FRAGMENT: u8 = 0x40;

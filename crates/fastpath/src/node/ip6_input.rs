@@ -3,11 +3,12 @@
 //!
 //! The hop limit is not looked at here: whoever a packet is for takes it whatever that is (RFC 8200, 3).
 
+use wire::ipv6;
+
 use super::Node;
 use crate::counters::Reason;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::ipv6;
 
 pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {

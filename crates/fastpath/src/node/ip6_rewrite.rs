@@ -1,12 +1,13 @@
 //! ip6-rewrite: IPv6 packets and their adjacencies enter; they leave with one hop less to go (RFC 8200,
 //! section 3) and the link header of their next hop.
 
+use wire::ipv6;
+
 use super::Node;
 use crate::counters::Reason;
 use crate::forwarding::Adjacency;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::ipv6;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     super::rewrite_each(context, packets, (vector, next), rewrite, super::refuse_ip6);

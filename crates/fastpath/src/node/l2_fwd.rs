@@ -1,12 +1,13 @@
 //! l2-fwd: frames of bridges enter; those to a station that is known leave with its interface, all others
 //! to all ports.
 
+use wire::MacAddress;
+
 use super::Node;
 use crate::bridge::Bridge;
 use crate::counters::Reason;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::MacAddress;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let forwarding = &context.forwarding;

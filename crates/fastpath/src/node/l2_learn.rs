@@ -1,11 +1,12 @@
 //! l2-learn: frames of bridges enter; where their senders are is noted, and all go on.
 
+use wire::{MacAddress, ethernet};
+
 use super::Node;
 use crate::bridge::Learned;
 use crate::counters::Reason;
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::{MacAddress, ethernet};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let (mut moved, mut full) = (0, 0);

@@ -5,12 +5,13 @@
 //! translated: its number changes, its priority stays (IEEE 802.1Q, 6.9). A tag that is put on has priority
 //! 0. Tags further in are of no concern.
 
+use wire::{ethernet, vlan};
+
 use super::Node;
 use crate::counters::Reason;
 use crate::forwarding::{Interface, LINK_HEADER};
 use crate::graph::Context;
 use crate::vector::{Index, Packets};
-use wire::{ethernet, vlan};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let interfaces = &context.forwarding.interfaces;

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wire::MacAddress;
+
 use super::*;
 use crate::counters::{Counters, Reason};
 use crate::forwarding::{Forwarding, Interface, Role};
 use crate::node::Node;
 use crate::snapshot::Snapshot;
-use wire::MacAddress;
 
 /// Ten seconds of a worker that had 1000 packets in 100 vectors: 900 left, 100 had no route.
 fn counted() -> Snapshot {

@@ -1,0 +1,285 @@
+//! fastpath as the device, between two memifs or between the interfaces of a lab's device: a mode enters; its
+//! configuration and what it counts leave. It is a process of this program.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+use engine::user_space::room;
+use fastpath::client::Client;
+use fastpath::control::{Answer, Request, Show};
+use lab::{InterfaceCounters, Namespace, SIDES, Side};
+use results::record::{NodeRuntime, NodeRuntimes};
+use wire::MacAddress;
+
+use super::Site;
+use super::private::{self, DIRECTORY, outside, socket};
+
+/// What `--dut` calls it.
+pub const NAME: &str = "fastpath";
+/// What it is unless asked for something else.
+pub(super) const ROUTER: &str = "router";
+/// Where it listens for questions, in its directory.
+const CONTROL: &str = "fastpath.sock";
+/// How the kernel serves AF_XDP where frames stay where the interfaces have them.
+pub(super) const ZERO_COPY: &str = "zero-copy";
+/// Bytes of a frame that an MTU does not count, FCS included.
+const OVERHEAD: usize = 18;
+/// How long it is listened to at a time, until it runs.
+const MOMENT: Duration = Duration::from_secs(5);
+/// The smallest MTU that it gets: a link's usual one.
+const LEAST_MTU: usize = 1500;
+/// Why it is no device of the lab in a build without DPDK, and what to do.
+pub const ABSENT: &str = "fastpath forwards between interfaces of the kernel by DPDK, which this linerate was built \
+                          without: build it with --features dpdk, or let it forward through shared memory with \
+                          --engine memif";
+
+/// The router's process: writes `configuration` to a file of its own and follows it.
+///
+/// # Errors
+/// When it cannot be followed.
+pub fn run(configuration: &str) -> Result<()> {
+    // Where DPDK makes a directory while it starts; several routers call it alike, each the first process of its
+    // namespace.
+    // SAFETY: this process has no other thread yet.
+    unsafe { env::set_var("RUNTIME_DIRECTORY", DIRECTORY) };
+    let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
+    fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(fastpath::daemon::run(&file, &|text| eprintln!("{text}"))?)
+}
+
+/// The command line of that process.
+pub(super) fn words(configuration: &str) -> Vec<String> {
+    ["/proc/self/exe", "user-space-router", configuration].map(str::to_owned).into()
+}
+
+/// fastpath, which may run.
+pub(super) struct Fastpath {
+    namespace: Namespace,
+    mode: String,
+    ports: Ports,
+}
+
+/// What it sends and receives by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ports {
+    /// Memory that it shares with the tester.
+    Memif,
+    /// The interfaces of the lab's device.
+    AfXdp,
+}
+
+impl Fastpath {
+    /// A place for it between two memifs, where it will do as `mode` says.
+    ///
+    /// # Errors
+    /// When namespaces cannot be made.
+    pub fn prepare(mode: &str) -> Result<Self> {
+        Ok(Self { namespace: private::create()?, mode: mode.to_owned(), ports: Ports::Memif })
+    }
+
+    /// A place for it between the interfaces of a lab's device, which is in `namespace`.
+    ///
+    /// # Errors
+    /// When there is no room for its files.
+    pub fn prepare_in(namespace: &Namespace, mode: &str) -> Result<Self> {
+        namespace.make_private(DIRECTORY)?;
+        Ok(Self { namespace: namespace.try_clone()?, mode: mode.to_owned(), ports: Ports::AfXdp })
+    }
+
+    /// Where it is to be started.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Its addresses at port 0 and port 1, where frames are addressed to it.
+    pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
+        (self.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
+    }
+
+    /// Whether the process `pid` forwards.
+    pub fn is_ready(&self, pid: u32) -> bool {
+        answers(outside(pid, CONTROL).as_ref(), MOMENT)
+    }
+
+    /// What the process `pid` counted at its two interfaces since it started.
+    pub fn counters(&self, pid: u32) -> Result<[InterfaceCounters; 2]> {
+        let shown = client(pid)?.interfaces()?.interfaces;
+        let counters = |number: usize| {
+            let row = shown.iter().find(|row| row.name == self.ports.interface(number));
+            row.map(|row| InterfaceCounters {
+                name: format!("{NAME}'s port {number}"),
+                received: row.rx_packets,
+                receive_dropped: row.drops,
+                sent: row.tx_packets,
+                send_dropped: row.tx_no_room,
+            })
+        };
+        counters(0)
+            .zip(counters(1))
+            .map(|(zero, one)| [zero, one])
+            .context("fastpath has lost its interfaces")
+    }
+
+    /// What the nodes of the process `pid` did since it started.
+    pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
+        let threads = client(pid)?.runtime()?.threads;
+        let rows = threads.into_iter().flat_map(|thread| {
+            thread.nodes.into_iter().map(move |row| {
+                let (calls, vectors, suspends, clocks) = (row.calls, row.vectors, row.suspends, row.clocks);
+                ((thread.name.clone(), row.name), NodeRuntime { calls, vectors, suspends, clocks })
+            })
+        });
+        Ok(rows.collect::<BTreeMap<_, _>>())
+    }
+
+    /// What makes it do as it shall, between the `tester`'s two addresses.
+    pub fn configuration(&self, site: &Site, tester: [MacAddress; 2]) -> String {
+        configuration(&self.mode, self.ports, site, tester)
+    }
+
+    /// How the kernel serves the process `pid` by AF_XDP, at both interfaces of the lab's device.
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub fn af_xdp_mode(&self, pid: u32) -> Result<&'static str> {
+        let Answer::Hardware(hardware) = client(pid)?.ask(&Request::Show(Show::Hardware))? else {
+            bail!("fastpath does not say what drives its interfaces");
+        };
+        let modes: Vec<_> = hardware.devices.iter().map(|device| device.zero_copy).collect();
+        Ok(match modes.as_slice() {
+            [Some(true), Some(true)] => ZERO_COPY,
+            [Some(false), Some(false)] => "copy",
+            _ => "not the same at both interfaces, or not known",
+        })
+    }
+}
+
+impl Ports {
+    /// What the router calls the interface at the tester's port `number`.
+    fn interface(self, number: usize) -> String {
+        match self {
+            Self::Memif => format!("memif{number}"),
+            Self::AfXdp => SIDES[number].interface.to_owned(),
+        }
+    }
+
+    /// What it sends and receives by there.
+    fn device(self, number: usize, site: &Site) -> String {
+        match self {
+            Self::Memif => format!(
+                "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
+                socket(number),
+                site.queues,
+                room(site.max_frame_size),
+            ),
+            Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
+        }
+    }
+}
+
+/// Whether a router answers at `socket` within `patience`. It listens there before it has its devices, and
+/// answers once it forwards.
+fn answers(socket: &Path, patience: Duration) -> bool {
+    Client::connect_within(socket, patience).and_then(|mut client| client.interfaces()).is_ok()
+}
+
+fn client(pid: u32) -> Result<Client> {
+    Ok(Client::connect(outside(pid, CONTROL).as_ref())?)
+}
+
+/// What makes it do as `mode` says by `ports`, between the `tester`'s two addresses.
+fn configuration(mode: &str, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+    let mut text = format!(
+        "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
+         workers = {{ cores = [{}], precedence = \"urgent\" }}\n",
+        site.core
+    );
+    // Writing to a string does not fail.
+    for (number, side) in SIDES.into_iter().enumerate() {
+        let _ = write!(
+            text,
+            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n",
+            ports.interface(number),
+            ports.device(number, site),
+            side.interface_mac,
+            site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
+        );
+        if mode == ROUTER {
+            let own = side.interface_addresses.into_iter().zip(side.prefixes);
+            let own: Vec<_> = own.map(|(address, prefix)| format!("\"{address}/{prefix}\"")).collect();
+            let _ = writeln!(text, "addresses = [{}]", own.join(", "));
+        } else {
+            let _ = writeln!(text, "cross-connect = \"{}\"", ports.interface(1 - number));
+        }
+    }
+    if mode == ROUTER {
+        for ((number, side), mac) in SIDES.into_iter().enumerate().zip(tester) {
+            text += &beyond(&ports.interface(number), side, mac);
+        }
+    }
+    text
+}
+
+/// The tester beyond an interface at `mac`, and the networks beyond that.
+fn beyond(interface: &str, side: Side, mac: MacAddress) -> String {
+    let mut text = String::new();
+    for hop in side.port_addresses {
+        let _ = write!(
+            text,
+            "\n[[neighbour]]\ninterface = \"{interface}\"\naddress = \"{hop}\"\nmac = \"{mac}\"\n"
+        );
+        for (network, prefix) in side.networks {
+            if network.is_ipv4() == hop.is_ipv4() {
+                let _ = write!(
+                    text,
+                    "\n[[route]]\nprefix = \"{network}/{prefix}\"\n\
+                     via = [{{ gateway = \"{hop}\", interface = \"{interface}\" }}]\n"
+                );
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use fastpath::control::Reply;
+    use fastpath::control::server::Socket;
+    use fastpath::show::interfaces::Interfaces;
+
+    use super::*;
+
+    #[test]
+    fn it_is_not_ready_while_it_listens_and_answers_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        let moment = Duration::from_millis(10);
+        assert!(!answers(&path, moment), "nobody listens");
+        let socket = Socket::open(&path).unwrap();
+        assert!(!answers(&path, moment), "it only listens");
+        socket.serve(|_| Reply::Answer(Answer::Interfaces(Interfaces { interfaces: Vec::new() }))).unwrap();
+        assert!(answers(&path, Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn its_configuration_is_sound_in_every_mode() {
+        let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
+        let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
+        for ports in [Ports::Memif, Ports::AfXdp] {
+            if ports == Ports::AfXdp && !cfg!(feature = "dpdk") {
+                continue;
+            }
+            let router = configuration(ROUTER, ports, &site, tester);
+            let config = fastpath::config::Config::parse("router", &router).unwrap();
+            assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
+            assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
+            let cable = configuration("xconnect", ports, &site, tester);
+            let config = fastpath::config::Config::parse("cable", &cable).unwrap();
+            assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{cable}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! VPP as the device, where it is installed: a mode enters; its start-up configuration, the commands that make
+//! it a router or a cross connect, and what it counts leave.
+//!
+//! Nothing asks for addresses at ports of DPDK, so its neighbours are static.
+
+mod said;
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use lab::{InterfaceCounters, Namespace, SIDES, Side};
+use programs::is_installed;
+use results::record::NodeRuntimes;
+use wire::MacAddress;
+
+use super::Site;
+use super::private::{self, DIRECTORY, outside, socket};
+
+/// What `--dut` calls it.
+pub const NAME: &str = "vpp";
+/// What it is unless asked for something else.
+pub(super) const ROUTER: &str = "router";
+/// Its programs.
+const EXECUTABLES: [&str; 2] = ["vpp", "vppctl"];
+/// Where it listens for commands, there.
+const COMMANDS: &str = "cli.sock";
+/// The longest frame that it takes unless told otherwise, FCS included, and what of it an MTU does not count.
+const LONGEST: usize = 9018;
+const OVERHEAD: usize = 18;
+/// What to do where it does not start, or refuses a command.
+pub(super) const REMEDY: &str = "it is started as VPP 21.06 to 26.06 are: `vpp --version` says which this is";
+/// Seconds that the answer to a command may take, on a machine that others share.
+const PATIENCE: &str = "30";
+
+/// VPP, which may run.
+pub(super) struct Vpp {
+    namespace: Namespace,
+    mode: String,
+}
+
+/// Why it cannot be started here, with the remedy.
+pub fn refusal() -> Option<String> {
+    let missing = EXECUTABLES.into_iter().find(|program| !is_installed(program))?;
+    Some(format!(
+        "{missing} is not installed: install VPP (packages vpp and vpp-plugin-core of fd.io), or choose --dut testpmd"
+    ))
+}
+
+impl Vpp {
+    /// A place for it, where it will do as `mode` says.
+    ///
+    /// # Errors
+    /// When it is not installed, or namespaces cannot be made.
+    pub fn prepare(mode: &str) -> Result<Self> {
+        if let Some(refusal) = refusal() {
+            bail!(refusal);
+        }
+        Ok(Self { namespace: private::create()?, mode: mode.to_owned() })
+    }
+
+    /// Where it is to be started.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Its addresses at port 0 and port 1, where frames are addressed to it.
+    pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
+        (self.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
+    }
+
+    /// Whether the process `pid` listens for commands.
+    pub fn is_ready(&self, pid: u32) -> bool {
+        ask(pid, "show version").is_ok()
+    }
+
+    /// Makes the process `pid`, which is ready, a device between two memifs whose other ends are the `tester`'s
+    /// addresses. What it is then, for the record.
+    ///
+    /// # Errors
+    /// What it refuses, with its words.
+    pub fn configure(
+        &self,
+        pid: u32,
+        site: &Site,
+        tester: [MacAddress; 2],
+    ) -> Result<BTreeMap<String, String>> {
+        let commands = commands(&self.mode, site, tester);
+        for command in &commands {
+            // It succeeds whatever happens, but says why it did not.
+            let said = ask(pid, command)?;
+            if !said.trim().is_empty() {
+                bail!("VPP refuses '{command}': {}; {REMEDY}", said.trim().replace('\n', " "));
+            }
+        }
+        let version = ask(pid, "show version")?;
+        let version = ("version".to_owned(), version.lines().next().unwrap_or_default().to_owned());
+        let commands = ("commands".to_owned(), commands.join("\n"));
+        Ok(BTreeMap::from([version, commands]))
+    }
+
+    /// What the process `pid` counted at its two interfaces since it started.
+    pub fn counters(&self, pid: u32) -> Result<[InterfaceCounters; 2]> {
+        let (shown, errors) = (ask(pid, "show interface")?, ask(pid, "show errors")?);
+        Ok([0, 1].map(|number| {
+            said::interface(&shown, &errors, &interface(number), format!("{NAME}'s port {number}"))
+        }))
+    }
+
+    /// What the nodes of the process `pid` did since it started.
+    pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
+        Ok(said::runtime(&ask(pid, "show runtime")?))
+    }
+}
+
+/// Its command line, which is its start-up configuration: in ordinary memory, with no plugin but memif's. One
+/// worker forwards, and the main thread is out of its way; with no core for that, the main thread forwards.
+pub(super) fn words(site: &Site) -> Vec<String> {
+    let cores = match site.spare {
+        Some(spare) => format!("main-core {spare} corelist-workers {}", site.core),
+        None => format!("main-core {}", site.core),
+    };
+    // Before other processes on its core, as testpmd.
+    let line = format!(
+        "nice -n -20 vpp unix {{ nodaemon nosyslog runtime-dir {DIRECTORY} cli-listen {DIRECTORY}/{COMMANDS} }} \
+         cpu {{ {cores} }} memory {{ main-heap-size 512M main-heap-page-size default }} \
+         buffers {{ page-size default }} \
+         plugins {{ plugin default {{ disable }} plugin memif_plugin.so {{ enable }} }}"
+    );
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// What makes it do as `mode` says, between the `tester`'s two addresses.
+fn commands(mode: &str, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
+    let mut commands = Vec::new();
+    for (number, side) in SIDES.into_iter().enumerate() {
+        let (id, name, queues) = (number + 1, interface(number), site.queues);
+        commands.push(format!("create memif socket id {id} filename {DIRECTORY}/{}", socket(number)));
+        commands.push(format!(
+            "create interface memif id 0 socket-id {id} hw-addr {} rx-queues {queues} tx-queues {queues} master",
+            side.interface_mac
+        ));
+        if site.max_frame_size > LONGEST {
+            commands.push(format!("set interface mtu {} {name}", site.max_frame_size - OVERHEAD));
+        }
+        commands.push(format!("set interface state {name} up"));
+    }
+    if mode == ROUTER {
+        for ((number, side), mac) in SIDES.into_iter().enumerate().zip(tester) {
+            commands.extend(routes(&interface(number), side, mac));
+        }
+    } else {
+        let [zero, one] = [0, 1].map(interface);
+        commands.push(format!("set interface l2 xconnect {zero} {one}"));
+        commands.push(format!("set interface l2 xconnect {one} {zero}"));
+    }
+    commands
+}
+
+/// The addresses of an interface, the tester's beyond it at `mac`, and the networks beyond that.
+fn routes(interface: &str, side: Side, mac: MacAddress) -> Vec<String> {
+    let own = side.interface_addresses.into_iter().zip(side.prefixes);
+    let own = own.map(|(address, prefix)| format!("set interface ip address {interface} {address}/{prefix}"));
+    let beyond = side.port_addresses.into_iter().flat_map(|hop| {
+        let neighbour = format!("set ip neighbor {interface} {hop} {mac} static");
+        let networks =
+            side.networks.into_iter().filter(move |(network, _)| network.is_ipv4() == hop.is_ipv4());
+        let routes = networks
+            .map(move |(network, prefix)| format!("ip route add {network}/{prefix} via {hop} {interface}"));
+        [neighbour].into_iter().chain(routes)
+    });
+    own.chain(beyond).collect()
+}
+
+/// What VPP calls the interface at the tester's port `number`.
+fn interface(number: usize) -> String {
+    format!("memif{}/0", number + 1)
+}
+
+/// What the process `pid` answers to `command`.
+fn ask(pid: u32, command: &str) -> Result<String> {
+    let socket = outside(pid, COMMANDS);
+    // As VPP itself: beside threads that never sleep an ordinary process hardly gets a turn.
+    let words = ["-n", "-20", "timeout", PATIENCE, "vppctl", "-s", &socket];
+    let words = words.into_iter().chain(command.split_whitespace());
+    let asked = Command::new("nice").args(words).stdin(Stdio::null()).output();
+    let output = asked.with_context(|| format!("cannot run vppctl {command}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(anyhow!(
+            "VPP does not answer to '{command}' within {PATIENCE} s: {} {said}",
+            output.status
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
+
+    fn site(spare: Option<usize>, max_frame_size: usize) -> Site {
+        Site { core: 3, spare, queues: 2, max_frame_size }
+    }
+
+    #[test]
+    fn a_worker_forwards_on_the_device_s_core_where_another_is_spare() {
+        let line = |spare| words(&site(spare, 64)).join(" ");
+        assert!(line(Some(1)).contains("cpu { main-core 1 corelist-workers 3 }"), "{}", line(Some(1)));
+        assert!(line(None).contains("cpu { main-core 3 } memory"), "{}", line(None));
+        for part in ["nodaemon", "plugin default { disable }", "cli-listen /dev/shm/cli.sock"] {
+            assert!(line(None).contains(part), "no {part}");
+        }
+    }
+
+    #[test]
+    fn a_router_gets_addresses_neighbours_and_routes_and_a_cross_connect_none() {
+        let interfaces = |mtu: [&str; 2]| {
+            format!(
+                "create memif socket id 1 filename /dev/shm/memif0.sock
+create interface memif id 0 socket-id 1 hw-addr 02:4c:6e:72:01:01 rx-queues 2 tx-queues 2 master
+{}set interface state memif1/0 up
+create memif socket id 2 filename /dev/shm/memif1.sock
+create interface memif id 0 socket-id 2 hw-addr 02:4c:6e:72:02:01 rx-queues 2 tx-queues 2 master
+{}set interface state memif2/0 up",
+                mtu[0], mtu[1]
+            )
+        };
+        let router = commands(ROUTER, &site(None, 9018), TESTER).join("\n");
+        let routes = "
+set interface ip address memif1/0 100.65.1.1/24
+set interface ip address memif1/0 2001:2:0:1::1/64
+set ip neighbor memif1/0 100.65.1.2 02:00:00:00:00:01 static
+ip route add 16.0.0.0/8 via 100.65.1.2 memif1/0
+ip route add 198.18.0.0/16 via 100.65.1.2 memif1/0
+set ip neighbor memif1/0 2001:2:0:1::2 02:00:00:00:00:01 static
+ip route add 2001:2:0:16::/64 via 2001:2:0:1::2 memif1/0
+set interface ip address memif2/0 100.65.2.1/24
+set interface ip address memif2/0 2001:2:0:2::1/64
+set ip neighbor memif2/0 100.65.2.2 02:00:00:00:01:01 static
+ip route add 48.0.0.0/8 via 100.65.2.2 memif2/0
+ip route add 198.19.0.0/16 via 100.65.2.2 memif2/0
+set ip neighbor memif2/0 2001:2:0:2::2 02:00:00:00:01:01 static
+ip route add 2001:2:0:48::/64 via 2001:2:0:2::2 memif2/0";
+        assert_eq!(router, interfaces(["", ""]) + routes);
+        let jumbo = ["set interface mtu 9198 memif1/0\n", "set interface mtu 9198 memif2/0\n"];
+        let connected = "
+set interface l2 xconnect memif1/0 memif2/0
+set interface l2 xconnect memif2/0 memif1/0";
+        assert_eq!(commands("xconnect", &site(None, 9216), TESTER).join("\n"), interfaces(jumbo) + connected);
+    }
+}

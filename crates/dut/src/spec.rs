@@ -1,0 +1,277 @@
+//! `NAME:key=value,…` enters, a device with its parameters leaves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use lab::{Addressing, Queues, Running, Site};
+
+use super::{DEVICES, Description, Device, Rules};
+
+/// A device under test as the user named it.
+#[derive(Clone, Debug)]
+pub struct DutSpec {
+    name: &'static str,
+    parameters: BTreeMap<String, String>,
+    pub(crate) device: Arc<dyn Device>,
+}
+
+impl DutSpec {
+    /// The device's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The parameters as given.
+    #[must_use]
+    pub fn parameters(&self) -> &BTreeMap<String, String> {
+        &self.parameters
+    }
+
+    /// What its twin does to frames in user space, if it has one; chance follows from `seed`.
+    #[must_use]
+    pub fn rules(&self, seed: u64) -> Option<Rules> {
+        self.device.rules(seed)
+    }
+}
+
+impl lab::Device for DutSpec {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn parameters(&self) -> &BTreeMap<String, String> {
+        &self.parameters
+    }
+
+    fn addressing(&self) -> Addressing {
+        self.device.addressing()
+    }
+
+    fn gro(&self) -> bool {
+        self.device.gro()
+    }
+
+    fn queues(&self) -> Queues {
+        self.device.queues()
+    }
+
+    fn start(&self, site: &Site) -> lab::Result<Running> {
+        self.device.start(site)
+    }
+}
+
+/// The text names no device that there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// No device of this name.
+    #[error("no device under test is called '{name}'. There are: {known}")]
+    Name {
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// Not of the form `key=value`.
+    #[error("'{text}' is not a parameter of {device}: write key=value, several with commas between")]
+    Form {
+        /// The device.
+        device: &'static str,
+        /// The offending part.
+        text: String,
+    },
+    /// The device has no parameter of this name.
+    #[error("{device} has no parameter '{key}'. It has: {known}")]
+    Key {
+        /// The device.
+        device: &'static str,
+        /// What was asked for.
+        key: String,
+        /// The parameters that it has.
+        known: String,
+    },
+    /// A parameter was given more than once.
+    #[error("{device} got '{key}' twice: give it once")]
+    Twice {
+        /// The device.
+        device: &'static str,
+        /// The parameter.
+        key: String,
+    },
+    /// The value does not fit the parameter.
+    #[error("{device}: '{value}' is no value for {key}, which takes {values}")]
+    Value {
+        /// The device.
+        device: &'static str,
+        /// The parameter.
+        key: String,
+        /// What was given.
+        value: String,
+        /// What would do.
+        values: &'static str,
+    },
+}
+
+/// The parameters of one device, all of which it has.
+pub(super) struct Parameters<'a> {
+    description: &'a Description,
+    values: &'a BTreeMap<String, String>,
+}
+
+impl Parameters<'_> {
+    /// The value of `key` as `parse` reads it, or `None` where it was not given.
+    pub fn get<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
+        let Some(value) = self.values.get(key) else { return Ok(None) };
+        parse(value).map(Some).ok_or_else(|| self.wrong_value(key, value))
+    }
+
+    /// Whether `key` is `on` or `off`; `default` where it was not given.
+    pub fn switch(&self, key: &str, default: bool) -> Result<bool, SpecError> {
+        let parse = |text: &str| match text {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        Ok(self.get(key, parse)?.unwrap_or(default))
+    }
+
+    fn wrong_value(&self, key: &str, value: &str) -> SpecError {
+        let parameter = self.description.parameters.iter().find(|parameter| parameter.key == key);
+        SpecError::Value {
+            device: self.description.name,
+            key: key.to_owned(),
+            value: value.to_owned(),
+            values: parameter.map_or("nothing", |parameter| parameter.values),
+        }
+    }
+}
+
+/// Reads a share of the whole such as `0.5%` or `0.005`.
+pub(super) fn share(text: &str) -> Option<f64> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.parse::<f64>().ok()? / scale;
+    (0.0..=1.0).contains(&share).then_some(share)
+}
+
+impl FromStr for DutSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, list) = text.split_once(':').unwrap_or((text, ""));
+        let Some(kind) = DEVICES.iter().find(|kind| kind.description.name == name) else {
+            let known = DEVICES.map(|kind| kind.description.name).join(", ");
+            return Err(SpecError::Name { name: name.to_owned(), known });
+        };
+        let values = parse_values(&kind.description, list)?;
+        let device = (kind.parse)(&Parameters { description: &kind.description, values: &values })?;
+        Ok(Self { name: kind.description.name, parameters: values, device: device.into() })
+    }
+}
+
+fn parse_values(description: &Description, list: &str) -> Result<BTreeMap<String, String>, SpecError> {
+    let device = description.name;
+    let mut values = BTreeMap::new();
+    for part in list.split(',').filter(|part| !part.is_empty()) {
+        let (key, value) =
+            part.split_once('=').ok_or_else(|| SpecError::Form { device, text: part.to_owned() })?;
+        if !description.parameters.iter().any(|parameter| parameter.key == key) {
+            let known: Vec<&str> = description.parameters.iter().map(|parameter| parameter.key).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(SpecError::Key { device, key: key.to_owned(), known });
+        }
+        if values.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(SpecError::Twice { device, key: key.to_owned() });
+        }
+    }
+    Ok(values)
+}
+
+impl fmt::Display for DutSpec {
+    /// What [`FromStr`] reads back as the same device.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        for (index, (key, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{key}={value}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for DutSpec {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, &self.parameters) == (other.name, &other.parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specifications_are_read_as_written() {
+        for text in [
+            "linux-router",
+            "linux-router:gro=off",
+            "linux-router:gro=off,jail=on",
+            "linux-bridge:gro=on",
+            "xdp-router",
+            "xdp-xconnect",
+            "sink",
+            "calibrated",
+            "calibrated:burst=64,rate=300kpps",
+            "calibrated:drop-every=1000",
+            "calibrated:loss=0.1%",
+            "calibrated:stall-after=1000000",
+            "delayed",
+            "delayed:delay=200us,duplicate=0.5%,reorder=1%",
+            "testpmd:mode=macswap",
+            "vpp:mode=router",
+            "vpp:mode=xconnect",
+            "fastpath:mode=xconnect",
+        ] {
+            let spec: DutSpec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+        }
+        let spec: DutSpec = "calibrated:rate=300kpps,burst=64".parse().unwrap();
+        assert_eq!(spec.name(), "calibrated");
+        assert_eq!(spec.parameters()["rate"], "300kpps");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_would_do() {
+        let refused = |text: &str| text.parse::<DutSpec>().unwrap_err().to_string();
+        insta::assert_snapshot!(
+            [
+                refused("router"),
+                refused("linux-router:grow=on"),
+                refused("linux-router:gro=maybe"),
+                refused("linux-router:gro"),
+                refused("linux-router:gro=on,gro=off"),
+                refused("sink:rate=1kpps"),
+                refused("calibrated:rate=97%"),
+                refused("calibrated:rate=0"),
+                refused("calibrated:burst=0"),
+                refused("calibrated:drop-every=0"),
+                refused("calibrated:drop-every=-1"),
+                refused("calibrated:loss=101%"),
+                refused("delayed:delay=2s"),
+                refused("delayed:delay=200"),
+                refused("delayed:reorder=51%"),
+                refused("delayed:duplicate=0%"),
+                refused("vpp:mode=bridge"),
+                refused("fastpath:mode=bridge"),
+            ]
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn every_device_describes_itself_in_one_line() {
+        for description in crate::list() {
+            assert!(!description.summary.contains('\n') && description.summary.len() < 100);
+            assert!(description.name.parse::<DutSpec>().is_ok());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A router in XDP: the kernel's routes and neighbours without the kernel's stack.
+
+use std::mem::MaybeUninit;
+
+use lab::{Addressing, Error, Result, Running, Site};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+use super::spec::Parameters;
+use super::{Description, Device, Kind, SpecError, routing};
+
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+mod program {
+    include!(concat!(env!("OUT_DIR"), "/xdp_router.skel.rs"));
+}
+
+pub(super) const KIND: Kind = Kind {
+    description: Description {
+        name: "xdp-router",
+        summary: "an XDP program routing IPv4 and IPv6 by the kernel's tables",
+        parameters: &[],
+    },
+    parse,
+};
+
+#[derive(Debug)]
+struct XdpRouter;
+
+fn parse(_: &Parameters) -> Result<Box<dyn Device>, SpecError> {
+    Ok(Box::new(XdpRouter))
+}
+
+impl Device for XdpRouter {
+    fn addressing(&self) -> Addressing {
+        Addressing::Device
+    }
+
+    fn start(&self, site: &Site) -> Result<Running> {
+        routing::configure(site)?;
+        site.namespace.run(|| {
+            let failed = |cause| Error::bpf("cannot load the kernel program 'xdp-router'", cause);
+            let mut object = MaybeUninit::uninit();
+            let open = program::XdpRouterSkelBuilder::default().open(&mut object).map_err(failed)?;
+            let loaded = open.load().map_err(failed)?;
+            Ok(Running { links: site.attach(&loaded.progs.xdp_router)?, ..Running::default() })
+        })
+    }
+}

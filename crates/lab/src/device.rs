@@ -1,0 +1,168 @@
+//! What a lab is built around: a device enters with what it needs of the lab; what runs in its place leaves.
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Display};
+
+use libbpf_rs::{Link as XdpLink, ProgramMut};
+
+use crate::error::{Error, Result};
+use crate::namespace::Namespace;
+use crate::netlink::Link;
+
+/// Where frames leaving a tester port are addressed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// To the device: it routes or swallows them.
+    Device,
+    /// To the other port: the device only carries them.
+    OtherPort,
+}
+
+/// The receive queues of each interface of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// How many, at each interface.
+    pub count: u32,
+    /// The cores that they are worked on, in turn; empty for the device's.
+    pub cores: Vec<usize>,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self { count: 1, cores: Vec::new() }
+    }
+}
+
+impl Queues {
+    /// The cores for the queues, in turn, of a device that works on `core`.
+    #[must_use]
+    pub fn cores(&self, core: usize) -> Vec<usize> {
+        if self.cores.is_empty() { vec![core] } else { self.cores.clone() }
+    }
+}
+
+/// A device with its parameters, not yet running. It is shown as the user names it.
+pub trait Device: Debug + Display + Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// The parameters as given.
+    fn parameters(&self) -> &BTreeMap<String, String>;
+
+    /// Where frames are addressed to.
+    fn addressing(&self) -> Addressing;
+
+    /// Whether its interfaces merge received frames (GRO).
+    fn gro(&self) -> bool {
+        false
+    }
+
+    /// The receive queues of its interfaces.
+    fn queues(&self) -> Queues {
+        Queues::default()
+    }
+
+    /// Makes the interfaces at `site`, which are up and bare, into this device.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel refuses a step.
+    fn start(&self, site: &Site) -> Result<Running>;
+}
+
+/// Where a device is built.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// The device's namespace.
+    pub namespace: &'a Namespace,
+    /// `dut0` and `dut1`.
+    pub interfaces: &'a [Link; 2],
+    /// The core that its work is done on.
+    pub core: usize,
+}
+
+impl Site<'_> {
+    /// The indexes of `dut0` and `dut1`.
+    #[must_use]
+    pub fn indexes(&self) -> [u32; 2] {
+        [self.interfaces[0].index, self.interfaces[1].index]
+    }
+
+    /// Attaches `program` to both interfaces. To be called inside the namespace, where the
+    /// interfaces' indexes mean them. The kernel detaches it when the links are closed.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel does not attach it.
+    pub fn attach(&self, program: &ProgramMut) -> Result<Vec<XdpLink>> {
+        let attach = |interface: &Link| {
+            program
+                .attach_xdp(i32::try_from(interface.index).unwrap_or_default())
+                .map_err(|cause| Error::bpf(format!("cannot attach XDP to {}", interface.name), cause))
+        };
+        self.interfaces.iter().map(attach).collect()
+    }
+}
+
+/// A device that runs until it is dropped.
+#[derive(Default)]
+pub struct Running {
+    /// Holds the XDP programs in place.
+    pub links: Vec<XdpLink>,
+    /// Holds what counts: maps, or a device in user space.
+    pub counters: Option<ReadCounters>,
+    /// Where it forwards, if not in the device's namespace.
+    pub jail: Option<Namespace>,
+    /// The threads of a device in user space.
+    pub threads: Vec<i32>,
+}
+
+/// Reads what a device counted: entered by `dut0`, entered by `dut1`.
+pub type ReadCounters = Box<dyn Fn() -> Result<[Counters; 2]> + Send + Sync>;
+
+/// What a device counted in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came, broadcast and multicast aside.
+    pub frames: u64,
+    /// Bytes of those, FCS included.
+    pub bytes: u64,
+    /// Those of them that it sent on.
+    pub forwarded: u64,
+    /// Those of them that it sent on after the next one.
+    pub reordered: u64,
+    /// Those of them that it sent on twice.
+    pub duplicated: u64,
+}
+
+impl Counters {
+    /// Frames that came and were not sent on, or not yet.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.frames.saturating_sub(self.forwarded)
+    }
+}
+
+impl Running {
+    /// The threads of its own that do its work, beside those that receive.
+    #[must_use]
+    pub fn threads(&self) -> &[i32] {
+        &self.threads
+    }
+
+    /// What it counted: entered by `dut0`, entered by `dut1`. `None` where it does not count.
+    #[must_use]
+    pub fn counters(&self) -> Option<Result<[Counters; 2]>> {
+        self.counters.as_ref().map(|read| read())
+    }
+
+    /// Where it forwards, if that is not the device's namespace.
+    #[must_use]
+    pub fn jail(&self) -> Option<&Namespace> {
+        self.jail.as_ref()
+    }
+}
+
+impl Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("xdp_links", &self.links.len()).finish_non_exhaustive()
+    }
+}

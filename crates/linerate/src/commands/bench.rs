@@ -1,0 +1,61 @@
+//! `linerate bench`: a matrix of load tests enters; its records, a table of them, what they prove
+//! and one page leave.
+//!
+//! [`quick`] is the matrix that is built in. Others are files ([`mod@file`]), from which a [`plan`]
+//! follows; [`matrix`] carries it out, each run a process of its own ([`run`]), shows how far it is
+//! ([`view`]) and what came of it ([`figures`]).
+
+mod document;
+mod figures;
+mod file;
+mod matrix;
+mod plan;
+mod quick;
+mod requirement;
+mod run;
+mod view;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use wording::usage::misuse;
+
+use crate::Exit;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The bench file: TOML that names devices, profiles, a strategy and repeats
+    #[arg(value_name = "FILE", conflicts_with = "quick")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    matrix: matrix::Args,
+    #[command(flatten)]
+    quick: quick::Args,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Where results go.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Output")]
+struct Output {
+    /// The directory that records are kept in [default: runs/NAME of the bench, or runs/quick]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The page to write [default: report.html among the records, or here with --quick]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print figures, comparisons and records, or of a dry run the plan, as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    match &args.file {
+        Some(file) => matrix::main(file, &args.matrix, &args.output),
+        None if args.quick.is_asked() => quick::main(&args.quick, &args.output),
+        None => Err(misuse(
+            "say which bench: name a bench file, or give --quick, which runs the eight load tests",
+        )),
+    }
+}

@@ -1,0 +1,79 @@
+//! The devices of a bench file: an entry and what it extends enter; the device with all that it takes
+//! over leaves, or which line is wrong.
+
+use anyhow::Result;
+
+use super::document::DutEntry;
+use super::{Dut, Site, Source, known};
+use testbed::target::EngineName;
+
+impl Source<'_> {
+    /// The device of `entry` with what it takes over from those that it extends.
+    pub(super) fn dut(&self, entry: &DutEntry, all: &[DutEntry]) -> Result<Dut> {
+        let mut dut = Dut {
+            name: entry.name.get_ref().clone(),
+            site: Site::Lab(String::new()),
+            engine: EngineName::Xdp,
+            options: Vec::new(),
+            line: self.line(entry.name.span().start),
+            remote: None,
+            commands: Vec::new(),
+            undo: Vec::new(),
+            requires: Vec::new(),
+            at: entry.at.as_ref().map(|at| *at.get_ref()),
+        };
+        let mut site = None;
+        let chain = self.chain(entry, all)?;
+        dut.remote = self.remote(&chain)?;
+        let engine = self.engine(&chain)?;
+        for entry in chain.into_iter().rev() {
+            site = self.site(entry, site)?;
+            dut.options.extend(self.options(entry.options.as_ref())?);
+            dut.commands.extend(entry.commands.iter().cloned());
+            // What was done last is undone first.
+            dut.undo.splice(0..0, entry.undo.iter().cloned());
+            dut.requires.extend(entry.requires.iter().cloned());
+        }
+        dut.site = site.ok_or_else(|| {
+            let reason = format!(
+                "the DUT '{}' is nowhere: write dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
+                dut.name
+            );
+            self.error(entry.name.span().start, reason)
+        })?;
+        let at = engine.map_or(entry.name.span().start, |(_, at)| at);
+        dut.engine = engine.map_or(EngineName::Xdp, |(engine, _)| engine);
+        self.check_engine(dut.engine, &dut.site, at)?;
+        if dut.remote.is_some() && !matches!(dut.site, Site::Ports(..)) {
+            let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
+            return Err(self.error(entry.name.span().start, reason));
+        }
+        Ok(dut)
+    }
+
+    /// `entry`, what it extends, what that extends, and so on.
+    fn chain<'e>(&self, entry: &'e DutEntry, all: &'e [DutEntry]) -> Result<Vec<&'e DutEntry>> {
+        let mut chain = vec![entry];
+        let mut extended = entry.extends.as_ref();
+        while let Some(name) = extended {
+            let wanted = |entry: &&DutEntry| entry.name.get_ref() == name.get_ref();
+            let at = name.span().start;
+            let Some(base) = all.iter().find(wanted) else {
+                let names: Vec<&str> = all.iter().map(|entry| entry.name.get_ref().as_str()).collect();
+                let reason = format!("there is no DUT '{}' to extend: {}", name.get_ref(), known(&names));
+                return Err(self.error(at, reason));
+            };
+            let is_cycle = chain.iter().any(wanted);
+            chain.push(base);
+            if is_cycle {
+                let names: Vec<String> =
+                    chain.iter().map(|entry| format!("'{}'", entry.name.get_ref())).collect();
+                let reason =
+                    format!("{} is a circle: let one of them extend nothing", names.join(" extends "));
+                return Err(self.error(at, reason));
+            }
+            extended = base.extends.as_ref();
+        }
+        Ok(chain)
+    }
+}

@@ -1,0 +1,201 @@
+//! `linerate bench --quick`: the trade's eight load tests against several devices, as one table
+//! and one page.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dut::DutSpec;
+use report::html::Contents;
+use results::Record;
+use results::record::{Direction, Status};
+use traffic::{Directions, Profile, Tunables};
+use trial::{Conditions, Ramp, WarmUp};
+use wire::human;
+
+use super::Output;
+use crate::args::{self, Device};
+use crate::commands::report as report_command;
+use testbed::progress::colour;
+use testbed::run::Labels;
+use testbed::Testbed;
+use testbed::stop;
+use testbed::target::Target;
+use crate::{Exit, run};
+
+/// Where records are kept, and the page, if nothing else is asked for.
+const DIRECTORY: &str = "runs/quick";
+const PAGE: &str = "report.html";
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "The quick bench")]
+#[group(id = "quick-flags", multiple = true, conflicts_with = "file")]
+pub struct Args {
+    /// The eight load tests (1514 bytes, IMIX, 64 bytes, 64 bytes in one flow; one direction and
+    /// both), each as a short ramp
+    #[arg(long)]
+    quick: bool,
+    /// Devices to test, one --dut each [default: linux-router and xdp-router]
+    #[arg(long = "dut", value_name = "DUT")]
+    duts: Vec<DutSpec>,
+    /// Line rate (L1) that percentages refer to; a readable curve needs one that the device
+    /// reaches with large frames, not with small ones
+    #[arg(long, value_name = "RATE", default_value = "2.5gbps", value_parser = args::line_rate)]
+    line_rate: f64,
+    /// The share of line rate that ramps rise to
+    #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
+    target: f64,
+    /// How long the load rises
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    ramp_duration: Duration,
+}
+
+impl Args {
+    /// Whether this bench is asked for.
+    pub fn is_asked(&self) -> bool {
+        self.quick
+    }
+}
+
+/// One of the load tests.
+struct Test {
+    label: &'static str,
+    size: &'static str,
+    vm: &'static str,
+    directions: Directions,
+}
+
+/// The load tests of the Netgate 6100 review, from easy to hard, one way and both.
+const TESTS: [Test; 8] = {
+    const fn test(label: &'static str, size: &'static str, vm: &'static str, directions: Directions) -> Test {
+        Test { label, size, vm, directions }
+    }
+    [
+        test("1514b", "1514", "var2", Directions::Forward),
+        test("imix", "imix", "var2", Directions::Forward),
+        test("64b", "64", "var2", Directions::Forward),
+        test("64b 1-flow", "64", "none", Directions::Forward),
+        test("1514b bidirectional", "1514", "var2", Directions::Both),
+        test("imix bidirectional", "imix", "var2", Directions::Both),
+        test("64b bidirectional", "64", "var2", Directions::Both),
+        test("64b 1-flow bidirectional", "64", "none", Directions::Both),
+    ]
+};
+
+/// How a quick ramp measures beside what the flags say.
+const WARM_UP: WarmUp = WarmUp { pps: 1000.0, duration: Duration::from_millis(500) };
+const STEP: Duration = Duration::from_millis(50);
+const HOLD: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_millis(300);
+const LOSS_THRESHOLD: f64 = 0.001;
+
+pub fn main(args: &Args, output: &Output) -> Result<Exit> {
+    let directory = output.output.as_deref().unwrap_or(Path::new(DIRECTORY));
+    let stop = stop::flag()?;
+    let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
+    let plan: Vec<(&Test, &DutSpec)> =
+        TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
+    // What is impossible for all is said once, not for each.
+    drop(lab::Namespace::create()?);
+    let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
+    eprintln!(
+        "{} load tests on {} device(s), about {:.0} s; line rate {}",
+        TESTS.len(),
+        duts.len(),
+        (each * plan.len() as u32).as_secs_f64(),
+        human::bps(args.line_rate),
+    );
+
+    let (mut records, mut failures) = (Vec::new(), 0);
+    for (number, (test, dut)) in plan.iter().enumerate() {
+        if stop::is_set(&stop) {
+            break;
+        }
+        let count = format!("[{:2}/{}]", number + 1, plan.len());
+        match one(args, test, dut, directory, &stop).with_context(|| format!("{dut}, {}", test.label)) {
+            Ok(record) => {
+                eprintln!("{count} {}", summary(&record));
+                failures += usize::from(record.status == Status::Failed);
+                records.push(record);
+            }
+            Err(error) => {
+                eprintln!("{count} {error:#}");
+                failures += 1;
+            }
+        }
+    }
+    finish(&records, directory, output)?;
+    if failures > 0 {
+        eprintln!("{failures} of {} load tests failed", plan.len());
+    }
+    let complete = failures == 0 && records.len() == plan.len();
+    Ok(if complete { Exit::Done } else { Exit::Failed })
+}
+
+/// One load test on one device, in a lab of its own.
+fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<AtomicBool>) -> Result<Record> {
+    let tunables =
+        Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
+    let profile = Profile::builtin("bench", &tunables)?;
+    let target = Target::lab(dut.clone(), args.line_rate);
+    let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
+    testbed.prepare()?;
+    let mean = profile.table(&testbed.endpoints(), test.directions).mean_frame_size();
+    let ramp = Ramp {
+        conditions: Conditions {
+            warm_up: WARM_UP,
+            step: STEP,
+            drain: DRAIN,
+            loss_threshold: LOSS_THRESHOLD,
+            line_rate_bps: args.line_rate,
+        },
+        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.target, mean),
+        rise: args.ramp_duration,
+        hold: HOLD,
+    };
+    let name = format!("{dut} {}", test.label);
+    let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
+    testbed::run::run(&mut testbed, &profile, test.directions, labels, &ramp, directory, stop)
+}
+
+/// A finished run in one line, directions added up.
+fn summary(record: &Record) -> String {
+    let sum = |field: fn(&Direction) -> f64| -> f64 { record.directions.iter().map(field).sum() };
+    match record.status {
+        Status::Failed => format!("{}: {}", record.name, record.reason.as_deref().unwrap_or("failed")),
+        _ => format!(
+            "{:42} forwarded {:>11} ({:5.1} % of line rate), without loss {:>11}",
+            record.name,
+            human::pps(sum(|direction| direction.max_forwarded_pps)),
+            sum(|direction| direction.line_rate_percent),
+            human::pps(sum(|direction| direction.max_lossless_pps)),
+        ),
+    }
+}
+
+/// Shows what was measured: tables to people, records to machines, and the page.
+fn finish(records: &[Record], directory: &Path, output: &Output) -> Result<()> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    eprintln!(
+        "\n{}\n{}",
+        report::terminal::matrix(records, colour()),
+        report::terminal::table(records, colour())
+    );
+    eprintln!("records: {}", directory.display());
+    let page = output.report.as_deref().unwrap_or(Path::new(PAGE));
+    let contents = Contents { records, ..Contents::default() };
+    report_command::write(&contents, "Linerate quick bench", page)?;
+    if output.json {
+        println!("{}", serde_json::to_string(records)?);
+    }
+    Ok(())
+}
+
+fn default_duts() -> Result<Vec<DutSpec>> {
+    ["linux-router", "xdp-router"].iter().map(|name| Ok(name.parse::<DutSpec>()?)).collect()
+}

@@ -1,0 +1,216 @@
+//! `linerate gen`: traffic until told to stop, as pkt-gen's users expect.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use engine::Load;
+use engine::live::monotonic;
+use engine::xdp::Generator;
+use lab::{Destination, Port};
+use serde_json::json;
+use traffic::{Endpoints, FrameTable};
+use wire::rate::Rate;
+use wire::{human, size};
+use wording::usage::misuse;
+
+use crate::args::{self, Device, Traffic};
+use testbed::port;
+use testbed::Testbed;
+use testbed::stop;
+use crate::Exit;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    /// One interface to send on, instead of a device
+    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports"])]
+    port: Option<String>,
+    /// Where frames of --port go: a MAC address, or a neighbour's IP address
+    #[arg(long, value_name = "MAC|IP", requires = "port")]
+    to: Option<String>,
+    /// The rate in each direction; max is as fast as the tester can
+    #[arg(long, value_name = "RATE", default_value = "max", value_parser = args::rate)]
+    rate: Rate,
+    /// How long to send [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    duration: Option<Duration>,
+    /// How often to report
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    interval: Duration,
+    /// Print a summary as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    let profile = args.traffic.profile()?;
+    let stop = stop::flag()?;
+    let way_out = WayOut::open(args, usize::from(profile.largest_size()))?;
+    let table = profile.table(&way_out.endpoints(), args.traffic.directions());
+    let load = match args.rate {
+        Rate::Max => Load::Max,
+        rate => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
+    };
+    let mut generator = way_out.start(&table, args)?;
+    let directions = table.directions();
+
+    let clock = Instant::now();
+    generator.begin(INTERVAL, load, monotonic()?)?;
+    let mut last = (Tally::default(), Duration::ZERO);
+    while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
+        let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
+        stop::sleep(&stop, args.interval.min(left));
+        generator.check_workers()?;
+        let now = (Tally::read(&generator, directions)?, clock.elapsed());
+        eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
+        last = now;
+    }
+    let elapsed = clock.elapsed().as_secs_f64();
+    generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?;
+    // The workers follow within microseconds, the last frames arrive a little later.
+    thread::sleep(Duration::from_millis(50));
+    let total = Tally::read(&generator, directions)?;
+    eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.frames), total.line(elapsed));
+    let received = way_out.received()?;
+    if let Some(received) = received {
+        eprintln!("the device received {} of them", human::count(received));
+    }
+    if args.json {
+        println!("{}", total.json(elapsed, received));
+    }
+    Ok(Exit::Done)
+}
+
+/// Where frames leave.
+enum WayOut {
+    /// By two ports with a device between them.
+    Testbed(Box<Testbed>),
+    /// By one interface.
+    Port(Port),
+}
+
+impl WayOut {
+    fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
+        let Some(name) = &args.port else {
+            let testbed = Testbed::open(&args.device.target().or_dut("sink")?, max_frame_size)?;
+            return Ok(Self::Testbed(Box::new(testbed)));
+        };
+        if args.traffic.bidirectional {
+            return Err(misuse("--bidirectional needs two ports: --ports A,B"));
+        }
+        let destination = match args.to.as_deref() {
+            None => return Err(misuse("say where frames of --port go: --to MAC, or --to IP of a neighbour")),
+            Some(to) => match (to.parse(), to.parse()) {
+                (Ok(mac), _) => Destination::Mac(mac),
+                (_, Ok(gateway)) => Destination::Gateway(gateway),
+                _ => return Err(misuse(format!("'{to}' is neither a MAC nor an IP address"))),
+            },
+        };
+        let port = lab::open_port(name, destination, args.device.force).map_err(port::refused)?;
+        port::check_mtu(&port, max_frame_size)?;
+        Ok(Self::Port(port))
+    }
+
+    fn endpoints(&self) -> Endpoints {
+        match self {
+            Self::Testbed(testbed) => testbed.endpoints(),
+            Self::Port(port) => Endpoints([port::endpoint(port); 2]),
+        }
+    }
+
+    fn line_rate_bps(&self) -> f64 {
+        match self {
+            Self::Testbed(testbed) => testbed.line_rate_bps(),
+            Self::Port(port) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
+        }
+    }
+
+    fn start(&self, table: &FrameTable, args: &Args) -> Result<Generator> {
+        Ok(match self {
+            Self::Testbed(testbed) => {
+                let cores = testbed.generating_cores();
+                let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
+                testbed.lab().map(lab::Lab::pin).transpose()?;
+                generator
+            }
+            Self::Port(port) => {
+                let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
+                Generator::start(table, &[port::reference(port)], None, &cores)?
+            }
+        })
+    }
+
+    /// What the device received, if it counts.
+    fn received(&self) -> Result<Option<u64>> {
+        let Self::Testbed(testbed) = self else { return Ok(None) };
+        let counters = testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
+        Ok(counters.map(|sides| sides.iter().map(|side| side.frames).sum()))
+    }
+}
+
+/// The interval that all is sent in.
+const INTERVAL: u64 = 1;
+
+/// Frames sent.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    frames: u64,
+    /// Without FCS.
+    bytes: u64,
+    unsent: u64,
+}
+
+impl Tally {
+    fn read(generator: &Generator, directions: usize) -> Result<Self> {
+        let mut sum = Self::default();
+        for direction in 0..directions {
+            let sent = generator.sent(INTERVAL, direction)?;
+            sum.frames += sent.frames;
+            sum.bytes += sent.bytes;
+            sum.unsent += sent.unsent;
+        }
+        Ok(sum)
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            frames: self.frames - earlier.frames,
+            bytes: self.bytes - earlier.bytes,
+            unsent: self.unsent - earlier.unsent,
+        }
+    }
+
+    /// Mean frame size, FCS included.
+    fn mean_size(self) -> f64 {
+        self.bytes as f64 / self.frames.max(1) as f64 + f64::from(size::FCS)
+    }
+
+    fn line(self, seconds: f64) -> String {
+        let pps = self.frames as f64 / seconds;
+        let unsent =
+            if self.unsent == 0 { String::new() } else { format!(", {} unsent", human::count(self.unsent)) };
+        format!(
+            "{} ({} L1, {} L2){unsent}",
+            human::pps(pps),
+            human::bps(size::pps_to_l1_bps(pps, self.mean_size())),
+            human::bps(size::pps_to_l2_bps(pps, self.mean_size())),
+        )
+    }
+
+    fn json(self, seconds: f64, received: Option<u64>) -> serde_json::Value {
+        let pps = self.frames as f64 / seconds;
+        json!({
+            "elapsed_s": seconds,
+            "offered": self.frames,
+            "offered_pps": pps,
+            "unsent": self.unsent,
+            "l1_bps": size::pps_to_l1_bps(pps, self.mean_size()),
+            "l2_bps": size::pps_to_l2_bps(pps, self.mean_size()),
+            "dut_received": received,
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! `linerate dut`: drivers of devices that are other computers, tried without a load test.
+
+use anyhow::Result;
+use remote::{Device, Driver, Parameter, Ssh};
+use serde_json::json;
+
+use crate::args::key_value;
+use testbed::remote_device;
+use crate::Exit;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// List the built-in drivers, or the options of one
+    Drivers {
+        /// A built-in driver, or a TOML file
+        driver: Option<String>,
+        /// Print its text, to begin one's own from
+        #[arg(long, requires = "driver")]
+        text: bool,
+    },
+    /// Print all that would be run on the device to configure and to undo it, as a script, and run nothing
+    Plan {
+        #[command(flatten)]
+        wanted: Wanted,
+    },
+    /// Connect to the device, check it, and print what it is and counts, without changing anything
+    Check {
+        /// The device, as ssh takes it
+        #[arg(long, value_name = "[USER@]HOST")]
+        dut_host: String,
+        #[command(flatten)]
+        wanted: Wanted,
+        /// Run everything on the device by sudo
+        #[arg(long)]
+        dut_sudo: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A driver and its options.
+#[derive(clap::Args)]
+struct Wanted {
+    /// The driver: linux, freebsd (pfSense too), vpp, or a TOML file
+    #[arg(long, value_name = "DRIVER")]
+    dut_driver: String,
+    /// An option of the driver; repeat it for more
+    #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = key_value)]
+    dut_options: Vec<(String, String)>,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    match &args.action {
+        Action::Drivers { driver: None, .. } => {
+            for driver in Driver::builtin()? {
+                println!("{:9} {}", driver.name, driver.title);
+            }
+        }
+        Action::Drivers { driver: Some(name), text: true } => print!("{}", Driver::open(name)?.text),
+        Action::Drivers { driver: Some(name), text: false } => {
+            let driver = Driver::open(name)?;
+            println!("{}: {}", driver.name, driver.title);
+            driver.parameters.iter().for_each(|parameter| println!("  {}", line(parameter)));
+        }
+        Action::Plan { wanted } => print!("{}", wanted.plan()?.listing()),
+        Action::Check { dut_host, wanted, dut_sudo, json } => {
+            let plan = wanted.plan()?;
+            check(&mut Device::check(Ssh::connect(dut_host, *dut_sudo)?, plan)?, *json)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+impl Wanted {
+    fn plan(&self) -> Result<remote::Plan> {
+        remote_device::plan(&self.dut_driver, &self.dut_options, None)
+    }
+}
+
+fn line(parameter: &Parameter) -> String {
+    let Parameter { name, about, default, choices } = parameter;
+    let choices = if choices.is_empty() { String::new() } else { format!(": {}", choices.join(", ")) };
+    let default = match default.as_deref() {
+        None => " (needed)".to_owned(),
+        Some("") => String::new(),
+        Some(default) => format!(" [{default}]"),
+    };
+    format!("{name:14} {about}{choices}{default}")
+}
+
+fn check(device: &mut Device<Ssh>, json: bool) -> Result<()> {
+    let (fingerprint, counters) = (device.fingerprint()?, device.counters()?);
+    let (host, driver) = (device.host().to_owned(), device.plan().driver().name.clone());
+    if json {
+        let found =
+            json!({ "host": host, "driver": driver, "fingerprint": fingerprint, "counters": counters });
+        println!("{}", serde_json::to_string_pretty(&found)?);
+        return Ok(());
+    }
+    println!("{host} can be configured by {driver}");
+    for (name, value) in &fingerprint {
+        println!("  {name:22} {}", value.replace('\n', &format!("\n{:25}", "")));
+    }
+    println!("it counts");
+    let width = counters.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (name, value) in &counters {
+        println!("  {name:width$} {:>16}", wire::human::count(*value));
+    }
+    Ok(())
+}

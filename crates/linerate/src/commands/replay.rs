@@ -1,0 +1,209 @@
+//! `linerate replay`: a capture through a device, as tcpreplay's users expect: whole frames, at the pace
+//! they were captured at or another; what comes back is counted, and kept as a capture.
+//!
+//! Frames bear no signature here, so they are told from others by their content. A load test of the same
+//! frames, each of them counted, is `--profile FILE.pcap` of all others.
+
+mod kept;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::build_rate::pin;
+use engine::replay::{Outcome, Pace, Replay};
+use engine::xdp::precedence::{self, Rank};
+use serde_json::{Value, json};
+use traffic::Capture;
+use wire::rate::Rate;
+use wire::{human, size};
+use wording::usage::misuse;
+
+use crate::args::{self, Device, read_capture};
+use testbed::port;
+use testbed::Testbed;
+use testbed::stop;
+use crate::Exit;
+use kept::Kept;
+
+/// The shortest frame without FCS: what is shorter is padded with zeros, as a card does.
+const SHORTEST: usize = (size::MIN - size::FCS) as usize;
+/// The longest that a replay may take.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The capture: pcap or pcapng, of Ethernet
+    capture: String,
+    /// So many times as fast as it was captured, as in 1, 10 or 0.5 [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "rate")]
+    speed: Option<f64>,
+    /// Evenly at this rate instead; max is as fast as the port takes frames
+    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    rate: Option<Rate>,
+    /// How often the capture is sent
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    loops: u64,
+    /// Keep the Ethernet addresses of the capture, instead of the port's and the device's
+    #[arg(long)]
+    keep_macs: bool,
+    /// Write what arrives at port 1 to this file, as pcap
+    #[arg(long, value_name = "FILE")]
+    write_pcap: Option<PathBuf>,
+    /// Write no more frames than these, and no more than 1 GiB
+    #[arg(long, value_name = "COUNT", default_value = "1000000", requires = "write_pcap")]
+    write_frames: u64,
+    /// How long to wait for the last frames
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    drain: Duration,
+    #[command(flatten)]
+    device: Device,
+    /// Print a summary as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    let file = read_capture(&args.capture)?;
+    let refused = |error| misuse(format!("{}: {error}", args.capture));
+    let mut capture = Capture::read(&file).and_then(Capture::whole).map_err(refused)?;
+    drop(file);
+    let stop = stop::flag()?;
+    capture.frames.iter_mut().for_each(|frame| frame.bytes.resize(frame.bytes.len().max(SHORTEST), 0));
+    let longest = capture.frames.iter().map(|frame| frame.bytes.len()).max().unwrap_or(SHORTEST);
+
+    let mut testbed = Testbed::open(&args.device.target(), longest + usize::from(size::FCS))?;
+    if !args.keep_macs {
+        let endpoint = testbed.endpoints().0[0];
+        for frame in &mut capture.frames {
+            frame.bytes[..6].copy_from_slice(&endpoint.destination.0);
+            frame.bytes[6..12].copy_from_slice(&endpoint.source.0);
+        }
+    }
+    let replay = Replay {
+        frames: &capture.frames,
+        pace: pace(args, &testbed, mean_size(&capture))?,
+        loops: args.loops,
+        drain: args.drain,
+        stop: &stop,
+    };
+    if replay.planned() > LONGEST {
+        return Err(misuse(format!(
+            "the replay would take {:?}, more than a day: give a higher --speed or --rate, or fewer --loops",
+            replay.planned()
+        )));
+    }
+    let mut kept =
+        args.write_pcap.as_deref().map(|file| Kept::create(file, args.write_frames)).transpose()?;
+    let mut carrier = testbed.carrier(longest)?;
+    let cores = testbed.generating_cores();
+    pin(cores.first().copied().unwrap_or_default())?;
+    precedence::take(Rank::Worker, lab::placement::online().is_ok_and(|online| online.len() > 1));
+    let outcome = replay.run(&mut *carrier, &mut |time, frame| match &mut kept {
+        Some(kept) => kept.take(time, frame),
+        None => Ok(()),
+    });
+    precedence::give_back();
+    let outcome = outcome?;
+    let kept = kept.map(Kept::finish).transpose()?;
+    capture.notes.iter().for_each(|note| eprintln!("{note}"));
+    eprint!("{}", report(args, &outcome, kept));
+    if args.json {
+        println!("{}", summary(args, &capture, &outcome, kept));
+    }
+    let all = capture.frames.len() as u64 * args.loops;
+    Ok(if outcome.sent == all { Exit::Done } else { Exit::Failed })
+}
+
+/// The mean frame size, FCS included.
+fn mean_size(capture: &Capture) -> f64 {
+    let bytes: usize = capture.frames.iter().map(|frame| frame.bytes.len()).sum();
+    bytes as f64 / capture.frames.len().max(1) as f64 + f64::from(size::FCS)
+}
+
+fn pace(args: &Args, testbed: &Testbed, mean_size: f64) -> Result<Pace> {
+    Ok(match args.rate {
+        None => Pace::Captured(args.speed.unwrap_or(1.0)),
+        Some(Rate::Max) => Pace::Max,
+        Some(rate) => Pace::Rate(port::to_pps(rate, mean_size, testbed.line_rate_bps())?),
+    })
+}
+
+/// Reads how many times as fast; `x2` is `2`.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.trim_start_matches('x').parse().ok();
+    number.filter(|factor| (1e-6..=1e6).contains(factor)).ok_or_else(|| {
+        format!("'{text}' is no speed: give how many times as fast as captured, as in 1, 10 or 0.5")
+    })
+}
+
+/// What became of it, for people. `kept` are the frames that were written, and those that were not.
+fn report(args: &Args, outcome: &Outcome, kept: Option<(u64, u64)>) -> String {
+    let Outcome { sent, elapsed_s, intended_s, lateness, received, foreign, missed, .. } = outcome;
+    let pps = sent.saturating_sub(1) as f64 / elapsed_s.max(1e-9);
+    let pace = if lateness.total() == 0 { String::new() } else { format!(" (asked for: {intended_s:.3} s)") };
+    let mut text = format!("sent {} frames in {elapsed_s:.3} s{pace}", human::count(*sent));
+    text += &if *sent > 1 { format!(": {}\n", human::pps(pps)) } else { "\n".to_owned() };
+    if let (Some(p50), Some(p99), Some(most)) =
+        (lateness.percentile(50.0), lateness.percentile(99.0), lateness.percentile(100.0))
+    {
+        let [p50, p99, most] = [p50, p99, most].map(|time| time as f64 / 1e3);
+        text +=
+            &format!("departures were late by {p50:.1} µs (p50), {p99:.1} µs (p99), {most:.1} µs at most\n");
+    }
+    text += &format!("{} of them came back at port 1", human::count(*received));
+    text += &if *foreign > 0 {
+        format!(", and {} others arrived\n", human::count(*foreign))
+    } else {
+        "\n".to_owned()
+    };
+    if *missed > 0 {
+        text += &format!(
+            "the tester had no room for {} that arrived: they are not counted\n",
+            human::count(*missed)
+        );
+    }
+    if let (Some((written, left_out)), Some(file)) = (kept, &args.write_pcap) {
+        text += &format!("{} are in {}", human::count(written), file.display());
+        text += &match left_out {
+            0 => "\n".to_owned(),
+            some => format!(", which is full: {} are not (--write-frames)\n", human::count(some)),
+        };
+    }
+    text
+}
+
+fn summary(args: &Args, capture: &Capture, outcome: &Outcome, kept: Option<(u64, u64)>) -> Value {
+    let lateness = |percent| outcome.lateness.percentile(percent);
+    json!({
+        "capture": args.capture,
+        "frames": capture.frames.len(),
+        "loops": args.loops,
+        "sent": outcome.sent,
+        "sent_bytes": outcome.sent_bytes,
+        "elapsed_s": outcome.elapsed_s,
+        "intended_s": outcome.intended_s,
+        "lateness_p50_ns": lateness(50.0),
+        "lateness_p99_ns": lateness(99.0),
+        "lateness_max_ns": lateness(100.0),
+        "received": outcome.received,
+        "foreign": outcome.foreign,
+        "missed": outcome.missed,
+        "written": kept.map(|(written, _)| written),
+        "not_written": kept.map(|(_, left_out)| left_out),
+        "notes": capture.notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_read_with_and_without_the_sign() {
+        assert_eq!(["1", "x10", "0.5"].map(factor), [Ok(1.0), Ok(10.0), Ok(0.5)]);
+        for text in ["0", "-1", "fast", "x", "NaN", "inf"] {
+            assert!(factor(text).unwrap_err().contains("times as fast"), "{text}");
+        }
+    }
+}

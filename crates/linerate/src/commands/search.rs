@@ -1,0 +1,202 @@
+//! `linerate search`: the highest loads without loss (NDR) and with little (PDR), each as an
+//! interval.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::Engine;
+use results::record;
+use trial::{Conditions, Goal, Observer, Outcome, Search, WarmUp};
+use wire::human;
+use wire::rate::Rate;
+use wording::usage::misuse;
+
+use crate::args::{self, Device, Output, Traffic};
+use testbed::run::{Strategy, describe_strategy};
+use crate::{Exit, run};
+
+/// How long one sample of the warm-up is.
+const STEP: Duration = Duration::from_millis(100);
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
+    /// final=500ms,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
+    /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
+    /// that a queue of so many frames hides no overload [default: ndr and pdr, the loss of pdr is 0.5%]
+    #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
+    goals: Vec<Goal>,
+    /// The lowest load that may be tried
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    min_rate: Rate,
+    /// The highest load that may be tried
+    #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
+    max_rate: Rate,
+    /// How long the search takes at most
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
+    max_duration: Duration,
+    /// The low rate that proves that traffic passes
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    warm_up: Rate,
+    /// How long it is sent
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    warm_up_duration: Duration,
+    /// How long to wait for the last frames of each trial
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    drain: Duration,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+        let search = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
+        search.check().map_err(|refused| misuse(refused.to_string()))?;
+        Ok(Box::new(search))
+    })
+}
+
+/// The search that the flags describe, on a line where `pps` says what rates are in frames a second.
+fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Search> {
+    Ok(Search {
+        conditions: Conditions {
+            warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
+            step: STEP,
+            drain: args.drain,
+            loss_threshold: 0.0,
+            line_rate_bps,
+        },
+        goals: if args.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { args.goals.clone() },
+        min_pps: pps(args.min_rate)?,
+        max_pps: pps(args.max_rate)?,
+        max_duration: args.max_duration,
+    })
+}
+
+/// How long it takes at most by its flags, which line and frames do not change.
+pub fn planned(args: &Args) -> Duration {
+    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
+}
+
+impl Strategy for Search {
+    fn describe(&self) -> record::Strategy {
+        let mut strategy = describe_strategy(
+            "search",
+            [
+                ("min-rate", human::pps(self.min_pps)),
+                ("max-rate", human::pps(self.max_pps)),
+                ("max-duration", format!("{:?}", self.max_duration)),
+            ],
+            &self.conditions,
+        );
+        strategy.parameters.extend(goals(self));
+        strategy
+    }
+
+    fn planned(&self) -> Duration {
+        Self::planned(self)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        Self::run(self, engine, observer)
+    }
+}
+
+/// The goals of a search, for the record.
+pub fn goals(search: &Search) -> impl Iterator<Item = (String, String)> {
+    search.goals.iter().map(|goal| (format!("goal {}", goal.name), describe(goal)))
+}
+
+/// A goal as `--goal` takes it.
+fn describe(goal: &Goal) -> String {
+    format!(
+        "loss={}%,exceed={}%,width={}%,initial={:?},final={:?},sum={:?},queue={}",
+        percent(goal.loss_ratio),
+        percent(goal.exceed_ratio),
+        percent(goal.relative_width),
+        goal.initial_trial_duration,
+        goal.final_trial_duration,
+        goal.duration_sum,
+        goal.hidden_queue
+    )
+}
+
+/// A share in percent, without the digits that binary fractions add.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
+/// Reads a goal such as `pdr` or `pdr1:loss=1%,width=1%`.
+fn goal(text: &str) -> Result<Goal, String> {
+    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+    let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(sound) {
+        return Err(format!(
+            "'{name}' is no name for a goal: write letters, digits, - and _, as in pdr:loss=0.5%"
+        ));
+    }
+    let mut goal = if name == "pdr" { Goal::pdr() } else { Goal::new(name, 0.0) };
+    let mut has_loss = matches!(name, "ndr" | "pdr");
+    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        match key {
+            "loss" => (goal.loss_ratio, has_loss) = (args::share(value)?, true),
+            "exceed" => goal.exceed_ratio = share_or_all(value)?,
+            "width" => goal.relative_width = args::share(value)?,
+            "initial" => goal.initial_trial_duration = args::duration(value)?,
+            "final" => goal.final_trial_duration = args::duration(value)?,
+            "sum" => goal.duration_sum = args::duration(value)?,
+            "queue" => {
+                goal.hidden_queue = value.parse().map_err(|_| format!("'{value}' is no number of frames"))?;
+            }
+            _ => {
+                return Err(format!(
+                    "'{key}' is no setting of a goal: they are loss, exceed, width, initial, final, sum and queue"
+                ));
+            }
+        }
+    }
+    if has_loss {
+        Ok(goal)
+    } else {
+        Err(format!("goal {name} does not say what loss it forgives: write {name}:loss=0.1%"))
+    }
+}
+
+/// A share that may be all: the search itself then says why that is no goal.
+fn share_or_all(text: &str) -> Result<f64, String> {
+    if matches!(text, "100%" | "1" | "1.0") { Ok(1.0) } else { args::share(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_read() {
+        assert_eq!(goal("ndr"), Ok(Goal::ndr()));
+        assert_eq!(goal("pdr"), Ok(Goal::pdr()));
+        let read = goal("tst009:loss=0,exceed=50%,width=1%,initial=1s,final=60s,sum=120s").unwrap();
+        assert_eq!((read.name.as_str(), read.loss_ratio, read.exceed_ratio), ("tst009", 0.0, 0.5));
+        assert_eq!((read.relative_width, read.duration_sum), (0.01, Duration::from_secs(120)));
+        assert_eq!(goal(&format!("again:{}", describe(&Goal::pdr()))).map(|goal| goal.loss_ratio), Ok(0.005));
+    }
+
+    #[test]
+    fn what_is_no_goal_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "no name"),
+            (":loss=1%", "no name"),
+            ("mine", "what loss it forgives"),
+            ("pdr:speed=3", "no setting of a goal"),
+            ("pdr:loss=lots", "not a share"),
+            ("pdr:sum=soon", "not a duration"),
+        ] {
+            assert!(goal(text).unwrap_err().contains(reason), "{text}: {:?}", goal(text));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `linerate self-test`: what the tester reaches without a device, with a cable between its ports.
+
+use anyhow::Result;
+use wire::human;
+
+use crate::args::{Device, Traffic};
+use testbed::Testbed;
+use testbed::self_test;
+use crate::Exit;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    device: Device,
+    /// Print the finding as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    let profile = args.traffic.profile()?;
+    let testbed = Testbed::open(&args.device.target(), usize::from(profile.largest_size()))?;
+    let found = self_test::measure_and_keep(&testbed, &profile, args.traffic.directions())?;
+    eprintln!(
+        "{} without a device: {} in each direction; a frame takes {:.1} µs, {:.1} µs at least",
+        profile.name(),
+        human::pps(found.ceiling_pps),
+        found.base_latency_mean_ns / 1e3,
+        found.base_latency_min_ns as f64 / 1e3,
+    );
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,484 @@
+//! The judgement: times and shares of one stretch enter, what disturbed it leaves. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::counters::{CoreTimes, Times};
+
+/// A part of a span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// The part.
+    pub part: Duration,
+    /// The whole.
+    pub of: Duration,
+}
+
+impl Share {
+    /// As a ratio, 0 to 1. Of no time it is 0. (The kernel counts a wait when it ends, so a stretch
+    /// can have more of it than it is long.)
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        if self.of.is_zero() { 0.0 } else { (self.part.as_secs_f64() / self.of.as_secs_f64()).min(1.0) }
+    }
+}
+
+/// What happened in a stretch of time beside the work that is ours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// How long it was.
+    pub duration: Duration,
+    /// Each core watched, in order.
+    pub cores: Vec<CoreConditions>,
+    /// By how much clocks that should go alike went apart: `CLOCK_MONOTONIC` from
+    /// `CLOCK_MONOTONIC_RAW` (somebody corrects the time) or from `CLOCK_BOOTTIME` (the machine
+    /// was suspended).
+    pub clock_jump: Duration,
+}
+
+/// What happened on one core.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CoreConditions {
+    /// The core.
+    pub core: usize,
+    /// What the hypervisor took. Where the kernel tells it in ticks of 10 ms only, of the last
+    /// second if that is longer than the stretch. `None` where the kernel does not tell.
+    pub steal: Option<Share>,
+    /// How long the core was busy with work that is not ours. Of the stretch, or of the last second
+    /// if that is longer, since the kernel counts in ticks of 10 ms.
+    pub other_work: Option<Share>,
+    /// How long kernel threads that are not ours ran there; `None` where the kernel does not tell.
+    pub kernel_threads: Option<Share>,
+    /// How long a thread of ours waited for the core while another's work was done there.
+    pub waited: Share,
+    /// The core's speed as a share of what it usually is, in this process so far: of the fastest
+    /// tenth of all timings. `None` if it was not timed.
+    pub speed_index: Option<f64>,
+    /// The longest that the core let a thread wait that had slept.
+    pub wake_delay: Duration,
+    /// How quickly a cache line came and went between the first core and this one, as a share of what
+    /// is usual, in this process so far. `None` of the first core, or if that was not timed.
+    pub nearness: Option<f64>,
+}
+
+/// What is no disturbance yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Share of the time that a hypervisor may take.
+    pub steal: f64,
+    /// Share of the time for other work. What it does to ours shows as waiting; and waking a
+    /// device's thread 200,000 times a second takes a fifth of its core, which the kernel books on
+    /// no thread. So only a core that others have for the most part is remarkable in itself.
+    pub other_work: f64,
+    /// Share of the time that our threads may wait.
+    pub waited: f64,
+    /// By how much the speed may differ from the usual one, as a share of it.
+    pub speed: f64,
+    /// How long a thread may wait for its core when it wakes.
+    pub wake_delay: Duration,
+    /// How quickly cache lines must go between cores, as a share of the usual. (The halves of one
+    /// physical core are nearer to each other than two cores that share a cache, by less than that.)
+    pub nearness: f64,
+    /// By how much clocks may go apart, as a share of the time. (NTP corrects by 0.05 % at most.)
+    pub clock: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            steal: 0.01,
+            other_work: 0.5,
+            waited: 0.01,
+            speed: 0.1,
+            wake_delay: Duration::from_millis(10),
+            nearness: 0.5,
+            clock: 0.001,
+        }
+    }
+}
+
+/// Clocks may go apart by this much however short the time, since they are not read at once.
+const CLOCK_READING: Duration = Duration::from_micros(50);
+/// A single tick of stolen time may have gathered for long before.
+const ONE_TICK: Duration = Duration::from_millis(10);
+/// How late a sleeping thread may wake on a quiet core.
+const WAKING: Duration = Duration::from_micros(100);
+/// What it takes from waking to running with nobody in the way, on average.
+const TURN: Duration = Duration::from_nanos(200);
+
+/// Something that the machine did beside our work. Its text is one clause with its number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Disturbance {
+    /// The hypervisor took a share of a core.
+    Steal {
+        /// The core.
+        core: usize,
+        /// The share, 0 to 1.
+        share: f64,
+    },
+    /// A core did other work.
+    OtherWork {
+        /// The core.
+        core: usize,
+        /// The share of the time, 0 to 1.
+        share: f64,
+    },
+    /// Our threads waited for their core.
+    Waited {
+        /// The core.
+        core: usize,
+        /// The share of the time, 0 to 1.
+        share: f64,
+    },
+    /// A core was slower, or faster, than usual.
+    Speed {
+        /// The core.
+        core: usize,
+        /// Its speed, as a share of the usual one.
+        index: f64,
+    },
+    /// A core let a waking thread wait.
+    WakeDelay {
+        /// The core.
+        core: usize,
+        /// How long.
+        delay: Duration,
+    },
+    /// A core was further from the first one than usual.
+    Far {
+        /// The core.
+        core: usize,
+        /// How quickly a cache line came and went, as a share of the usual.
+        nearness: f64,
+    },
+    /// Clocks went apart.
+    Clock {
+        /// By how much.
+        jump: Duration,
+    },
+}
+
+impl Conditions {
+    /// The share of the frames whose loss all this may account for, 0 to 1: an upper estimate. A
+    /// core that stands still for a moment loses what comes meanwhile, and when it is overloaded
+    /// by what waited, as much once more.
+    #[must_use]
+    pub fn cost(&self, bounds: &Bounds) -> f64 {
+        let standing: f64 = self.cores.iter().map(|core| core.cost(self.duration, bounds)).sum();
+        (2.0 * standing).min(1.0).max(self.lasting_cost(bounds))
+    }
+
+    /// The part of that which lasted all the time, unlike interruptions: slow cores; clocks that
+    /// cannot be trusted and cores that are far apart, of which nobody can say what they cost.
+    #[must_use]
+    pub fn lasting_cost(&self, bounds: &Bounds) -> f64 {
+        if self.clock_jump > self.clock_bound(bounds) || self.cores.iter().any(|core| core.is_far(bounds)) {
+            return 1.0;
+        }
+        (2.0 * self.cores.iter().map(|core| core.slowness(bounds)).sum::<f64>()).min(1.0)
+    }
+
+    fn clock_bound(&self, bounds: &Bounds) -> Duration {
+        self.duration.mul_f64(bounds.clock.clamp(0.0, 1.0)) + CLOCK_READING
+    }
+
+    /// What exceeds the bounds, core by core.
+    #[must_use]
+    pub fn disturbances(&self, bounds: &Bounds) -> Vec<Disturbance> {
+        let clock = (self.clock_jump > self.clock_bound(bounds))
+            .then_some(Disturbance::Clock { jump: self.clock_jump });
+        self.cores.iter().flat_map(|core| core.disturbances(bounds)).chain(clock).collect()
+    }
+}
+
+impl CoreConditions {
+    /// The share of the time in which work of ours may have stood still here, or the share of the
+    /// work that a slow core did not do.
+    fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
+        let steal = self.steal.map_or(0.0, Share::ratio);
+        let kernel = self.kernel_threads.map_or(0.0, Share::ratio);
+        let delay = self.wake_delay.saturating_sub(WAKING).as_secs_f64() / duration.as_secs_f64().max(1e-3);
+        // What delayed the probe may be seen in the other two as well.
+        (steal + kernel + self.waited.ratio()).max(delay) + self.slowness(bounds)
+    }
+
+    /// The share of the work that a core did not do because it was slower than usual.
+    fn slowness(&self, bounds: &Bounds) -> f64 {
+        self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index)
+    }
+
+    fn is_far(&self, bounds: &Bounds) -> bool {
+        self.nearness.is_some_and(|nearness| nearness < bounds.nearness)
+    }
+
+    fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
+        let core = self.core;
+        let above = |share: Share, bound: f64| Some(share.ratio()).filter(|ratio| *ratio > bound);
+        let steal = self.steal.filter(|steal| steal.part > ONE_TICK);
+        let steal = steal.and_then(|steal| above(steal, bounds.steal));
+        let other_work = self.other_work.filter(|work| work.part > ONE_TICK * 2);
+        let other_work = other_work.and_then(|work| above(work, bounds.other_work));
+        let waited = above(self.waited, bounds.waited);
+        let index = self.speed_index.filter(|index| (index - 1.0).abs() > bounds.speed);
+        let delay = Some(self.wake_delay).filter(|delay| *delay > bounds.wake_delay);
+        [
+            steal.map(|share| Disturbance::Steal { core, share }),
+            other_work.map(|share| Disturbance::OtherWork { core, share }),
+            waited.map(|share| Disturbance::Waited { core, share }),
+            index.map(|index| Disturbance::Speed { core, index }),
+            delay.map(|delay| Disturbance::WakeDelay { core, delay }),
+            self.nearness.filter(|_| self.is_far(bounds)).map(|nearness| Disturbance::Far { core, nearness }),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+impl Disturbance {
+    /// The core that it is of, if it is of one.
+    #[must_use]
+    pub fn core(&self) -> Option<usize> {
+        match *self {
+            Self::Steal { core, .. }
+            | Self::OtherWork { core, .. }
+            | Self::Waited { core, .. }
+            | Self::Speed { core, .. }
+            | Self::WakeDelay { core, .. }
+            | Self::Far { core, .. } => Some(core),
+            Self::Clock { .. } => None,
+        }
+    }
+
+    /// A number that is larger the worse it is, among disturbances of one kind.
+    #[must_use]
+    pub fn severity(&self) -> f64 {
+        match *self {
+            Self::Steal { share, .. } | Self::OtherWork { share, .. } | Self::Waited { share, .. } => share,
+            Self::Speed { index, .. } => (index - 1.0).abs(),
+            Self::Far { nearness, .. } => 1.0 - nearness,
+            Self::WakeDelay { delay: time, .. } | Self::Clock { jump: time } => time.as_secs_f64(),
+        }
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Steal { core, share } => {
+                write!(f, "the hypervisor took {} of core {core}", Percent(*share))
+            }
+            Self::OtherWork { core, share } => {
+                write!(f, "core {core} did other work for {} of the time", Percent(*share))
+            }
+            Self::Waited { core, share } => {
+                write!(f, "ours waited for core {core} for {} of the time", Percent(*share))
+            }
+            Self::Speed { core, index } => write!(f, "core {core} ran at {index:.2} of its speed"),
+            Self::WakeDelay { core, delay } => write!(f, "core {core} served a thread {delay:.1?} late"),
+            Self::Far { core, nearness } => {
+                write!(f, "cache lines took {:.1} times as long to core {core} as usual", 1.0 / nearness)
+            }
+            Self::Clock { jump } => write!(f, "the clocks went apart by {jump:.1?}"),
+        }
+    }
+}
+
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let percent = self.0 * 100.0;
+        write!(f, "{percent:.*} %", usize::from(percent < 9.95))
+    }
+}
+
+/// How long each core was busy with what is not ours; `None` where the kernel does not tell.
+///
+/// Where those of our threads ran that may run on any core is not known: their time is taken
+/// off where most is left. So is what a thread's account is ahead of its core's.
+/// `interrupts_are_apart` says that a thread's time does not contain its interruptions.
+pub(super) fn other_work(times: &Times, interrupts_are_apart: bool) -> Vec<Option<Duration>> {
+    let mut at_large = times.at_large;
+    let mut left: Vec<Option<Duration>> = Vec::with_capacity(times.cores.len());
+    for core in &times.cores {
+        let apart = if interrupts_are_apart { core.interrupts } else { Duration::ZERO };
+        let ours = core.threads.iter().map(|thread| thread.ran).sum::<Duration>() + apart;
+        at_large += core.busy.map_or(Duration::ZERO, |busy| ours.saturating_sub(busy));
+        left.push(core.busy.map(|busy| busy.saturating_sub(ours)));
+    }
+    let mut order: Vec<&mut Duration> = left.iter_mut().flatten().collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    for rest in order {
+        let taken = at_large.min(*rest);
+        *rest -= taken;
+        at_large -= taken;
+    }
+    left
+}
+
+/// The longest that one of our threads waited for its core because of what is not ours.
+///
+/// What others of ours ran on that core, and `at_large` on any, explains as much waiting; and
+/// a thread that wakes often waits a little each time.
+pub(super) fn waited(core: &CoreTimes, at_large: Duration) -> Duration {
+    let all: Duration = core.threads.iter().map(|thread| thread.ran).sum();
+    let unexplained = |thread: &crate::counters::ThreadTimes| {
+        let turns = TURN * u32::try_from(thread.turns).unwrap_or(u32::MAX);
+        thread.waited.saturating_sub(all.saturating_sub(thread.ran) + at_large + turns)
+    };
+    core.threads.iter().map(unexplained).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::ThreadTimes;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn ran(millis: u64) -> ThreadTimes {
+        ThreadTimes { ran: ms(millis), ..ThreadTimes::default() }
+    }
+
+    fn core(busy: u64, threads: &[ThreadTimes]) -> CoreTimes {
+        CoreTimes {
+            busy: Some(ms(busy)),
+            steal: Some(ms(0)),
+            threads: threads.to_vec(),
+            ..CoreTimes::default()
+        }
+    }
+
+    fn second(at_large: u64, cores: &[CoreTimes]) -> Times {
+        Times { wall: ms(1000), at_large: ms(at_large), cores: cores.to_vec() }
+    }
+
+    #[test]
+    fn other_work_is_what_ours_leaves() {
+        let times = second(0, &[core(1000, &[ran(1000)]), core(700, &[ran(300), ran(100)])]);
+        assert_eq!(other_work(&times, false), [Some(ms(0)), Some(ms(300))]);
+    }
+
+    #[test]
+    fn work_that_is_ours_on_any_core_is_taken_off_where_most_is_left() {
+        let cores = [core(1000, &[ran(980)]), core(800, &[ran(700)])];
+        assert_eq!(other_work(&second(30, &cores), false), [Some(ms(20)), Some(ms(70))]);
+        assert_eq!(other_work(&second(110, &cores), false), [Some(ms(10)), Some(ms(0))]);
+        assert_eq!(other_work(&second(999, &cores), false), [Some(ms(0)), Some(ms(0))]);
+    }
+
+    #[test]
+    fn interrupts_count_once() {
+        let interrupted = CoreTimes { interrupts: ms(50), ..core(500, &[ran(400)]) };
+        assert_eq!(other_work(&second(0, std::slice::from_ref(&interrupted)), false), [Some(ms(100))]);
+        assert_eq!(other_work(&second(0, &[interrupted]), true), [Some(ms(50))]);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_not_guessed() {
+        let unknown = CoreTimes { busy: None, steal: None, ..core(0, &[ran(100)]) };
+        assert_eq!(other_work(&second(0, &[unknown]), false), [None]);
+    }
+
+    #[test]
+    fn ours_waiting_for_ours_is_no_disturbance() {
+        let wait = |waited, turns| ThreadTimes { ran: ms(400), waited: ms(waited), turns };
+        assert_eq!(waited(&core(1000, &[wait(400, 0), wait(390, 0)]), ms(0)), ms(0));
+        assert_eq!(waited(&core(1000, &[wait(450, 0), wait(390, 0)]), ms(0)), ms(50));
+        assert_eq!(waited(&core(1000, &[wait(450, 0)]), ms(100)), ms(350));
+        // 0.2 µs at each of 50,000 turns.
+        assert_eq!(waited(&core(1000, &[wait(60, 50_000)]), ms(0)), ms(50));
+        assert_eq!(waited(&core(1000, &[]), ms(0)), ms(0));
+    }
+
+    fn quiet() -> CoreConditions {
+        let share = |part| Share { part: ms(part), of: ms(1000) };
+        CoreConditions {
+            core: 1,
+            steal: Some(share(10)),
+            other_work: Some(share(20)),
+            kernel_threads: Some(share(10)),
+            waited: share(10),
+            speed_index: Some(0.91),
+            wake_delay: ms(10),
+            nearness: Some(0.6),
+        }
+    }
+
+    #[test]
+    fn a_share_is_of_the_whole_at_most() {
+        let share = |part, of| Share { part: ms(part), of: ms(of) }.ratio();
+        assert_eq!((share(1, 4), share(5, 4), share(1, 0)), (0.25, 1.0, 0.0));
+    }
+
+    fn reasons(core: CoreConditions) -> Vec<String> {
+        let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(1) };
+        conditions.disturbances(&Bounds::default()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_within_the_bounds_disturbs_nothing() {
+        assert!(reasons(quiet()).is_empty());
+        assert!(reasons(CoreConditions { speed_index: Some(1.09), ..quiet() }).is_empty());
+        let unknown = CoreConditions { steal: None, other_work: None, speed_index: None, ..quiet() };
+        assert!(reasons(unknown).is_empty());
+    }
+
+    #[test]
+    fn one_stolen_tick_proves_nothing_however_short_the_time() {
+        let steal =
+            |part, of| CoreConditions { steal: Some(Share { part: ms(part), of: ms(of) }), ..quiet() };
+        assert!(reasons(steal(10, 100)).is_empty());
+        assert_eq!(reasons(steal(20, 100)), ["the hypervisor took 20 % of core 1"]);
+    }
+
+    #[test]
+    fn the_cost_is_what_stood_still_twice() {
+        let core = CoreConditions { wake_delay: ms(0), speed_index: Some(1.0), ..quiet() };
+        let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(0) };
+        // 10 ms each of stolen time, kernel threads and waiting.
+        assert!((conditions.cost(&Bounds::default()) - 0.06).abs() < 1e-9);
+        assert!(conditions.lasting_cost(&Bounds::default()).abs() < 1e-9);
+        let slow = CoreConditions { speed_index: Some(0.8), ..quiet() };
+        let slow = Conditions { cores: vec![slow], ..conditions.clone() };
+        assert!((slow.lasting_cost(&Bounds::default()) - 0.4).abs() < 1e-9);
+        let far = CoreConditions { nearness: Some(0.25), ..quiet() };
+        let far = Conditions { cores: vec![far], ..conditions.clone() };
+        assert!((far.lasting_cost(&Bounds::default()) - 1.0).abs() < 1e-9);
+        assert!((far.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
+        let jumped = Conditions { clock_jump: ms(100), ..conditions };
+        assert!((jumped.cost(&Bounds::default()) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_reason_is_told_with_its_number() {
+        let share = |part| Share { part: ms(part), of: ms(1000) };
+        let disturbed = CoreConditions {
+            core: 0,
+            steal: Some(share(40)),
+            other_work: Some(share(623)),
+            kernel_threads: Some(share(10)),
+            waited: share(15),
+            speed_index: Some(0.714),
+            wake_delay: Duration::from_micros(12_345),
+            nearness: Some(0.24),
+        };
+        let conditions = Conditions { duration: ms(1000), cores: vec![disturbed], clock_jump: ms(3) };
+        let reasons = conditions.disturbances(&Bounds::default());
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            reasons,
+            [
+                "the hypervisor took 4.0 % of core 0",
+                "core 0 did other work for 62 % of the time",
+                "ours waited for core 0 for 1.5 % of the time",
+                "core 0 ran at 0.71 of its speed",
+                "core 0 served a thread 12.3ms late",
+                "cache lines took 4.2 times as long to core 0 as usual",
+                "the clocks went apart by 3.0ms",
+            ]
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! A core's use while a load test runs: the core enters, how busy it was leaves.
+
+use std::time::Instant;
+
+/// How busy a core is, over windows long enough for the kernel's 10 ms ticks.
+pub struct CoreMeter {
+    clock: crate::CoreClock,
+    since: Instant,
+    last: Option<f64>,
+}
+
+impl CoreMeter {
+    const WINDOW_S: f64 = 0.4;
+
+    /// Begins to watch `core`, where the kernel tells of it.
+    pub fn new(core: usize) -> Option<Self> {
+        Some(Self { clock: crate::CoreClock::new(core).ok()?, since: Instant::now(), last: None })
+    }
+
+    /// The share of the last window that the core was busy, 0 to 1.
+    pub fn busy(&mut self) -> Option<f64> {
+        if self.since.elapsed().as_secs_f64() >= Self::WINDOW_S {
+            self.last = self.clock.sample().ok().map(|usage| usage.busy);
+            self.since = Instant::now();
+        }
+        self.last
+    }
+}

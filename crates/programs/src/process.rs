@@ -1,0 +1,285 @@
+//! A foreign program that runs in a lab, on one core: its command enters; what it said when it
+//! ended leaves. It dies with us, however we end, and so does all that it starts.
+//!
+//! It is the first process of a process namespace of its own, since some programs leave their work
+//! to children, which nobody would end.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use lab::Namespace;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{AccessFlags, Pid, access};
+
+/// The word of a command that stands for the program's input file.
+pub const INPUT: &str = "INPUT";
+/// How long a program has to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A program that runs. Dropping it kills it.
+pub struct Process {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    /// Held open for the program, which opens it by name.
+    _input: Option<File>,
+    /// The thread that started the program, with which it would die, lives as long as this.
+    _keeper: Sender<()>,
+}
+
+/// What a program printed.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// On standard output.
+    pub stdout: String,
+    /// On standard error.
+    pub stderr: String,
+}
+
+impl Said {
+    /// The last line that has words, for people.
+    pub fn last_words(&self) -> Option<&str> {
+        let last = |text| str::lines(text).map(str::trim).rfind(|line| !line.is_empty());
+        last(&self.stderr).or_else(|| last(&self.stdout))
+    }
+}
+
+impl Process {
+    /// Starts `words` in `namespace`, or where we are, on `core`, with `input` in the file that
+    /// [`INPUT`] stands for.
+    pub fn start(
+        namespace: Option<&Namespace>,
+        core: usize,
+        words: &[String],
+        input: Option<&[u8]>,
+    ) -> Result<Self> {
+        let (program, arguments) = words.split_first().context("a command without words")?;
+        let input = input.map(input_file).transpose()?;
+        let path = input.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let [stdout, stderr] = [scratch(MFdFlags::MFD_CLOEXEC)?, scratch(MFdFlags::MFD_CLOEXEC)?];
+        let mut command = Command::new(program);
+        command.args(arguments.iter().map(|word| match &path {
+            Some(path) if word == INPUT => path,
+            _ => word,
+        }));
+        // Some programs end when they have read all there is.
+        command.stdin(Stdio::piped()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        // Ctrl-C reaches us alone, who end the program in our own time.
+        command.process_group(0);
+        bind(&mut command)?;
+        namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
+        place(&mut command, core)?;
+        let (child, keeper) = spawn(command).with_context(|| format!("cannot start {program}"))?;
+        Ok(Self { child, stdout, stderr, _input: input, _keeper: keeper })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it ended by itself.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait().context("cannot wait for a program")?.is_some())
+    }
+
+    /// Whether it has ended, however.
+    pub fn is_over(&self) -> bool {
+        let process = Id::Pid(Pid::from_raw(self.child.id().cast_signed()));
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        // An error says that it was waited for.
+        !matches!(waitid(process, look), Ok(WaitStatus::StillAlive))
+    }
+
+    /// Asks it to end.
+    pub fn interrupt(&self) {
+        // To its children too, of which some programs do not tell each other. It may be dead already.
+        let _ = kill(Pid::from_raw(-self.child.id().cast_signed()), Signal::SIGINT);
+    }
+
+    /// Waits for its end, ends it if that does not come, and says what it printed.
+    pub fn finish(&mut self) -> Result<Said> {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_ended()? {
+            if Instant::now() >= deadline {
+                self.kill();
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.said()
+    }
+
+    /// What it has printed so far.
+    pub fn said(&self) -> Result<Said> {
+        // Not from where the file stands: it goes on writing there.
+        let read = |file: &File| -> Result<String> {
+            let length = file.metadata().context("cannot look at what it said")?.len();
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            file.read_exact_at(&mut bytes, 0).context("cannot read what it said")?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(Said { stdout: read(&self.stdout)?, stderr: read(&self.stderr)? })
+    }
+
+    /// Writes `text` to its standard input.
+    pub fn tell(&self, text: &str) -> Result<()> {
+        let mut input = self.child.stdin.as_ref().context("it has no input")?;
+        input.write_all(text.as_bytes()).context("it does not listen any more")
+    }
+
+    fn kill(&mut self) {
+        // With the first process of a namespace die all others there.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Starts `command` as the first process of a process namespace. The thread that does so ends when
+/// the sender is dropped.
+fn spawn(mut command: Command) -> Result<(Child, Sender<()>)> {
+    let (started, result) = mpsc::channel();
+    let (keeper, dropped) = mpsc::channel::<()>();
+    thread::Builder::new().name("keeper".to_owned()).spawn(move || {
+        let child = isolate().and_then(|()| Ok(command.spawn()?));
+        let _ = started.send(child);
+        let _ = dropped.recv();
+    })?;
+    let child = result.recv().map_err(|_| anyhow!("the thread that should start it ended"))??;
+    Ok((child, keeper))
+}
+
+/// Makes what the calling thread starts next the first process of a process namespace.
+fn isolate() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWPID).map_err(|errno| {
+        let remedy = match errno {
+            Errno::EPERM => "Run it as root (sudo), or with CAP_SYS_ADMIN",
+            _ => "See 'sysctl user.max_pid_namespaces'; a container may forbid them",
+        };
+        anyhow!("cannot create a process namespace (unshare): {}. {remedy}", errno.desc())
+    })
+}
+
+/// Binds the life of `command` to that of the thread that starts it.
+fn bind(command: &mut Command) -> Result<()> {
+    // In its own process namespace it cannot ask for its parent. A process that dies has no program.
+    let us = CString::new(format!("/proc/{}/exe", std::process::id()))?;
+    let bound = move || -> io::Result<()> {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // Where we ignore it (`nohup linerate … &`), the program would too, and could not be asked to end.
+        // SAFETY: the default action runs nothing of ours.
+        unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
+        // We may have died before that.
+        access(us.as_c_str(), AccessFlags::F_OK)?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec it only makes system calls, with a string made before: it takes
+    // no lock and no memory.
+    unsafe { command.pre_exec(bound) };
+    Ok(())
+}
+
+/// Makes `command` run on `core`.
+fn place(command: &mut Command, core: usize) -> Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(core).with_context(|| format!("there is no core {core}"))?;
+    let placed = move || Ok(sched_setaffinity(Pid::from_raw(0), &cores)?);
+    // SAFETY: between fork and exec it only makes a system call.
+    unsafe { command.pre_exec(placed) };
+    Ok(())
+}
+
+/// A file without a name that holds `bytes`; children inherit it, and open it by its number.
+fn input_file(bytes: &[u8]) -> Result<File> {
+    let mut file = scratch(MFdFlags::empty())?;
+    file.write_all(bytes).context("cannot write a program's input")?;
+    Ok(file)
+}
+
+/// A file without a name.
+fn scratch(flags: MFdFlags) -> Result<File> {
+    Ok(File::from(memfd_create(c"linerate generator", flags).context("cannot make a file in memory")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::placement::online;
+
+    use super::*;
+
+    fn start(script: &str, input: Option<&[u8]>) -> Process {
+        let namespace = Namespace::create().unwrap();
+        let words = ["sh", "-c", script, "sh", INPUT].map(str::to_owned);
+        Process::start(Some(&namespace), online().unwrap()[0], &words, input).unwrap()
+    }
+
+    fn has_namespaces() -> bool {
+        let root = nix::unistd::geteuid().is_root();
+        if !root {
+            eprintln!("skipped: network namespaces need root");
+        }
+        root
+    }
+
+    #[test]
+    fn a_program_reads_its_input_is_asked_to_end_and_says_what_it_did() {
+        if !has_namespaces() {
+            return;
+        }
+        // Not `wait`: a signal just before it is heeded only when the child has ended.
+        let script = "trap 'echo bye >&2; exit' INT; cat $1; while :; do sleep 0.01; done";
+        let mut process = start(script, Some(b"input\n"));
+        while process.said().unwrap().stdout.is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!process.is_over() && !process.has_ended().unwrap());
+        let asked = Instant::now();
+        process.interrupt();
+        let said = process.finish().unwrap();
+        assert!(asked.elapsed() < PATIENCE);
+        assert!(process.is_over());
+        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("input\n", "bye\n"));
+        assert_eq!(said.last_words(), Some("bye"));
+    }
+
+    #[test]
+    fn with_a_program_end_its_children() {
+        if !has_namespaces() {
+            return;
+        }
+        let process = start("sleep 61 & wait", None);
+        let children = || {
+            std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.id())).unwrap_or_default()
+        };
+        while children().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let child = children().trim().to_owned();
+        drop(process);
+        let deadline = Instant::now() + PATIENCE;
+        while std::path::Path::new(&format!("/proc/{child}/exe")).exists() {
+            assert!(Instant::now() < deadline, "process {child} lives on");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a generator sends, and what is counted there: in the lab by the kernel, at both ends of a cable.
+//!
+//! In user space it is [`super::user_space`].
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lab::{Lab, Placement};
+use programs::{Process, Said};
+
+use super::program::Launch;
+
+/// How long a server has to listen.
+const SERVER_PATIENCE: Duration = Duration::from_secs(5);
+/// How often to look; seldom, since cores are being measured.
+const LOOK: Duration = Duration::from_millis(20);
+/// The state of a socket that listens, in `/proc/net/tcp`.
+const LISTENS: &str = "0A";
+
+/// The packets counted so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Count {
+    pub left: u64,
+    /// By a full queue, instead of leaving.
+    pub refused: u64,
+    pub arrived: u64,
+}
+
+impl Count {
+    /// What the program offered: what a full queue refuses was offered, too.
+    pub fn offered(self) -> u64 {
+        self.left + self.refused
+    }
+
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            left: self.left.saturating_sub(earlier.left),
+            refused: self.refused.saturating_sub(earlier.refused),
+            arrived: self.arrived.saturating_sub(earlier.arrived),
+        }
+    }
+}
+
+/// A program that sends, and who counts that.
+pub trait Ground {
+    /// What was counted so far.
+    fn count(&mut self) -> Result<Count>;
+
+    /// To be called once it sends.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the program ended by itself.
+    fn has_ended(&mut self) -> Result<bool>;
+
+    /// What the program has said so far.
+    fn said(&mut self) -> Result<Said>;
+
+    /// Asks the program to end.
+    fn interrupt(&mut self);
+
+    /// Waits for its end, and says what it said.
+    fn finish(&mut self) -> Result<Said>;
+}
+
+/// A program that was started.
+pub struct Started<'a> {
+    /// How.
+    pub launch: Launch,
+    pub ground: Box<dyn Ground + 'a>,
+    /// What was counted before.
+    pub before: Count,
+}
+
+/// A program in the lab.
+pub struct InLab<'a> {
+    lab: &'a Lab,
+    process: Process,
+    /// What must run at the far end, while it must.
+    _server: Option<Process>,
+}
+
+impl<'a> InLab<'a> {
+    /// Starts the program as `launch` says on `core`.
+    pub fn start(launch: Launch, lab: &'a Lab, core: usize) -> Result<Started<'a>> {
+        let Placement { dut, .. } = lab.placement();
+        let server = launch.server.as_ref().map(|words| serve(lab, *dut, words)).transpose()?;
+        let before = count(lab)?;
+        let input = launch.input.as_ref().map(|input| input.bytes.as_slice());
+        let process = Process::start(Some(lab.tester_namespace()), core, &launch.words, input)?;
+        Ok(Started { launch, ground: Box::new(Self { lab, process, _server: server }), before })
+    }
+}
+
+/// What the kernel counted at both ends of the cable of port 0.
+fn count(lab: &Lab) -> Result<Count> {
+    let counters = lab.interface_counters()?;
+    let [port, _, device, _] = counters.as_slice() else { return Ok(Count::default()) };
+    Ok(Count { left: port.sent, refused: port.send_dropped, arrived: device.received })
+}
+
+impl Ground for InLab<'_> {
+    fn count(&mut self) -> Result<Count> {
+        count(self.lab)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        // A program may use XDP on the port, and the kernel then replaces the threads that receive.
+        self.lab.pin()?;
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> Result<bool> {
+        self.process.has_ended()
+    }
+
+    fn said(&mut self) -> Result<Said> {
+        self.process.said()
+    }
+
+    fn interrupt(&mut self) {
+        self.process.interrupt();
+    }
+
+    fn finish(&mut self) -> Result<Said> {
+        self.process.finish()
+    }
+}
+
+/// The last words of a program.
+pub fn words_of(said: &Said) -> String {
+    said.last_words().unwrap_or("it does not say why").to_owned()
+}
+
+/// Starts what must run at the far end, on the device's core, and waits until it listens.
+fn serve(lab: &Lab, core: usize, words: &[String]) -> Result<Process> {
+    let mut server = Process::start(Some(lab.dut_namespace()), core, words, None)?;
+    let deadline = Instant::now() + SERVER_PATIENCE;
+    let sockets =
+        [4, 6].map(|version| format!("/proc/{}/net/tcp{}", server.id(), if version == 6 { "6" } else { "" }));
+    let listens = |path: &String| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().any(|line| line.split_whitespace().nth(3) == Some(LISTENS))
+    };
+    while !sockets.iter().any(listens) {
+        if server.has_ended()? || Instant::now() > deadline {
+            server.interrupt();
+            let said = server.finish().context("the server at the far end")?;
+            bail!("'{}' does not listen at the far end: {}", words.join(" "), words_of(&said));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(server)
+}

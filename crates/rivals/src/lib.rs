@@ -1,0 +1,18 @@
+//! How fast generators send, other people's and this one: a program's name and the size of its datagrams enter; a
+//! record of what left and what arrived leaves. [`build_rate`] builds frames without sending them.
+
+pub mod build_rate;
+pub mod datagram;
+mod engine;
+mod ground;
+mod iperf3;
+mod measurement;
+mod own;
+pub mod program;
+mod tcpreplay;
+mod testpmd;
+mod trafgen;
+mod user_space;
+mod xdp_trafficgen;
+
+pub use measurement::Measurement;

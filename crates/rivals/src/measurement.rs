@@ -1,0 +1,287 @@
+//! One generator: its name and the size of its datagrams enter; a record of what left and what arrived leaves.
+//!
+//! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
+//! counts packets at that port and at the other end of the cable. In user space they send through memory
+//! that a sink of ours shares and counts, or onto a port that drops all, where they alone count. What a
+//! program says it sent stands beside that. [`crate::program`] knows the generators, [`programs`] runs one,
+//! [`crate::ground`] counts, [`crate::engine`] makes it an engine.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ::engine::{Engine, Load};
+use anyhow::{Result, bail};
+use monitor::Bounds;
+use results::record;
+use trial::{Conditions, Observer, Outcome, Saturate, WarmUp};
+use wire::human;
+use wording::usage::misuse;
+
+use testbed::run::{self, Labels, Sent, Strategy, parameters};
+use testbed::Testbed;
+use testbed::stop;
+use crate::datagram::{self, Datagram, Way};
+use crate::engine::{Left, ProgramEngine};
+use crate::ground::{InLab, Started};
+use crate::user_space;
+use crate::program::{self, Chosen, Launch, Program, Target, Task};
+
+/// How long the last packets are waited for.
+const DRAIN: Duration = Duration::from_millis(500);
+/// What a program may take to start beside what the flags say.
+const START: Duration = Duration::from_secs(1);
+/// More than this share refused or lost on the way means that the far end sets the limit.
+const LOSS_THRESHOLD: f64 = 0.01;
+/// The packets that a program says it sent may differ by this share from those counted.
+const TOLERANCE: f64 = 0.01;
+
+/// What is measured of a generator, and how.
+pub struct Measurement {
+    /// The generator.
+    pub program: Chosen,
+    /// The UDP payload of each datagram.
+    pub datagram: Datagram,
+    /// Where it sends.
+    pub target: testbed::target::Target,
+    /// How long it sends before it is measured.
+    pub warm_up: Duration,
+    /// How long it is measured.
+    pub duration: Duration,
+    /// How long one sample is.
+    pub step: Duration,
+}
+
+impl Measurement {
+    /// Measures, and keeps the record in `directory`, called `name` or after the program, with the labels `given`.
+    ///
+    /// # Errors
+    /// What keeps it from being measured, with the remedy; or when the record cannot be written.
+    pub fn run(
+        &self,
+        name: Option<&str>,
+        given: BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Result<record::Record> {
+        let program = self.program.0;
+        let target = target(self)?;
+        let stop = stop::flag()?;
+        let mut generator = Generator {
+            saturate: saturate(self),
+            frames: program.frames(self.datagram),
+            datagram: self.datagram,
+        };
+        generator.saturate.check().map_err(|refused| misuse(refused.to_string()))?;
+        if let Some(refusal) = self.refusal() {
+            bail!(refusal);
+        }
+        let mut testbed = Testbed::open(&target, datagram::MTU)?;
+        let core = testbed.generating_cores().first().copied().unwrap_or(0);
+        testbed.prepare()?;
+        generator.saturate.conditions.line_rate_bps = testbed.line_rate_bps();
+        let began = Instant::now();
+        let Started { launch, ground, before } = start(self, &testbed, core)?;
+        let mean = generator.mean_frame_size();
+        let mut engine = ProgramEngine::start(program.name(), (ground, before), core, mean, &stop)?;
+        stop::sleep(&stop, self.warm_up);
+
+        let test = format!("{} B", self.datagram);
+        let name = name.map_or_else(|| format!("{} {test}", program.name()), str::to_owned);
+        let labels = Labels { name, test, given };
+        let mut tester = testbed.describe_tester(&["none"; 2]);
+        program.name().clone_into(&mut tester.engine);
+        let sent = Sent { began, profile: generator.profile(), tester, notes: Vec::new() };
+        let (mut record, mut writer) =
+            run::conduct(&testbed, &mut engine, sent, labels, &generator, directory)?;
+        let found = generator.describe_program(program, launch, engine.finish()?);
+        record.notes.push(note(&found));
+        record.notes.extend(generator.note_fragments());
+        record.generator = Some(found);
+        writer.write(&record)?;
+        Ok(record)
+    }
+
+    /// What keeps the program from being measured: that it is not installed, does not run here, or does not send
+    /// such datagrams.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let online = lab::placement::online().unwrap_or_default();
+        let core = self.target.cores.as_ref().unwrap_or(&online).first().copied().unwrap_or(0);
+        program::refusal(self.program.0, self.datagram, core)
+    }
+
+    /// How long it takes.
+    #[must_use]
+    pub fn planned(&self) -> Duration {
+        saturate(self).planned().saturating_add(self.warm_up).saturating_add(START)
+    }
+}
+
+/// The device that the program sends to.
+fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
+    let program = wanted.program.0;
+    if wanted.target.ports.is_some() {
+        return Err(misuse(
+            "generators are measured in the lab, where both ends of the cable are counted: \
+                           leave --ports out",
+        ));
+    }
+    let target = wanted.target.or_dut(program.far_end())?;
+    if program.target() != Target::Lab {
+        return match &target.dut {
+            Some(dut) if dut.name() != program.far_end() => {
+                Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
+            }
+            _ => Ok(user_space::testbed(target, program)),
+        };
+    }
+    match &target.dut {
+        Some(dut) if program.far_end() != "sink" && dut.name() != program.far_end() => Err(misuse(format!(
+            "{} needs a far end that answers: give --dut {}, not {dut}",
+            program.name(),
+            program.far_end()
+        ))),
+        _ => Ok(target),
+    }
+}
+
+/// Full load without a low one first: programs have one load.
+fn saturate(wanted: &Measurement) -> Saturate {
+    Saturate {
+        conditions: Conditions {
+            warm_up: WarmUp { pps: 0.0, duration: Duration::ZERO },
+            step: wanted.step,
+            drain: DRAIN,
+            loss_threshold: LOSS_THRESHOLD,
+            line_rate_bps: wanted.target.line_rate.unwrap_or(testbed::port::FALLBACK_LINE_RATE),
+        },
+        load: Load::Max,
+        duration: wanted.duration,
+    }
+}
+
+/// Starts the program on `core`.
+fn start<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
+    let program = wanted.program.0;
+    let Some(lab) = testbed.lab() else {
+        let task = task(wanted, testbed, core, user_space::device(testbed));
+        return user_space::start(program, &task, testbed);
+    };
+    InLab::start(program.launch(&task(wanted, testbed, core, String::new())), lab, core)
+}
+
+fn task<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize, device: String) -> Task<'a> {
+    let [port, _] = testbed.ports();
+    // In user space nobody looks at addresses: those of the lab's plan, RFC 2544's.
+    let link = testbed.lab().map_or([Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)], |lab| {
+        lab.first_link().map(|address| match address {
+            IpAddr::V4(v4) => v4,
+            IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        })
+    });
+    let way = Way { source: (port.mac, link[0]), destination: (port.next_hop_mac, link[1]) };
+    let longest = wanted.planned().saturating_add(Duration::from_secs(60));
+    Task { datagram: wanted.datagram, port, way, core, device, seconds: longest.as_secs() }
+}
+
+/// The measurement of one generator.
+struct Generator {
+    saturate: Saturate,
+    datagram: Datagram,
+    /// The sizes of the frames that a datagram leaves in.
+    frames: Vec<u16>,
+}
+
+impl Generator {
+    fn mean_frame_size(&self) -> f64 {
+        let sizes: Vec<(u16, u64)> = self.frames.iter().map(|size| (*size, 1)).collect();
+        wire::size::mean(&sizes)
+    }
+
+    fn profile(&self) -> record::Profile {
+        record::Profile {
+            name: "udp".to_owned(),
+            tunables: parameters([("datagram", self.datagram.to_string())]),
+            bidirectional: false,
+            mean_frame_size: self.mean_frame_size(),
+            flows: 1,
+            rows: self.frames.len() as u64,
+            period: self.frames.len() as u64,
+            source: None,
+        }
+    }
+
+    fn describe_program(&self, program: &dyn Program, launch: Launch, left: Left) -> record::Generator {
+        record::Generator {
+            program: program.name().to_owned(),
+            version: program::version(program),
+            command: launch.words,
+            input: launch.input.map(|input| input.description),
+            datagram: self.datagram.payload(),
+            frames: self.frames.clone(),
+            said: program.said(&left.said, self.frames.len() as u64),
+            left: left.left,
+            refused: left.refused,
+            core_busy: left.core_busy,
+        }
+    }
+
+    fn note_fragments(&self) -> Option<String> {
+        (self.frames.len() > 1).then(|| {
+            format!(
+                "rates are of packets: each datagram of {} bytes leaves in {}",
+                self.datagram,
+                self.frames.len()
+            )
+        })
+    }
+}
+
+impl Strategy for Generator {
+    fn describe(&self) -> record::Strategy {
+        let own = [
+            ("duration", format!("{:?}", self.saturate.duration)),
+            ("step", format!("{:?}", self.saturate.conditions.step)),
+        ];
+        record::Strategy {
+            name: "generator".to_owned(),
+            parameters: parameters(own),
+            loss_threshold: LOSS_THRESHOLD,
+        }
+    }
+
+    fn planned(&self) -> Duration {
+        self.saturate.planned()
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        self.saturate.run(engine, observer)
+    }
+
+    /// The program itself is other work than ours, and keeps its core to itself.
+    fn bounds(&self) -> Bounds {
+        Bounds { other_work: 1.0, waited: 1.0, speed: 1.0, wake_delay: Duration::MAX, ..Bounds::default() }
+    }
+}
+
+/// What the program says beside what the kernel counted.
+fn note(found: &record::Generator) -> String {
+    let refused = match found.refused {
+        0 => String::new(),
+        some => format!(", and a full queue refused {}", human::count(some)),
+    };
+    let counted = format!("{} left its port{refused}", human::count(found.left));
+    let Some(said) = found.said else {
+        return format!("{} does not say how many packets it sent; {counted}", found.program);
+    };
+    let share = |frames: u64, by: f64| (frames as f64 * by) as u64;
+    let agreed = share(found.left, 1.0 - TOLERANCE)..=share(found.left + found.refused, 1.0 + TOLERANCE);
+    format!(
+        "{} {} says that it sent {} packets; {counted}: {}",
+        found.program,
+        found.version,
+        human::count(said),
+        if agreed.contains(&said) { "they agree" } else { "they disagree" }
+    )
+}

@@ -1,0 +1,193 @@
+//! Whether our counters are right: those of the kernel, or of DPDK's drivers, at the same interfaces
+//! enter beside ours; the way of the frames leaves, and whether both agree.
+
+use lab::InterfaceCounters;
+use dut::{Passed, Rules};
+use results::record::{CrossCheck, Direction, Point};
+
+/// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
+const OTHERS: u64 = 64;
+
+/// Follows the frames of each direction. `interfaces` are what they counted meanwhile: the two ports,
+/// then the device's two where they are known. `shared` says that what a port sends is in the device's
+/// queue at once, as in shared memory: then our counts are the device's, too.
+pub fn follow(interfaces: &[InterfaceCounters], directions: &[Direction], shared: bool) -> Vec<CrossCheck> {
+    let ports = interfaces.get(..2).unwrap_or_default();
+    let device = interfaces.get(2..4).unwrap_or_default();
+    let way = |(at, direction): (usize, &Direction)| {
+        let (from, to) = (at, 1 - at.min(1));
+        let returned = directions.get(to).map_or(0, |other| other.returned);
+        let arrived = direction.forwarded + direction.duplicates + direction.foreign + returned;
+        let refused = ports.get(from).map_or(0, |port| port.send_dropped);
+        let entered = direction.offered.saturating_sub(refused);
+        let mut points = Vec::new();
+        points.extend(ports.get(from).map(|port| sent(port, Some(direction.offered))));
+        points.extend(device.get(from).map(|interface| received(interface, shared.then_some(entered))));
+        points.extend(device.get(to).map(|interface| sent(interface, None)));
+        points.extend(ports.get(to).map(|port| received(port, Some(arrived))));
+        let agrees = points.iter().all(agrees);
+        CrossCheck { direction: direction.name.clone(), points, agrees }
+    };
+    directions.iter().enumerate().map(way).collect()
+}
+
+/// Adds what each rule of a device dropped that knows it, in between its two ports: what it sent must have
+/// come back to the frame.
+pub fn by_rule(checks: &mut [CrossCheck], passed: &[Passed; 2], directions: &[Direction]) {
+    for ((check, passed), direction) in checks.iter_mut().zip(passed).zip(directions) {
+        let mut left = passed.frames;
+        let dropped = Rules::NAMES.iter().zip(passed.dropped).filter(|(_, dropped)| *dropped > 0);
+        let points: Vec<Point> = dropped
+            .map(|(rule, dropped)| {
+                left = left.saturating_sub(dropped);
+                Point { place: format!("sent on by its {rule}"), frames: left, dropped, ours: None }
+            })
+            .collect();
+        let middle = check.points.len() / 2;
+        check.points.splice(middle..middle, points);
+        check.agrees &= direction.forwarded + direction.duplicates == passed.forwarded;
+    }
+}
+
+fn sent(counters: &InterfaceCounters, ours: Option<u64>) -> Point {
+    let InterfaceCounters { name, sent, send_dropped, .. } = counters;
+    Point { place: format!("sent by {name}"), frames: *sent, dropped: *send_dropped, ours }
+}
+
+fn received(counters: &InterfaceCounters, ours: Option<u64>) -> Point {
+    let InterfaceCounters { name, received, receive_dropped, .. } = counters;
+    Point { place: format!("received by {name}"), frames: *received, dropped: *receive_dropped, ours }
+}
+
+fn agrees(point: &Point) -> bool {
+    let Some(ours) = point.ours else { return true };
+    let theirs = point.came();
+    ours.abs_diff(theirs) <= OTHERS + theirs / 100_000
+}
+
+/// What a reader must know if they do not agree: where the frames went.
+pub fn note(check: &CrossCheck) -> Option<String> {
+    let point = |point: &Point| {
+        let ours = point.ours.map_or(String::new(), |ours| format!(" (ours: {ours})"));
+        let dropped =
+            if point.dropped > 0 { format!(", {} dropped there", point.dropped) } else { String::new() };
+        format!("{} {}{dropped}{ours}", point.place, point.frames)
+    };
+    let way: Vec<String> = check.points.iter().map(point).collect();
+    (!check.agrees).then(|| {
+        format!("{}: our counters and the interfaces' disagree: {}", check.direction, way.join("; "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(name: &str, received: u64, sent: u64, send_dropped: u64) -> InterfaceCounters {
+        InterfaceCounters { name: name.to_owned(), received, receive_dropped: 0, sent, send_dropped }
+    }
+
+    fn direction() -> Direction {
+        let mut record = results::fixtures::Scenario::default().record();
+        Direction {
+            offered: 1_000_000,
+            forwarded: 899_000,
+            duplicates: 0,
+            foreign: 0,
+            ..record.directions.remove(0)
+        }
+    }
+
+    #[test]
+    fn frames_are_followed_from_port_to_port() {
+        let way = [
+            counters("port0", 3, 950_010, 50_000),
+            counters("port1", 899_002, 5, 0),
+            counters("dut0", 950_010, 3, 0),
+            counters("dut1", 5, 899_002, 0),
+        ];
+        let check = follow(&way, &[direction()], false).remove(0);
+        let places: Vec<_> = check.points.iter().map(|point| (point.place.as_str(), point.frames)).collect();
+        assert_eq!(
+            places,
+            [
+                ("sent by port0", 950_010),
+                ("received by dut0", 950_010),
+                ("sent by dut1", 899_002),
+                ("received by port1", 899_002)
+            ]
+        );
+        assert!(check.agrees, "what a full ring refuses was offered: {check:?}");
+        assert_eq!(note(&check), None);
+    }
+
+    #[test]
+    fn a_disagreement_is_told_with_the_way() {
+        let ports = [counters("eth1", 0, 1_000_000, 0), counters("eth2", 990_000, 0, 0)];
+        let check = follow(&ports, &[direction()], false).remove(0);
+        assert!(!check.agrees);
+        assert_eq!(
+            note(&check).unwrap(),
+            "0->1: our counters and the interfaces' disagree: sent by eth1 1000000 (ours: 1000000); \
+             received by eth2 990000 (ours: 899000)"
+        );
+    }
+
+    #[test]
+    fn in_shared_memory_the_device_has_what_its_queue_did_not_refuse() {
+        let way = |entered| {
+            [
+                counters("net_memif0", 0, 950_000, 50_000),
+                counters("net_memif1", 899_000, 0, 0),
+                counters("testpmd's port 0", entered, 0, 0),
+                counters("testpmd's port 1", 0, 899_000, 51_000),
+            ]
+        };
+        assert!(follow(&way(950_000), &[direction()], true)[0].agrees);
+        assert!(!follow(&way(940_000), &[direction()], true)[0].agrees);
+        assert!(follow(&way(940_000), &[direction()], false)[0].agrees, "a cable may lose frames");
+    }
+
+    #[test]
+    fn a_device_that_counts_itself_tells_what_it_dropped_to_the_frame() {
+        let passed = |forwarded| Passed {
+            frames: 999_000,
+            forwarded,
+            dropped: [99_900, 0, 50, 0],
+            refused: 899_050 - forwarded,
+            ..Passed::default()
+        };
+        let way = [
+            counters("net_memif0", 0, 999_000, 1_000),
+            counters("net_memif1", 899_000, 0, 0),
+            counters("its port 0", 999_000, 0, 0),
+            counters("its port 1", 0, 899_000, 50),
+        ];
+        let check = |passed: Passed| {
+            let mut checks = follow(&way, &[direction()], true);
+            by_rule(&mut checks, &[passed, Passed::default()], &[direction()]);
+            checks.remove(0)
+        };
+        let found = check(passed(899_000));
+        let places: Vec<_> =
+            found.points.iter().map(|point| (point.place.as_str(), point.frames, point.dropped)).collect();
+        assert_eq!(
+            places,
+            [
+                ("sent by net_memif0", 999_000, 1_000),
+                ("received by its port 0", 999_000, 0),
+                ("sent on by its drop-every", 899_100, 99_900),
+                ("sent on by its rate", 899_050, 50),
+                ("sent by its port 1", 899_000, 50),
+                ("received by net_memif1", 899_000, 0),
+            ]
+        );
+        assert!(found.agrees);
+        assert!(!check(passed(899_001)).agrees, "not to the frame");
+    }
+
+    #[test]
+    fn without_counters_nothing_disagrees() {
+        assert!(follow(&[], &[direction()], false)[0].agrees);
+    }
+}

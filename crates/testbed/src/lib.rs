@@ -1,0 +1,24 @@
+//! Where a run takes place, and the run: a [`Target`](target::Target) enters, a [`Testbed`] leaves; a profile and a
+//! strategy enter, a record leaves.
+
+pub mod control;
+mod cross_check;
+mod dut_command;
+pub mod environment;
+pub mod machine;
+pub mod port;
+pub mod progress;
+mod queue_use;
+mod real;
+mod receive_cost;
+mod receive_limit;
+pub mod remote_device;
+mod reset_command;
+pub mod run;
+pub mod self_test;
+pub mod stop;
+pub mod target;
+mod testbed;
+pub mod user_space;
+
+pub use testbed::Testbed;

@@ -1,0 +1,79 @@
+//! What the machine did beside a run: a monitor enters, its findings leave in words, for each
+//! stretch and for the whole run.
+
+use std::mem;
+
+use monitor::{Bounds, Disturbance, Mark, Monitor};
+use trial::{Interruption, Noise};
+
+use crate::self_test::kept::Kept;
+use crate::Testbed;
+
+/// Watches the cores of a run, stretch by stretch.
+pub struct Machine {
+    monitor: Monitor,
+    mark: Mark,
+    bounds: Bounds,
+    /// The cores in use, in words.
+    cores: String,
+    /// The worst of each kind on each core.
+    worst: Vec<Disturbance>,
+}
+
+impl Machine {
+    /// Watches from now on. The engine and the device must be running, since what is not known
+    /// by now counts as other work. What is within `bounds` is no disturbance.
+    pub fn watch(testbed: &Testbed, bounds: Bounds) -> lab::Result<Self> {
+        let monitor = testbed.monitor()?;
+        let cores = testbed.cores_in_words();
+        monitor.expect_handovers(&Kept::open().handovers(&cores));
+        let mark = monitor.mark();
+        Ok(Self { monitor, mark, bounds, cores, worst: Vec::new() })
+    }
+
+    /// The noise of the stretch since the last call.
+    pub fn noise(&mut self) -> Noise {
+        let interruptions = self.monitor.interruptions_since(&self.mark);
+        let conditions = self.monitor.renew(&mut self.mark);
+        let found = conditions.disturbances(&self.bounds);
+        let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+        found.into_iter().for_each(|disturbance| self.keep(disturbance));
+        let disturbed = (!words.is_empty()).then(|| words.join("; "));
+        let interruption = |it: monitor::Interruption| Interruption {
+            start_ns: it.start_ns,
+            end_ns: it.end_ns,
+            taken_ns: it.taken_ns,
+        };
+        Noise {
+            cost: conditions.cost(&self.bounds),
+            lasting: conditions.lasting_cost(&self.bounds),
+            interruptions: interruptions.map(|found| found.into_iter().map(interruption).collect()),
+            disturbed,
+        }
+    }
+
+    fn keep(&mut self, disturbance: Disturbance) {
+        let same = |known: &&mut Disturbance| {
+            mem::discriminant(*known) == mem::discriminant(&disturbance) && known.core() == disturbance.core()
+        };
+        match self.worst.iter_mut().find(same) {
+            Some(known) if known.severity() < disturbance.severity() => *known = disturbance,
+            Some(_) => {}
+            None => self.worst.push(disturbance),
+        }
+    }
+
+    /// What a reader of the record should know; `None` if nothing happened.
+    pub fn note(&self) -> Option<String> {
+        let worst: Vec<String> = self.worst.iter().map(ToString::to_string).collect();
+        (!worst.is_empty()).then(|| format!("the machine disturbed the run; at worst: {}", worst.join("; ")))
+    }
+}
+
+impl Drop for Machine {
+    /// What is usual is kept for later runs, which may begin while the cores are far apart. Without
+    /// a place to keep it they only learn it themselves.
+    fn drop(&mut self) {
+        _ = Kept::open().put_handovers(&self.cores, &self.monitor.usual_handovers());
+    }
+}

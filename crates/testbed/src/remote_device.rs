@@ -1,0 +1,225 @@
+//! A device under test that is another computer: the flags enter; it leaves checked, configured and
+//! described, counts for the record, and is undone.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::Result;
+use lab::InterfaceCounters;
+use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
+use results::record;
+use wording::usage::{in_one_line, misuse};
+
+use crate::target::Target;
+
+/// A configured device.
+pub struct RemoteDevice {
+    // A run reads its counters while others look at the testbed.
+    connected: RefCell<Connected<Ssh>>,
+    /// The driver's name.
+    driver: String,
+    /// The options that the user gave.
+    given: BTreeMap<String, String>,
+    fingerprint: BTreeMap<String, String>,
+}
+
+impl RemoteDevice {
+    /// The device that the flags describe, if they describe one. `ports` are the tester's interfaces, whose
+    /// MAC addresses it gets to know where its driver wants them.
+    ///
+    /// # Errors
+    /// What is wrong with the flags, the driver, the connection or the device, with the remedy; nothing stays
+    /// changed on the device.
+    pub fn configure(device: &Target, ports: [&str; 2]) -> Result<Option<Self>> {
+        let (Some(host), Some(driver)) = (&device.dut_host, &device.dut_driver) else { return Ok(None) };
+        let plan = plan(driver, &device.dut_options, Some(ports))?;
+        if let (None, Some(gateways)) = (&device.gateways, router_addresses(&plan)) {
+            return Err(misuse(format!(
+                "{host} is to be a router, which frames are addressed to: give --gateways {gateways}"
+            )));
+        }
+        let mut connected = Connected::check(Ssh::connect(host, device.dut_sudo)?, plan)?;
+        let driver = connected.plan().driver().name.clone();
+        let given = device.dut_options.iter().cloned().collect();
+        let applied = connected.apply();
+        // From here on it is undone, whatever happens.
+        let mut configured =
+            Self { connected: RefCell::new(connected), driver, given, fingerprint: BTreeMap::new() };
+        applied?;
+        configured.fingerprint = configured.connected.get_mut().fingerprint()?;
+        Ok(Some(configured))
+    }
+
+    /// Undoes what was configured.
+    ///
+    /// # Errors
+    /// What could not be undone, and is to be undone by hand.
+    pub fn undo(&self) -> Result<()> {
+        undo(&mut self.connected.borrow_mut())
+    }
+
+    /// What the device has counted so far.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn counters(&self) -> Result<Counters> {
+        Ok(self.connected.borrow_mut().counters()?)
+    }
+
+    /// The driver's name.
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// The device, for the record.
+    pub fn describe(&self) -> record::Dut {
+        let connected = self.connected.borrow();
+        let driver = connected.plan().driver();
+        let options = connected.plan().values().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let remote = record::Remote {
+            host: connected.host().to_owned(),
+            driver: driver.name.clone(),
+            source: (!driver.is_builtin).then(|| driver.text.clone()),
+            options: options.collect(),
+            counters: BTreeMap::new(),
+        };
+        record::Dut {
+            name: driver.name.clone(),
+            parameters: self.given.clone(),
+            configuration: self.fingerprint.clone(),
+            core: None,
+            remote: Some(Box::new(remote)),
+        }
+    }
+}
+
+impl Drop for RemoteDevice {
+    /// Undoes what was configured and is not undone yet; people are told what is left.
+    fn drop(&mut self) {
+        if let Err(error) = undo(self.connected.get_mut()) {
+            eprintln!("linerate: {}", in_one_line(&error));
+        }
+    }
+}
+
+fn undo(connected: &mut Connected<Ssh>) -> Result<()> {
+    let failures = connected.undo()?;
+    anyhow::ensure!(failures.is_empty(), "{}", failures.join("; "));
+    Ok(())
+}
+
+/// The driver `name` with `options`, and with the MAC addresses of the tester's `ports` where it wants them and
+/// the options do not say them.
+///
+/// # Errors
+/// What is wrong with the driver or the options.
+pub fn plan(name: &str, options: &[(String, String)], ports: Option<[&str; 2]>) -> Result<Plan> {
+    let driver = Driver::open(name)?;
+    let mut options = options.to_vec();
+    for (parameter, port) in ["mac0", "mac1"].into_iter().zip(ports.into_iter().flatten()) {
+        let is_said = options.iter().any(|(name, _)| name == parameter);
+        if let (Ok(address), true) =
+            (fs::read_to_string(format!("/sys/class/net/{port}/address")), driver.has(parameter) && !is_said)
+        {
+            options.push((parameter.to_owned(), address.trim().to_owned()));
+        }
+    }
+    Ok(Plan::new(driver, &options)?)
+}
+
+/// The addresses of a device that its driver makes a router, as `--gateways` takes them.
+fn router_addresses(plan: &Plan) -> Option<String> {
+    let value = |wanted: &str| plan.values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let version = if value("ip") == Some("6") { "_v6" } else { "" };
+    let address = |port: u8| value(&format!("address{port}{version}"))?.split('/').next();
+    (value("mode") == Some("router")).then_some(())?;
+    Some(format!("{},{}", address(0)?, address(1)?))
+}
+
+/// What was counted between `before` and `after`. A counter that is shown only once it has counted began at 0.
+pub fn counted(before: &Counters, after: &Counters) -> BTreeMap<String, record::Count> {
+    let count = |(name, after): (&String, &u64)| {
+        let before = before.get(name).copied().unwrap_or(0);
+        (name.clone(), record::Count { before, after: *after })
+    };
+    after.iter().map(count).collect()
+}
+
+/// The device's two interfaces as its counters tell of them: those that a driver calls `port0 received`,
+/// `port0 sent`, `port0 receive dropped`, `port0 send dropped`, and so for port 1. None if some are missing.
+pub fn interfaces(remote: &record::Remote) -> Vec<InterfaceCounters> {
+    let interface = |port: &str| {
+        let counted = |what: &str| remote.counters.get(&format!("{port} {what}"))?.meanwhile();
+        Some(InterfaceCounters {
+            name: remote.options.get(port).cloned().unwrap_or_else(|| format!("{port} of the device")),
+            received: counted("received")?,
+            receive_dropped: counted("receive dropped").unwrap_or(0),
+            sent: counted("sent")?,
+            send_dropped: counted("send dropped").unwrap_or(0),
+        })
+    };
+    ["port0", "port1"].into_iter().map(interface).collect::<Option<_>>().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(counters: &[(&str, u64, u64)]) -> record::Remote {
+        let counters = |shift: fn(&(&str, u64, u64)) -> u64| -> Counters {
+            counters.iter().map(|entry| (entry.0.to_owned(), shift(entry))).collect()
+        };
+        record::Remote {
+            host: "dut".to_owned(),
+            driver: "linux".to_owned(),
+            source: None,
+            options: BTreeMap::from([("port0".to_owned(), "ix0".to_owned())]),
+            counters: counted(&counters(|entry| entry.1), &counters(|entry| entry.2)),
+        }
+    }
+
+    #[test]
+    fn interfaces_are_those_whose_counters_have_the_names_for_it() {
+        let mut entries = vec![
+            ("port0 received", 5, 105),
+            ("port0 receive dropped", 1, 4),
+            ("port0 sent", 0, 1),
+            ("port1 received", 0, 2),
+            ("port1 sent", 7, 97),
+        ];
+        let found = interfaces(&remote(&entries));
+        let ix0 = InterfaceCounters {
+            name: "ix0".to_owned(),
+            received: 100,
+            receive_dropped: 3,
+            sent: 1,
+            send_dropped: 0,
+        };
+        assert_eq!(found.first(), Some(&ix0));
+        assert_eq!((found[1].name.as_str(), found[1].sent), ("port1 of the device", 90));
+        entries[4].2 = 0;
+        assert!(interfaces(&remote(&entries)).is_empty(), "a counter that was set back tells nothing");
+    }
+
+    #[test]
+    fn a_router_has_addresses_and_a_bridge_has_none() {
+        let of = |options: &[&str]| {
+            let options =
+                ["port0=a", "port1=b"].iter().chain(options).filter_map(|option| option.split_once('='));
+            let options: Vec<_> = options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            router_addresses(&plan("freebsd", &options, None).unwrap())
+        };
+        assert_eq!(of(&[]).as_deref(), Some("100.65.1.1,100.65.2.1"));
+        assert_eq!(of(&["ip=6", "address1_v6=fd00::1/64"]).as_deref(), Some("2001:2:0:1::1,fd00::1"));
+        assert_eq!(of(&["mode=bridge"]), None);
+        assert_eq!(of(&["mode=none"]), None);
+    }
+
+    #[test]
+    fn a_counter_that_is_new_began_at_nothing() {
+        let after = Counters::from([("null-node blackholed".to_owned(), 3)]);
+        let found = counted(&Counters::new(), &after);
+        assert_eq!(found["null-node blackholed"].meanwhile(), Some(3));
+    }
+}

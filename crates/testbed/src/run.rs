@@ -1,0 +1,357 @@
+//! One run: a testbed, a profile and a strategy enter; a record, on disk as it grows, leaves.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+use engine::Engine;
+use monitor::Bounds;
+use monitor::CoreMeter;
+use remote::Counters;
+use results::record::{
+    self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample, Status,
+    Trial,
+};
+use results::store::{self, Entry, Store, Writer};
+use traffic::{Directions, Profile};
+use trial::{Conditions, Noise, Observer, ObserverError, Outcome};
+use wire::human;
+
+use crate::control::Control;
+use crate::machine::Machine;
+use crate::progress::Progress;
+use crate::queue_use;
+use crate::remote_device::{self, RemoteDevice};
+use crate::Testbed;
+use crate::{cross_check, environment, receive_limit, self_test};
+
+/// A strategy with its parameters, ready to run.
+pub trait Strategy {
+    /// Its name and parameters, for the record.
+    fn describe(&self) -> record::Strategy;
+    /// How long it will take.
+    fn planned(&self) -> Duration;
+    /// Runs it.
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome;
+    /// What the machine may do beside it.
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+    }
+    /// Adds to the record what only this strategy knows. Called once, after it ran.
+    fn complete(&self, _record: &mut Record) {}
+}
+
+/// What a run is called.
+pub struct Labels {
+    /// What reports call it.
+    pub name: String,
+    /// What reports compare it under.
+    pub test: String,
+    /// What else the user wants it to be found by.
+    pub given: BTreeMap<String, String>,
+}
+
+impl Labels {
+    /// Labels from a profile, unless the user gave a name, and those that the user gave.
+    pub fn new(
+        dut: &str,
+        profile: &Profile,
+        bidirectional: bool,
+        name: Option<&str>,
+        given: BTreeMap<String, String>,
+    ) -> Self {
+        let mut test = profile.name().to_owned();
+        for (key, value) in profile.tunables() {
+            test += &match key.as_str() {
+                "size" if value.bytes().all(|byte| byte.is_ascii_digit()) => format!(" {value}b"),
+                "vm" if value == "none" => " 1-flow".to_owned(),
+                "ip" if value == "4" => continue,
+                "ip" => format!(" IPv{value}"),
+                "vlan" => format!(" vlan {value}"),
+                _ => format!(" {value}"),
+            };
+        }
+        if bidirectional {
+            test += " bidirectional";
+        }
+        let name = name.map_or_else(|| format!("{dut} {test}"), str::to_owned);
+        Self { name, test, given }
+    }
+}
+
+/// Runs `strategy` with `profile` on `testbed`, and keeps its record in `directory`.
+///
+/// # Errors
+/// When the engine does not start or the record cannot be written. A run that fails or is
+/// interrupted after that has a record that says so.
+pub fn run(
+    testbed: &mut Testbed,
+    profile: &Profile,
+    directions: Directions,
+    labels: Labels,
+    strategy: &dyn Strategy,
+    directory: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<Record> {
+    let began = Instant::now();
+    let table = profile.table(&testbed.endpoints(), directions);
+    let own_limits = self_test::of(testbed, profile, directions);
+    let (mut engine, modes) = testbed.start_any_engine(&table, stop)?;
+    let mut sent = Sent {
+        began,
+        profile: describe(profile, &table, directions),
+        tester: testbed.describe_tester(&modes),
+        notes: profile.notes().iter().cloned().chain(table.note()).collect(),
+    };
+    match own_limits {
+        Ok(found) => sent.tester.self_test = Some(found),
+        Err(unknown) => sent.notes.push(unknown),
+    }
+    let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
+    let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
+    let nodes_read = Instant::now();
+    let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
+    match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
+        Ok((before, after)) => {
+            let mut meanwhile: Vec<_> =
+                after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+            meanwhile.extend(record.dut.remote.iter().flat_map(|remote| remote_device::interfaces(remote)));
+            let shared = testbed.is_in_user_space();
+            record.cross_check = cross_check::follow(&meanwhile, &record.directions, shared);
+            if let Some((then, now)) = passed_before.zip(testbed.passed()) {
+                let passed = [now[0].since(&then[0]), now[1].since(&then[1])];
+                cross_check::by_rule(&mut record.cross_check, &passed, &record.directions);
+            }
+            record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
+            if shared {
+                receive_limit::mark(&mut record, &meanwhile);
+            }
+        }
+        Err(error) => {
+            record.notes.push(format!("our counters are not checked against the interfaces': {error}"))
+        }
+    }
+    match nodes_before.and_then(|before| Ok(record::Node::since(&before, testbed.nodes()?))) {
+        Ok(nodes) => {
+            record.nodes_s = (!nodes.is_empty()).then(|| nodes_read.elapsed().as_secs_f64());
+            record.nodes = nodes;
+        }
+        Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
+    }
+    record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
+    drop(engine);
+    self_test::judge(&mut record, testbed, profile, directions);
+    writer.write(&record)?;
+    Ok(record)
+}
+
+/// What is sent and by what, for the record.
+pub struct Sent {
+    /// When setting it up began.
+    pub began: Instant,
+    pub profile: record::Profile,
+    pub tester: record::Tester,
+    /// What a reader should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Runs `strategy` on an engine that is ready. The record is on disk as it grows; what it says when
+/// it is returned is to be written still.
+///
+/// # Errors
+/// When the record cannot be written.
+pub fn conduct(
+    testbed: &Testbed,
+    engine: &mut dyn Engine,
+    sent: Sent,
+    labels: Labels,
+    strategy: &dyn Strategy,
+    directory: &Path,
+) -> Result<(Record, Writer)> {
+    let started = SystemTime::now() - sent.began.elapsed();
+    let mut record = Record {
+        schema: record::SCHEMA.to_owned(),
+        id: store::id(started, testbed.dut_name(), &labels.test),
+        name: labels.name,
+        test: labels.test,
+        labels: labels.given,
+        started: results::time::rfc3339(started),
+        elapsed_s: 0.0,
+        status: Status::Running,
+        reason: None,
+        command: std::env::args().collect(),
+        strategy: strategy.describe(),
+        profile: sent.profile,
+        dut: testbed.describe_dut()?,
+        tester: sent.tester,
+        environment: environment::read(),
+        line_rate_bps: testbed.line_rate_bps(),
+        samples: Vec::new(),
+        directions: Vec::new(),
+        results: BTreeMap::new(),
+        disturbed: None,
+        limited_by: None,
+        trials: Vec::new(),
+        latency: None,
+        rfc2544: None,
+        soak: None,
+        generator: None,
+        queues: Vec::new(),
+        nodes: Vec::new(),
+        nodes_s: None,
+        cost: None,
+        cross_check: Vec::new(),
+        notes: testbed.notes(),
+    };
+    record.notes.extend(sent.notes);
+    let mut writer = Store::open(directory)?.create(&mut record)?;
+    let machine = Machine::watch(testbed, strategy.bounds());
+    if let Err(error) = &machine {
+        record.notes.push(format!("nothing watched the machine, so disturbances are not known: {error}"));
+    }
+    let mut watcher = Watcher {
+        testbed,
+        machine: machine.ok(),
+        progress: Progress::new(&record.name, strategy.planned()),
+        meter: testbed.dut_core_meter(),
+        writer: &mut writer,
+    };
+    let device_before = testbed.remote().map(RemoteDevice::counters);
+    let control = Control::beside(testbed.generating_cores());
+    let outcome = strategy.run(engine, &mut watcher);
+    drop(control);
+    watcher.progress.finish();
+    let disturbed = watcher.machine.as_ref().and_then(Machine::note);
+    record.elapsed_s = sent.began.elapsed().as_secs_f64();
+    record.status = outcome.status;
+    record.reason = outcome.reason();
+    record.samples = outcome.samples;
+    record.directions = outcome.directions;
+    if let Some(search) = outcome.search {
+        record.results = search.results;
+        record.disturbed = Some(search.disturbed);
+        record.limited_by = search.limited_by;
+        record.trials = search.trials;
+    }
+    record.rfc2544 = outcome.rfc2544;
+    record.latency = outcome.latency;
+    record.soak = outcome.soak;
+    strategy.complete(&mut record);
+    record.notes.extend(outcome.notes);
+    record.notes.extend(disturbed);
+    if let (Some(remote), Some(before)) = (testbed.remote(), device_before) {
+        count_remote(&mut record, before, remote);
+    }
+    Ok((record, writer))
+}
+
+/// Adds to the record what the device counted since `before`.
+fn count_remote(record: &mut Record, before: Result<Counters>, device: &RemoteDevice) {
+    match before.and_then(|before| Ok(remote_device::counted(&before, &device.counters()?))) {
+        Ok(counters) => record.dut.remote.iter_mut().for_each(|remote| remote.counters.clone_from(&counters)),
+        Err(error) => record.notes.push(format!("what the device counted is not known: {error}")),
+    }
+}
+
+fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directions) -> record::Profile {
+    record::Profile {
+        name: profile.name().to_owned(),
+        tunables: profile.tunables().clone(),
+        bidirectional: directions == Directions::Both,
+        mean_frame_size: table.mean_frame_size(),
+        flows: table.flows(0),
+        rows: table.rows.len() as u64,
+        period: table.period,
+        source: profile.source().map(str::to_owned),
+    }
+}
+
+/// Draws progress, samples the DUT's core, and keeps on disk what comes.
+struct Watcher<'a> {
+    testbed: &'a Testbed,
+    machine: Option<Machine>,
+    progress: Progress,
+    meter: Option<CoreMeter>,
+    writer: &'a mut Writer,
+}
+
+impl Observer for Watcher<'_> {
+    fn phase(&mut self, phase: Phase, _planned: Duration) {
+        self.progress.phase(phase);
+    }
+
+    fn drain(&mut self, _planned: Duration) {
+        self.progress.drain();
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.progress.sample(sample);
+        self.testbed.check_program()?;
+        self.writer.append(&Entry::Sample(Cow::Borrowed(sample)))?;
+        Ok(())
+    }
+
+    fn trial(&mut self, trial: &Trial, results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
+        self.progress.results(results);
+        self.writer.append(&Entry::Trial(Cow::Borrowed(trial), Cow::Borrowed(results)))?;
+        Ok(())
+    }
+
+    fn latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), ObserverError> {
+        let common = LatencyTest { loads: Vec::new(), unseen: test.unseen.clone(), ..*test };
+        self.writer.append(&Entry::Latency(Cow::Borrowed(measured), common))?;
+        Ok(())
+    }
+
+    fn noise(&mut self) -> Noise {
+        self.machine.as_mut().map(Machine::noise).unwrap_or_default()
+    }
+
+    fn reset(&mut self) -> Result<(), String> {
+        self.testbed.reset()
+    }
+
+    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
+        self.testbed.device_counters()
+    }
+
+    fn lost_by_rules(&mut self) -> Option<u64> {
+        Some(self.testbed.passed()?.iter().flat_map(|passed| passed.dropped).sum())
+    }
+
+    fn nodes(&mut self) -> Option<NodeRuntimes> {
+        self.testbed.nodes().ok().filter(|nodes| !nodes.is_empty())
+    }
+
+    fn dut_core_busy(&mut self) -> Option<f64> {
+        self.meter.as_mut()?.busy()
+    }
+}
+
+/// A strategy as the record keeps it: parameters of its own, and what all have in common.
+pub fn describe_strategy<const N: usize>(
+    name: &str,
+    own: [(&str, String); N],
+    conditions: &Conditions,
+) -> record::Strategy {
+    let common = [
+        ("warm-up", human::pps(conditions.warm_up.pps)),
+        ("warm-up-duration", format!("{:?}", conditions.warm_up.duration)),
+        ("step", format!("{:?}", conditions.step)),
+        ("drain", format!("{:?}", conditions.drain)),
+    ];
+    record::Strategy {
+        name: name.to_owned(),
+        parameters: parameters(own).into_iter().chain(parameters(common)).collect(),
+        loss_threshold: conditions.loss_threshold,
+    }
+}
+
+/// Parameters of a strategy as the record keeps them.
+pub fn parameters<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

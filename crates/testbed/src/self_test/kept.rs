@@ -1,0 +1,159 @@
+//! Where findings about the tester are kept: a file in the user's cache directory. What is of another
+//! machine, kernel or version is no finding.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use results::record::SelfTest;
+use serde::{Deserialize, Serialize};
+use traffic::{Directions, Profile};
+
+use crate::environment;
+use crate::Testbed;
+
+/// What a finding depends on, in words.
+pub struct Key(String);
+
+impl Key {
+    pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
+        let (engine, ports) = match (testbed.lab(), testbed.user_space()) {
+            (Some(_), _) => ("xdp", vec!["lab".to_owned()]),
+            (_, Some(user_space)) => ("dpdk", vec![user_space.kind_of_ports()]),
+            (None, None) => {
+                let ports = testbed.ports().iter();
+                ("xdp", ports.map(|port| format!("{} {}", port.name, port.mac)).collect())
+            }
+        };
+        let what = (profile.name(), profile.tunables(), profile.source(), directions);
+        Self(format!("{engine} {what:?} {ports:?} on {}", testbed.cores_in_words()))
+    }
+}
+
+/// The file.
+pub struct Kept {
+    path: Option<PathBuf>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Content {
+    /// The machine and version that all findings are of.
+    of: String,
+    findings: BTreeMap<String, SelfTest>,
+    /// Nanoseconds of a cache line's way to a core and back, by the cores in use and the core.
+    #[serde(default)]
+    handovers: BTreeMap<String, BTreeMap<usize, u64>>,
+}
+
+impl Kept {
+    /// `$XDG_CACHE_HOME/linerate/self-test.json`, or in `~/.cache`. Without either nothing is kept.
+    pub fn open() -> Self {
+        let directory =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = directory("XDG_CACHE_HOME").or_else(|| Some(directory("HOME")?.join(".cache")));
+        Self { path: cache.map(|cache| cache.join("linerate/self-test.json")) }
+    }
+
+    pub fn get(&self, key: &Key) -> Option<SelfTest> {
+        self.read().findings.remove(&key.0)
+    }
+
+    pub fn put(&self, key: &Key, finding: &SelfTest) -> Result<()> {
+        let mut content = self.read();
+        content.findings.insert(key.0.clone(), finding.clone());
+        self.write(&content)
+    }
+
+    /// What is usual on these cores.
+    pub fn handovers(&self, cores: &str) -> BTreeMap<usize, Duration> {
+        let kept = self.read().handovers.remove(cores).unwrap_or_default();
+        kept.into_iter().map(|(core, ns)| (core, Duration::from_nanos(ns))).collect()
+    }
+
+    /// Keeps what is less than what was usual on these cores.
+    pub fn put_handovers(&self, cores: &str, found: &BTreeMap<usize, Duration>) -> Result<()> {
+        let mut content = self.read();
+        let kept = content.handovers.entry(cores.to_owned()).or_default();
+        let mut is_news = false;
+        for (core, found) in found {
+            let found = u64::try_from(found.as_nanos()).unwrap_or(u64::MAX);
+            if kept.get(core).is_none_or(|kept| found < *kept) {
+                kept.insert(*core, found);
+                is_news = true;
+            }
+        }
+        if is_news { self.write(&content) } else { Ok(()) }
+    }
+
+    fn write(&self, content: &Content) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let write = || {
+            let directory = path.parent().unwrap_or(path);
+            fs::create_dir_all(directory)?;
+            // In one step: others may read meanwhile.
+            let new = directory.join(format!(".self-test-{}.tmp", std::process::id()));
+            fs::write(&new, serde_json::to_vec(content)?)?;
+            fs::rename(&new, path)
+        };
+        write().with_context(|| format!("cannot keep the finding in {}", path.display()))
+    }
+
+    /// What is there; nothing, if that is of another machine or version, or no such file at all.
+    fn read(&self) -> Content {
+        let of = machine();
+        let text = self.path.as_ref().and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let content = serde_json::from_slice(&text).ok().filter(|content: &Content| content.of == of);
+        content.unwrap_or(Content { of, ..Content::default() })
+    }
+}
+
+fn machine() -> String {
+    let environment = environment::read();
+    format!(
+        "linerate {} on Linux {}, {} cores of {}, started {}",
+        environment.linerate,
+        environment.kernel,
+        environment.cores,
+        environment.cpu,
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again_on_the_same_machine_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept { path: Some(directory.path().join("new/self-test.json")) };
+        let key = |text: &str| Key(text.to_owned());
+        let finding = SelfTest {
+            measured: "2026-01-01T00:00:00Z".to_owned(),
+            ceiling_pps: 4e6,
+            base_latency_min_ns: 3_000,
+            base_latency_mean_ns: 9_000.0,
+        };
+        assert_eq!(kept.get(&key("a")), None);
+        kept.put(&key("a"), &finding).unwrap();
+        kept.put(&key("b"), &SelfTest { ceiling_pps: 5e6, ..finding.clone() }).unwrap();
+        assert_eq!(kept.get(&key("a")), Some(finding));
+        assert_eq!(kept.get(&key("c")), None);
+        let handovers = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
+        assert_eq!(kept.handovers("0 and 1"), BTreeMap::new());
+        kept.put_handovers("0 and 1", &handovers(90)).unwrap();
+        kept.put_handovers("0 and 1", &handovers(400)).unwrap();
+        assert_eq!(kept.handovers("0 and 1"), handovers(90));
+        kept.put_handovers("0 and 1", &handovers(80)).unwrap();
+        assert_eq!(kept.handovers("0 and 1"), handovers(80));
+
+        let path = kept.path.as_ref().unwrap();
+        let other = fs::read_to_string(path).unwrap().replace("Linux ", "Linux 2.");
+        fs::write(path, other).unwrap();
+        assert_eq!(kept.get(&key("a")), None, "another kernel");
+        fs::write(path, "no JSON").unwrap();
+        assert_eq!(kept.get(&key("a")), None);
+    }
+}

@@ -1,0 +1,506 @@
+//! Where a run takes place: the device flags enter, two ports with a device between them leave,
+//! in the built-in lab or on real interfaces.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use engine::Engine;
+use engine::replay::{Carrier, Sockets};
+use engine::xdp::{self, PortRef, XdpEngine};
+use dut::Passed;
+use lab::holder::{Purpose, Server};
+use lab::placement::Wishes;
+use dut::DutSpec;
+use lab::{InterfaceCounters, Lab, Placement, Port, RealPorts};
+use monitor::{CoreMeter, Monitor};
+use results::record;
+use traffic::{Endpoints, FrameTable};
+use wire::rate::Rate;
+use wording::usage::misuse;
+use dut::program::{Dut, Paused};
+
+use crate::target::{EngineName, Target};
+use crate::port::{self, FALLBACK_LINE_RATE};
+use crate::real;
+use crate::remote_device::RemoteDevice;
+use crate::user_space::{self, UserSpace};
+use crate::{dut_command, receive_cost, reset_command};
+
+/// The device that is tested when none is named.
+const DEFAULT_DUT: &str = "linux-router";
+/// What the labs of running load tests are called, before the process id.
+const RUN: &str = "run-";
+/// How long links may take to come up after the device's interfaces were configured.
+const LINK_UP: Duration = Duration::from_secs(15);
+
+/// Two ports and what is between them.
+pub struct Testbed {
+    // Before the site: others stop looking into a lab before it goes.
+    server: Option<Server>,
+    unmerged: Option<lab::Unmerged>,
+    site: Site,
+    placement: Placement,
+    line_rate_bps: f64,
+    receive_cost_ns: Option<f64>,
+    reset_command: Option<String>,
+    dut_commands: Vec<String>,
+    notes: Vec<String>,
+}
+
+enum Site {
+    /// What runs in it goes before it.
+    Lab(Option<Box<Dut>>, Box<Lab>),
+    Real(RealPorts, Option<Box<RemoteDevice>>),
+    UserSpace(Box<UserSpace>),
+}
+
+impl Testbed {
+    /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
+    /// up to `max_frame_size` bytes must fit.
+    pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
+        if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
+            return Err(misuse(format!(
+                "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
+                 choose a smaller --size, or --engine memif or dpdk",
+                xdp::MAX_FRAME
+            )));
+        }
+        let placement = place(device)?;
+        if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
+            return Err(misuse(
+                "--receive-cores are of user space: add --engine dpdk or memif. In the kernel, frames are received where \
+                 their interrupts are served",
+            ));
+        }
+        if device.engine == EngineName::Xdp && device.port0.is_some() {
+            return Err(misuse(
+                "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
+            ));
+        }
+        let site = match &device.ports {
+            _ if device.engine.is_in_user_space() => {
+                Site::UserSpace(Box::new(UserSpace::open(device, &placement, max_frame_size)?))
+            }
+            Some(ports) => {
+                let (names, gateways) = (real::two(ports)?, real::gateways(device)?);
+                // The device may answer only after these.
+                let remote = RemoteDevice::configure(device, names)?;
+                dut_command::here(&device.dut_commands)?;
+                let patience = if remote.is_some() { LINK_UP } else { Duration::ZERO };
+                let real = real::open(names, gateways, device.force, patience)?;
+                Site::Real(real, remote.map(Box::new))
+            }
+            None => {
+                let dut = match &device.dut {
+                    Some(dut) => dut.clone(),
+                    None => DEFAULT_DUT.parse::<DutSpec>()?,
+                };
+                if let Some(refusal) = user_space::refusal(device.engine, Some(dut.name())) {
+                    return Err(misuse(refusal));
+                }
+                let config = lab::Config { dut: Arc::new(dut), placement: placement.clone(), max_frame_size };
+                let lab = Lab::start(&config)?;
+                let program = Dut::start_in(&lab, max_frame_size)?;
+                dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;
+                Site::Lab(program.map(Box::new), Box::new(lab))
+            }
+        };
+        let mut testbed = Self {
+            server: None,
+            unmerged: None,
+            site,
+            placement,
+            line_rate_bps: FALLBACK_LINE_RATE,
+            receive_cost_ns: None,
+            reset_command: None,
+            dut_commands: device.dut_commands.clone(),
+            notes: Vec::new(),
+        };
+        for port in testbed.ports() {
+            port::check_mtu(port, max_frame_size)?;
+        }
+        testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
+        if let Site::Lab(program, _) = &testbed.site {
+            testbed.notes.extend(testbed.placement.notes.iter().cloned());
+            testbed.notes.extend(program.iter().filter_map(|program| program.note()));
+        }
+        Ok(testbed)
+    }
+
+    /// Prepares for a load test: lets others look inside meanwhile (`linerate lab`), and measures
+    /// what receiving costs where that is at the device's expense.
+    pub fn prepare(&mut self) -> Result<()> {
+        let others = lab::holder::list().into_iter().filter(|other| other.name.starts_with(RUN));
+        self.notes.extend(others.map(|other| {
+            format!(
+                "another load test ran at the same time (process {}): the two disturbed each other",
+                other.pid
+            )
+        }));
+        let Site::Lab(program, lab) = &self.site else { return Ok(()) };
+        let name = format!("{RUN}{}", std::process::id());
+        self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
+        if self.placement.receives_on_dut_core() {
+            let _paused = program.as_ref().map(|program| program.pause());
+            self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
+            if let Some(cost) = self.receive_cost_ns {
+                self.notes.push(format!("receiving one frame costs the device's core {cost:.0} ns"));
+            }
+        }
+        Ok(())
+    }
+
+    fn find_line_rate(&mut self, asked: Option<f64>) -> f64 {
+        if let Some(line_rate) = asked {
+            return line_rate;
+        }
+        let slowest = self.ports().iter().filter_map(|port| port.speed_bps).min_by(f64::total_cmp);
+        slowest.unwrap_or_else(|| {
+            self.notes.push("the kernel does not say the ports' speed: 10 Gb/s is assumed".to_owned());
+            FALLBACK_LINE_RATE
+        })
+    }
+
+    /// The two ports.
+    pub fn ports(&self) -> &[Port; 2] {
+        match &self.site {
+            Site::Lab(_, lab) => lab.ports(),
+            Site::Real(real, _) => real.ports(),
+            Site::UserSpace(user_space) => user_space.ports(),
+        }
+    }
+
+    /// The lab, if the testbed is one.
+    pub fn lab(&self) -> Option<&Lab> {
+        match &self.site {
+            Site::Lab(_, lab) => Some(&**lab),
+            Site::Real(..) | Site::UserSpace(_) => None,
+        }
+    }
+
+    /// The device, if it is another computer.
+    pub fn remote(&self) -> Option<&RemoteDevice> {
+        match &self.site {
+            Site::Real(_, remote) => remote.as_deref(),
+            Site::Lab(..) | Site::UserSpace(_) => None,
+        }
+    }
+
+    /// The program that is the device in the lab, where the kernel is not.
+    fn program(&self) -> Option<&Dut> {
+        match &self.site {
+            Site::Lab(program, _) => program.as_deref(),
+            Site::Real(..) | Site::UserSpace(_) => None,
+        }
+    }
+
+    /// Holds up the device of the lab, where it is a program, until the result is dropped: it would take the
+    /// time of its core from what is measured beside it.
+    pub fn pause_program(&self) -> Option<Paused> {
+        self.program().map(Dut::pause)
+    }
+
+    /// Whether the device of the lab still runs, where it is a program.
+    ///
+    /// # Errors
+    /// That it does not, and what it said last.
+    pub fn check_program(&self) -> Result<()> {
+        self.program().map_or(Ok(()), Dut::check)
+    }
+
+    /// Where frames go in each direction.
+    pub fn endpoints(&self) -> Endpoints {
+        let [zero, one] = self.ports();
+        Endpoints([port::endpoint(zero), port::endpoint(one)])
+    }
+
+    /// The line rate (L1) that percentages refer to, in bits a second.
+    pub fn line_rate_bps(&self) -> f64 {
+        self.line_rate_bps
+    }
+
+    /// `rate` in frames a second.
+    pub fn pps(&self, rate: Rate, mean_frame_size: f64) -> Result<f64> {
+        port::to_pps(rate, mean_frame_size, self.line_rate_bps)
+    }
+
+    /// The ports of user space, if the testbed is between them.
+    pub fn user_space(&self) -> Option<&UserSpace> {
+        match &self.site {
+            Site::UserSpace(user_space) => Some(&**user_space),
+            Site::Lab(..) | Site::Real(..) => None,
+        }
+    }
+
+    /// Whether the tester can be joined to itself here, past the device.
+    pub fn has_cable(&self) -> bool {
+        self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
+    }
+
+    /// Every thread that does the work of a device of ours, by its id.
+    pub fn dut_work(&self) -> Result<Vec<i32>> {
+        let mut work = self.lab().map(Lab::dut_work).transpose()?.unwrap_or_default();
+        let programs = self.program().map(Dut::threads).into_iter();
+        let programs = programs.chain(self.user_space().map(UserSpace::dut_threads));
+        work.extend(programs.flatten().map(|thread| thread.pid));
+        Ok(work)
+    }
+
+    /// The core for a device of ours.
+    pub fn dut_core(&self) -> usize {
+        self.placement.dut
+    }
+
+    /// Whether the ports are those of user space.
+    pub fn is_in_user_space(&self) -> bool {
+        matches!(self.site, Site::UserSpace(_))
+    }
+
+    /// An idle engine that sends `table` between the ports, and how each port runs it.
+    pub fn start_any_engine(
+        &self,
+        table: &FrameTable,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Box<dyn Engine>, Vec<&'static str>)> {
+        if let Site::UserSpace(user_space) = &self.site {
+            let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
+            return Ok((engine, vec!["user space"; 2]));
+        }
+        let engine = self.start_engine(table, stop)?;
+        let modes = engine.modes().to_vec();
+        Ok((Box::new(engine), modes))
+    }
+
+    /// An idle engine in the kernel that sends `table` between the ports.
+    pub fn start_engine(&self, table: &FrameTable, stop: &Arc<AtomicBool>) -> Result<XdpEngine> {
+        let engine = XdpEngine::start(&xdp::Config {
+            ports: self.port_refs()?,
+            namespace: self.namespace(),
+            cores: &self.placement.generate,
+            table,
+            stop: Arc::clone(stop),
+        })?;
+        if let Some(lab) = self.lab() {
+            lab.pin().context("cannot keep the device off the generator's core")?;
+        }
+        Ok(engine)
+    }
+
+    /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or those of user space.
+    pub fn carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
+        if let Site::UserSpace(user_space) = &self.site {
+            return user_space.carrier(longest);
+        }
+        let ports = self.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
+        let open = || Sockets::open(ports);
+        let (sockets, unmerged) = match self.lab() {
+            Some(lab) => {
+                let unmerged = lab.receive_unmerged()?;
+                lab.pin().context("cannot keep the device off the generator's core")?;
+                (lab.tester_namespace().run(|| Ok(open()))?, Some(unmerged))
+            }
+            None => (open(), None),
+        };
+        self.unmerged = unmerged;
+        let sockets = sockets.context("cannot open raw sockets at the ports: run as root")?;
+        Ok(Box::new(sockets))
+    }
+
+    /// The ports as the kernel's engine knows them.
+    pub fn port_refs(&self) -> Result<[PortRef; 2]> {
+        if self.is_in_user_space() {
+            return Err(misuse("this command sends by the kernel alone: leave --engine out"));
+        }
+        let [zero, one] = self.ports();
+        Ok([port::reference(zero), port::reference(one)])
+    }
+
+    /// Where the ports are, if not here.
+    pub fn namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.lab().map(|lab| lab.tester_namespace().fd())
+    }
+
+    /// The cores that generate.
+    pub fn generating_cores(&self) -> &[usize] {
+        &self.placement.generate
+    }
+
+    /// Which cores the tester uses for what.
+    pub fn cores_in_words(&self) -> String {
+        let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
+        match &self.site {
+            Site::Lab(..) => format!("cores {generate:?}, receiving on {receive}"),
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
+            }
+            Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
+        }
+    }
+
+    /// What the device is called.
+    pub fn dut_name(&self) -> &str {
+        match &self.site {
+            Site::Lab(_, lab) => lab.dut().name(),
+            Site::Real(_, Some(remote)) => remote.driver(),
+            Site::Real(_, None) => "ports",
+            Site::UserSpace(user_space) => user_space.dut_name(),
+        }
+    }
+
+    /// What a reader of results should know of this testbed.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Resets the device by this command from now on, where it is not the lab's.
+    pub fn reset_by(&mut self, command: Option<String>) {
+        self.reset_command = command;
+    }
+
+    /// Resets the device: the lab's by its interfaces, others by the command for it.
+    ///
+    /// # Errors
+    /// Why it cannot be reset, with the remedy.
+    pub fn reset(&self) -> Result<(), String> {
+        match (&self.site, &self.reset_command) {
+            (Site::Lab(_, lab), _) => lab.reset().map_err(|error| error.to_string()),
+            (_, Some(command)) => reset_command::start(command),
+            (_, None) => Err("nothing is known that resets this device: give --reset-command".into()),
+        }
+    }
+
+    /// What the device itself has counted, one for each direction, where it counts.
+    pub fn device_counters(&self) -> Option<Vec<record::DeviceCounted>> {
+        if let Some(passed) = self.passed() {
+            let counted = |passed: Passed| record::DeviceCounted {
+                received: passed.frames,
+                forwarded: passed.forwarded,
+            };
+            return Some(passed.map(counted).into());
+        }
+        let counters = self.lab()?.dut_counters().ok()??;
+        let counted = counters
+            .map(|counted| record::DeviceCounted { received: counted.frames, forwarded: counted.forwarded });
+        Some(counted.into())
+    }
+
+    /// What became of the frames that a device of ours in user space took, one for each direction, where it
+    /// counts.
+    pub fn passed(&self) -> Option<[Passed; 2]> {
+        self.user_space()?.counted()
+    }
+
+    /// The device, for the record.
+    pub fn describe_dut(&self) -> Result<record::Dut> {
+        let mut dut = match &self.site {
+            Site::Lab(_, lab) => record::Dut {
+                name: lab.dut().name().to_owned(),
+                parameters: lab.dut().parameters().clone(),
+                configuration: lab.dut_configuration()?,
+                core: Some(self.placement.dut),
+                remote: None,
+            },
+            Site::Real(_, Some(remote)) => remote.describe(),
+            Site::UserSpace(user_space) => user_space.describe_dut(),
+            Site::Real(_, None) => record::Dut {
+                name: "ports".to_owned(),
+                parameters: BTreeMap::new(),
+                configuration: BTreeMap::new(),
+                core: None,
+                remote: None,
+            },
+        };
+        dut.configuration
+            .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
+        let commands = self.dut_commands.iter().zip(1..);
+        dut.configuration
+            .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
+        Ok(dut)
+    }
+
+    /// The tester, for the record. `modes` is how each port runs its XDP program.
+    pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+        let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
+            name: port.name.clone(),
+            driver: port.driver.clone(),
+            mac: port.mac.to_string(),
+            mtu: port.mtu,
+            speed_bps: port.speed_bps,
+            xdp_mode: (*mode).to_owned(),
+        });
+        record::Tester {
+            engine: self.user_space().map_or(EngineName::Xdp, UserSpace::engine).name().to_owned(),
+            cores: self.placement.generate.clone(),
+            receive_core: self.lab().map(|_| self.placement.receive),
+            receive_cores: self.placement.receive_cores.clone(),
+            receive_cost_ns: self.receive_cost_ns,
+            ports: ports.collect(),
+            self_test: None,
+        }
+    }
+
+    /// What the kernel, or in user space the drivers, counted at the two ports, and at the device's
+    /// interfaces where it is ours. To be asked for while an engine runs.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        match &self.site {
+            Site::Lab(_, lab) => Ok(lab.interface_counters()?),
+            Site::Real(real, _) => Ok(real.interface_counters()?),
+            Site::UserSpace(user_space) => user_space.interface_counters(),
+        }
+    }
+
+    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
+    pub fn nodes(&self) -> Result<record::NodeRuntimes> {
+        match (&self.site, self.program()) {
+            (Site::UserSpace(user_space), _) => user_space.nodes(),
+            (_, Some(program)) => program.nodes(),
+            (_, None) => Ok(record::NodeRuntimes::new()),
+        }
+    }
+
+    /// A monitor of the cores in use. To be asked for once the engine runs.
+    pub fn monitor(&self) -> lab::Result<Monitor> {
+        let mut cores = self.placement.generate.clone();
+        let threads = match &self.site {
+            Site::Lab(program, lab) => {
+                cores.extend([self.placement.dut, self.placement.receive]);
+                let mut threads = lab.threads()?;
+                threads.extend(program.iter().flat_map(|program| program.threads()));
+                threads
+            }
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                cores.push(self.placement.dut);
+                cores.extend(&self.placement.receive_cores);
+                user_space.dut_threads()
+            }
+            Site::UserSpace(_) => {
+                cores.extend(&self.placement.receive_cores);
+                Vec::new()
+            }
+            Site::Real(..) => Vec::new(),
+        };
+        Monitor::start(&cores, &threads)
+    }
+
+    /// A meter of the core that the device works on, where that is known, and not all of it in any case: a
+    /// program polls.
+    pub fn dut_core_meter(&self) -> Option<CoreMeter> {
+        self.lab().filter(|_| self.program().is_none())?;
+        CoreMeter::new(self.placement.dut)
+    }
+}
+
+fn place(device: &Target) -> Result<Placement> {
+    let wishes = Wishes {
+        workers: 0,
+        generate: device.cores.clone(),
+        receive: device.receive_cores.clone().unwrap_or_default(),
+        dut: device.dut_core,
+    };
+    let online = lab::placement::online().map_err(lab::Error::from)?;
+    Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
+}

@@ -1,0 +1,319 @@
+//! A device in user space, or ports that the user names: the device flags enter, two ports that an engine can
+//! open leave, with a device of ours between them where that is asked for.
+
+#[cfg(feature = "dpdk")]
+mod card;
+#[cfg_attr(not(feature = "dpdk"), path = "user_space/dpdk_absent.rs")]
+pub mod dpdk;
+mod link;
+pub mod memif;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use engine::Engine;
+use engine::replay::Carrier;
+use engine::user_space::MAX_FRAME;
+use dut::Passed;
+use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
+use lab::{InterfaceCounters, NapiThread, Placement, Port};
+use programs::is_installed;
+use results::record::{self, NodeRuntimes};
+use traffic::FrameTable;
+use wire::MacAddress;
+use wording::usage::misuse;
+
+use crate::target::{EngineName, Target};
+use link::{Link, Watch};
+
+/// Two ports of user space, not yet open, and the device between them if it is ours.
+pub struct UserSpace {
+    engine: EngineName,
+    ports: [Port; 2],
+    link: Box<dyn Link>,
+    dut: Option<Dut>,
+    /// The cores that receive, where they are not those that send.
+    receive_cores: Vec<usize>,
+    /// The ports of the engine that was started last.
+    watch: RefCell<Option<Watch>>,
+    /// Where a device of ours is.
+    site: Site,
+}
+
+/// A device without rules in the place of the one under test, which is held up meanwhile.
+pub struct Cable<'a> {
+    link: Box<dyn Link>,
+    // Before the other goes on.
+    _device: Dut,
+    _paused: Paused,
+    of: &'a UserSpace,
+}
+
+/// Bytes of a frame that an MTU does not count.
+const OVERHEAD: usize = 18;
+
+impl UserSpace {
+    /// Starts the device where it is ours; frames of up to `max_frame_size` bytes fit.
+    pub fn open(device: &Target, placement: &Placement, max_frame_size: usize) -> Result<Self> {
+        let engine = device.engine;
+        if device.ports.is_some() {
+            return Err(misuse(format!(
+                "--ports are interfaces of the kernel: with --engine {engine} give --port0 and --port1"
+            )));
+        }
+        let named = device.port0.clone().zip(device.port1.clone());
+        let core = placement.generate.first().copied().unwrap_or_default();
+        let site = Site {
+            core: placement.dut,
+            spare: spare(placement)?,
+            // As many of each port as the engine opens.
+            queues: placement.generate.len().max(placement.receive_cores.len()),
+            max_frame_size,
+        };
+        let (link, dut) = match (named, &device.dut) {
+            (Some((zero, one)), _) => (link::to_named(engine, [zero, one], core)?, None),
+            (None, Some(spec)) => {
+                if let Some(refusal) = engine_refusal(engine) {
+                    return Err(misuse(refusal));
+                }
+                let dut = Dut::start(spec, &site, [mac(0), mac(1)])?;
+                (link::to_sockets(engine, &dut.sockets(), max_frame_size, core)?, Some(dut))
+            }
+            (None, None) => {
+                return Err(misuse(format!(
+                    "--engine {engine} has ports of its own: give --port0 and --port1, or --dut calibrated, \
+                     testpmd, vpp or fastpath"
+                )));
+            }
+        };
+        let next_hops = next_hops(device)?.or(dut.as_ref().and_then(Dut::next_hops));
+        let ports = [0, 1].map(|number| port(number, &link.devices()[usize::from(number)], next_hops));
+        Ok(Self {
+            engine,
+            ports,
+            link,
+            dut,
+            receive_cores: placement.receive_cores.clone(),
+            watch: RefCell::default(),
+            site,
+        })
+    }
+
+    /// The ports, as far as they are known before they are open.
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.ports
+    }
+
+    /// The engine that sends and receives.
+    pub fn engine(&self) -> EngineName {
+        self.engine
+    }
+
+    /// The devices that are the ports.
+    pub fn devices(&self) -> &[String; 2] {
+        self.link.devices()
+    }
+
+    /// An idle engine that sends `table` between the ports, on `cores`.
+    pub fn start_engine(
+        &self,
+        table: &FrameTable,
+        cores: &[usize],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Engine>> {
+        self.engine_over(&*self.link, table, cores, stop)
+    }
+
+    fn engine_over(
+        &self,
+        link: &dyn Link,
+        table: &FrameTable,
+        cores: &[usize],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Engine>> {
+        let (engine, watch) = link.start_engine(table, [cores, &self.receive_cores], stop)?;
+        *self.watch.borrow_mut() = Some(watch);
+        Ok(engine)
+    }
+
+    /// What was counted at the two ports of the engine that runs, and at a device of ours if it counts.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        let Some(ports) = self.watch.borrow().as_ref().map(|watch| watch()).transpose()?.flatten() else {
+            return Ok(Vec::new());
+        };
+        let device = self.dut.as_ref().map(Dut::counters).transpose()?;
+        Ok(ports.into_iter().chain(device.into_iter().flatten()).collect())
+    }
+
+    /// Puts what comes nearest to a cable in the place of the device, as long as the result lives; `None`
+    /// where the device is not ours.
+    pub fn cable(&self) -> Result<Option<Cable<'_>>> {
+        let Some(dut) = &self.dut else { return Ok(None) };
+        let paused = dut.pause();
+        let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
+        let core = self.site.core;
+        let link = link::to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, core)?;
+        Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
+    }
+
+    /// Whether the device is ours.
+    pub fn has_own_dut(&self) -> bool {
+        self.dut.is_some()
+    }
+
+    /// The threads of a device of ours.
+    pub fn dut_threads(&self) -> Vec<NapiThread> {
+        self.dut.as_ref().map(Dut::threads).unwrap_or_default()
+    }
+
+    /// What the nodes of a device of ours have done since it started, if it is a graph of them.
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        self.dut.as_ref().map_or_else(|| Ok(NodeRuntimes::new()), Dut::nodes)
+    }
+
+    /// What a device of ours counted, if it counts: entered at port 0, entered at port 1.
+    pub fn counted(&self) -> Option<[Passed; 2]> {
+        self.dut.as_ref()?.counted()
+    }
+
+    /// What the tester's ceiling depends on, in words: its ports, but not what they are called.
+    pub fn kind_of_ports(&self) -> String {
+        match self.dut {
+            Some(_) => format!("memif, frames of up to {} bytes", self.site.max_frame_size),
+            None => self.devices().join(" and "),
+        }
+    }
+
+    /// The ports for frames as they are, of up to `longest` bytes without FCS.
+    pub fn carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
+        self.link.carrier(longest)
+    }
+
+    /// What the device is called.
+    pub fn dut_name(&self) -> &str {
+        self.dut.as_ref().map_or("ports", Dut::name)
+    }
+
+    /// The device, for the record.
+    pub fn describe_dut(&self) -> record::Dut {
+        let text = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        record::Dut {
+            name: self.dut_name().to_owned(),
+            parameters: self.dut.as_ref().map(|dut| dut.parameters().clone()).unwrap_or_default(),
+            configuration: match &self.dut {
+                Some(dut) => dut.configuration().clone(),
+                None => text(&[("port 0", &self.devices()[0]), ("port 1", &self.devices()[1])]),
+            },
+            core: self.dut.as_ref().map(|_| self.site.core),
+            remote: None,
+        }
+    }
+}
+
+impl Cable<'_> {
+    /// As [`UserSpace::start_engine`]. It is to be dropped before the cable.
+    pub fn start_engine(
+        &self,
+        table: &FrameTable,
+        cores: &[usize],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Engine>> {
+        self.of.engine_over(&*self.link, table, cores, stop)
+    }
+}
+
+/// A core that neither the tester nor a device of ours needs.
+fn spare(placement: &Placement) -> Result<Option<usize>> {
+    let Placement { generate, receive_cores, dut, .. } = placement;
+    let online = lab::placement::online().map_err(lab::Error::from)?;
+    Ok(online
+        .into_iter()
+        .find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
+}
+
+/// The device's own addresses at port 0 and port 1, where it is a router.
+fn next_hops(device: &Target) -> Result<Option<[MacAddress; 2]>> {
+    match device.gateway_macs.as_deref() {
+        None => Ok(None),
+        Some([zero, one]) => Ok(Some([*zero, *one])),
+        Some(_) => Err(misuse("--gateway-macs takes two addresses, the device's at port 0 and at port 1")),
+    }
+}
+
+/// The address of the tester's port `number`.
+fn mac(number: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, number, 1])
+}
+
+/// What is known of the port that `device` names. Its own address is ours to choose, since ports receive
+/// what is addressed to anyone. Frames go to the device at `next_hops`, or to the other port: what is no
+/// router looks at no addresses, or swaps them.
+fn port(number: u8, device: &str, next_hops: Option<[MacAddress; 2]>) -> Port {
+    let (name, driver) = match device.split_once("memif:") {
+        Some(("", _)) => (format!("memif{number}"), Some("memif".to_owned())),
+        _ => {
+            let name = device.split(',').next().unwrap_or_default();
+            let driver = name.trim_end_matches(|last: char| last.is_ascii_digit());
+            (name.to_owned(), (!name.contains(':')).then(|| driver.to_owned()))
+        }
+    };
+    Port {
+        name,
+        ifindex: 0,
+        mac: mac(number),
+        mtu: (MAX_FRAME - OVERHEAD) as u32,
+        speed_bps: None,
+        driver,
+        next_hop_mac: next_hops.map_or(mac(1 - number), |hops| hops[usize::from(number)]),
+    }
+}
+
+/// What keeps `engine` from being used.
+fn engine_refusal(engine: EngineName) -> Option<String> {
+    #[cfg(not(feature = "dpdk"))]
+    if engine == EngineName::Dpdk {
+        return Some(dpdk::ABSENT.to_owned());
+    }
+    let _ = engine;
+    None
+}
+
+/// What keeps a load test by `engine` from being run, through the device `dut` or between ports of the user's.
+pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
+    if let Some(refusal) = engine_refusal(engine) {
+        return Some(refusal);
+    }
+    match dut?.split(':').next()? {
+        // The lab has its own word on devices that are none of it.
+        fastpath::NAME if engine == EngineName::Xdp => {
+            (!cfg!(feature = "dpdk")).then(|| fastpath::ABSENT.to_owned())
+        }
+        _ if engine == EngineName::Xdp => None,
+        testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
+            Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
+        }
+        vpp::NAME => vpp::refusal(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_named_after_its_device() {
+        let hops = [MacAddress([6; 6]), MacAddress([7; 6])];
+        assert_eq!(port(1, "0000:01:00.0", Some(hops)).next_hop_mac, hops[1]);
+        let port = super::port(1, "net_memif12,role=client", None);
+        assert_eq!((port.name.as_str(), port.driver.as_deref()), ("net_memif12", Some("net_memif")));
+        assert_ne!(port.mac, port.next_hop_mac);
+        let port = super::port(0, "memif:socket=/run/a", None);
+        assert_eq!((port.name.as_str(), port.driver.as_deref()), ("memif0", Some("memif")));
+    }
+}
