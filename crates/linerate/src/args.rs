@@ -110,8 +110,9 @@ pub struct Device {
     /// Two interfaces of this machine with your device in between
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
-    /// What sends and receives: xdp in the kernel; dpdk or memif in user space
-    #[arg(long, value_name = "ENGINE", default_value = "xdp")]
+    /// What sends and receives: xdp in the kernel; dpdk or memif in user space; auto takes what each of
+    /// --ports can do
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineName,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
     /// or a card's PCI address; of --engine memif: memif:socket=/run/memif.sock,role=client

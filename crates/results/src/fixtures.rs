@@ -329,6 +329,7 @@ fn tester() -> Tester {
     };
     Tester {
         engine: "xdp".to_owned(),
+        engine_reason: None,
         cores: vec![0],
         receive_core: Some(1),
         receive_cores: Vec::new(),

@@ -223,6 +223,9 @@ impl Dut {
 pub struct Tester {
     /// The engine, like `xdp`.
     pub engine: String,
+    /// Why it is that engine, where it was chosen by what the ports can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_reason: Option<String>,
     /// The cores that generate, one worker each.
     pub cores: Vec<usize>,
     /// The core that receives, where that is known.

@@ -53,7 +53,7 @@ impl Target {
         Self {
             dut: Some(dut),
             ports: None,
-            engine: EngineName::Xdp,
+            engine: EngineName::Auto,
             port0: None,
             port1: None,
             gateways: None,
@@ -87,6 +87,8 @@ impl Target {
 /// What sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineName {
+    /// The kernel where each port can transmit redirected frames, else what can.
+    Auto,
     /// The kernel.
     Xdp,
     /// DPDK.
@@ -97,18 +99,19 @@ pub enum EngineName {
 
 impl EngineName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Xdp, Self::Dpdk, Self::Memif];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Xdp, Self::Dpdk, Self::Memif];
 
     /// Whether frames are built in this process.
     #[must_use]
     pub fn is_in_user_space(self) -> bool {
-        self != Self::Xdp
+        matches!(self, Self::Dpdk | Self::Memif)
     }
 
     /// What users call it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Xdp => "xdp",
             Self::Dpdk => "dpdk",
             Self::Memif => "memif",
@@ -127,6 +130,6 @@ impl FromStr for EngineName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, dpdk and memif"))
+        found.ok_or_else(|| format!("'{text}' is no engine: there are auto, xdp, dpdk and memif"))
     }
 }

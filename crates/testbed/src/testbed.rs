@@ -8,25 +8,26 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dut::DutSpec;
+use dut::Passed;
+use dut::program::{Dut, Paused};
 use engine::Engine;
 use engine::replay::{Carrier, Sockets};
 use engine::xdp::{self, PortRef, XdpEngine};
-use dut::Passed;
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use dut::DutSpec;
 use lab::{InterfaceCounters, Lab, Placement, Port, RealPorts};
 use monitor::{CoreMeter, Monitor};
 use results::record;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
-use dut::program::{Dut, Paused};
 
-use crate::target::{EngineName, Target};
+use crate::inspection::{self, Inspection};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
+use crate::target::{EngineName, Target};
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 
@@ -47,6 +48,8 @@ pub struct Testbed {
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
     reset_command: Option<String>,
+    /// What is known of real interfaces.
+    inspection: Option<Inspection>,
     dut_commands: Vec<String>,
     notes: Vec<String>,
 }
@@ -62,7 +65,9 @@ impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
-        if device.engine == EngineName::Xdp && max_frame_size > xdp::MAX_FRAME {
+        let only_kernel =
+            device.engine == EngineName::Xdp || device.engine == EngineName::Auto && device.ports.is_none();
+        if only_kernel && max_frame_size > xdp::MAX_FRAME {
             return Err(misuse(format!(
                 "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
                  choose a smaller --size, or --engine memif or dpdk",
@@ -70,13 +75,13 @@ impl Testbed {
             )));
         }
         let placement = place(device)?;
-        if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
+        if !device.engine.is_in_user_space() && device.receive_cores.is_some() {
             return Err(misuse(
                 "--receive-cores are of user space: add --engine dpdk or memif. In the kernel, frames are received where \
                  their interrupts are served",
             ));
         }
-        if device.engine == EngineName::Xdp && device.port0.is_some() {
+        if !device.engine.is_in_user_space() && device.port0.is_some() {
             return Err(misuse(
                 "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
             ));
@@ -117,11 +122,19 @@ impl Testbed {
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
             reset_command: None,
+            inspection: None,
             dut_commands: device.dut_commands.clone(),
             notes: Vec::new(),
         };
         for port in testbed.ports() {
             port::check_mtu(port, max_frame_size)?;
+        }
+        if let Site::Real(real, _) = &testbed.site {
+            let [zero, one] = real.ports();
+            let inspection = Inspection::of(&[zero, one], device.engine, max_frame_size)?;
+            inspection.tell();
+            testbed.notes.extend(inspection.warnings.iter().cloned());
+            testbed.inspection = Some(inspection);
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
         if let Site::Lab(program, _) = &testbed.site {
@@ -250,6 +263,13 @@ impl Testbed {
         Ok(work)
     }
 
+    /// What the device asks for at real interfaces from now on.
+    pub fn questions(&self) -> Option<ports::Questions> {
+        let Site::Real(real, _) = &self.site else { return None };
+        let ports = real.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
+        ports::Questions::listen(&ports).ok()
+    }
+
     /// The core for a device of ours.
     pub fn dut_core(&self) -> usize {
         self.placement.dut
@@ -284,10 +304,24 @@ impl Testbed {
             table,
             stop: Arc::clone(stop),
         })?;
-        if let Some(lab) = self.lab() {
-            lab.pin().context("cannot keep the device off the generator's core")?;
+        match &self.site {
+            Site::Lab(_, lab) => {
+                lab.pin().context("cannot keep the device off the generator's core")?;
+            }
+            Site::Real(real, _) => {
+                inspection::wait_for_links(&real.ports().each_ref().map(|port| port.name.as_str()))?;
+            }
+            Site::UserSpace(_) => {}
         }
         Ok(engine)
+    }
+
+    /// Programs at ports that send only while one is attached, for what sends without receiving there.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or a link does not come back.
+    pub fn attach_programs(&self) -> Result<Vec<ports::Attached>> {
+        self.inspection.as_ref().map_or(Ok(Vec::new()), Inspection::attach)
     }
 
     /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or those of user space.
@@ -424,6 +458,7 @@ impl Testbed {
 
     /// The tester, for the record. `modes` is how each port runs its XDP program.
     pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+        let mut facts = self.inspection.iter().flat_map(|inspection| inspection.facts.iter().cloned());
         let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
             name: port.name.clone(),
             driver: port.driver.clone(),
@@ -431,9 +466,11 @@ impl Testbed {
             mtu: port.mtu,
             speed_bps: port.speed_bps,
             xdp_mode: (*mode).to_owned(),
+            facts: facts.next().map(Box::new),
         });
         record::Tester {
             engine: self.user_space().map_or(EngineName::Xdp, UserSpace::engine).name().to_owned(),
+            engine_reason: self.inspection.as_ref().and_then(|inspection| inspection.why.clone()),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),

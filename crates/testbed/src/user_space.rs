@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use dut::Passed;
+use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
-use dut::Passed;
-use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use programs::is_installed;
 use results::record::{self, NodeRuntimes};
@@ -290,10 +290,10 @@ pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
     }
     match dut?.split(':').next()? {
         // The lab has its own word on devices that are none of it.
-        fastpath::NAME if engine == EngineName::Xdp => {
+        fastpath::NAME if !engine.is_in_user_space() => {
             (!cfg!(feature = "dpdk")).then(|| fastpath::ABSENT.to_owned())
         }
-        _ if engine == EngineName::Xdp => None,
+        _ if !engine.is_in_user_space() => None,
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
         }

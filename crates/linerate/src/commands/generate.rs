@@ -14,11 +14,12 @@ use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
-use crate::args::{self, Device, Traffic};
-use testbed::port;
-use testbed::Testbed;
-use testbed::stop;
 use crate::Exit;
+use crate::args::{self, Device, Traffic};
+use testbed::Testbed;
+use testbed::inspection::Inspection;
+use testbed::port;
+use testbed::stop;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -55,6 +56,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         Rate::Max => Load::Max,
         rate => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
+    let _programs = way_out.attach_programs()?;
     let mut generator = way_out.start(&table, args)?;
     let directions = table.directions();
 
@@ -90,7 +92,7 @@ enum WayOut {
     /// By two ports with a device between them.
     Testbed(Box<Testbed>),
     /// By one interface.
-    Port(Port),
+    Port(Port, Box<Inspection>),
 }
 
 impl WayOut {
@@ -112,20 +114,30 @@ impl WayOut {
         };
         let port = lab::open_port(name, destination, args.device.force).map_err(port::refused)?;
         port::check_mtu(&port, max_frame_size)?;
-        Ok(Self::Port(port))
+        let inspection = Inspection::of(&[&port], args.device.engine, max_frame_size)?;
+        inspection.tell();
+        Ok(Self::Port(port, Box::new(inspection)))
+    }
+
+    /// Programs at the ports that send only while one is attached.
+    fn attach_programs(&self) -> Result<Vec<ports::Attached>> {
+        match self {
+            Self::Testbed(testbed) => testbed.attach_programs(),
+            Self::Port(_, inspection) => inspection.attach(),
+        }
     }
 
     fn endpoints(&self) -> Endpoints {
         match self {
             Self::Testbed(testbed) => testbed.endpoints(),
-            Self::Port(port) => Endpoints([port::endpoint(port); 2]),
+            Self::Port(port, _) => Endpoints([port::endpoint(port); 2]),
         }
     }
 
     fn line_rate_bps(&self) -> f64 {
         match self {
             Self::Testbed(testbed) => testbed.line_rate_bps(),
-            Self::Port(port) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
+            Self::Port(port, _) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
         }
     }
 
@@ -137,7 +149,7 @@ impl WayOut {
                 testbed.lab().map(lab::Lab::pin).transpose()?;
                 generator
             }
-            Self::Port(port) => {
+            Self::Port(port, _) => {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }

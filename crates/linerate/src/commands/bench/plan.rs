@@ -302,14 +302,14 @@ mod tests {
     use results::fixtures::Scenario;
 
     use super::*;
-    use testbed::target::EngineName;
     use crate::commands::bench::file::{Strategy, Subcommand};
+    use testbed::target::EngineName;
 
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
-            engine: EngineName::Xdp,
+            engine: EngineName::Auto,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             remote: None,
