@@ -12,6 +12,9 @@ use crate::common::sites::Site;
 use crate::common::{
     Finished, Linerate, PROGRAM, has_namespaces, linerate, machine, records, tool, wait_until,
 };
+use nix::sys::signal::Signal;
+use results::Record;
+use results::record::Status;
 use serde_json::Value;
 
 /// Two devices, one of which is a variant of the other, and one profile.
@@ -21,9 +24,6 @@ title = "A small bench"
 repeats = 3
 [strategy]
 use = "saturate"
-use nix::sys::signal::Signal;
-use results::Record;
-use results::record::Status;
 options = ["--rate", "2kpps", "--warm-up-duration", "50ms", "--duration", "100ms", "--step", "50ms", "--drain", "50ms"]
 [[duts]]
 name = "plain"

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::{eventually, has_namespaces, linerate, machine};
+use engine::xdp::{Config, PortRef, XdpEngine};
+use engine::{Counts, Engine, Load};
 use lab::Lab;
 use lab::placement::{Placement, Wishes, online};
 use results::Record;
 use results::record::{LimitedBy, Phase};
-
-use crate::common::{eventually, has_namespaces, linerate, machine};
-use engine::xdp::{Config, PortRef, XdpEngine};
-use engine::{Counts, Engine, Load};
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
 
 fn run(line: &str) -> Record {
@@ -187,7 +186,8 @@ fn with_engine<T>(dut: &str, directions: Directions, work: impl FnOnce(&Lab, &mu
     let _alone = machine();
     let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
     let cores = placement.generate.clone();
-    let config = lab::Config { dut: Arc::new(dut.parse::<dut::DutSpec>().unwrap()), placement, max_frame_size: 64 };
+    let config =
+        lab::Config { dut: Arc::new(dut.parse::<dut::DutSpec>().unwrap()), placement, max_frame_size: 64 };
     let lab = Lab::start(&config).unwrap();
     let ports = lab.ports().each_ref();
     let ends = ports.map(|port| Endpoint { source: port.mac, destination: port.next_hop_mac });

@@ -5,11 +5,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{Finished, PROGRAM, linerate};
 use results::fixtures::Scenario;
 use results::record::{LimitedBy, Record, Status};
 use results::store::Store;
-
-use crate::common::{Finished, PROGRAM, linerate};
 use tempfile::TempDir;
 
 /// Packets a second with hyper-threading on and off, from "Tuning FreeBSD for routing and

@@ -4,10 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use results::record::{Basis, LoadCost};
-
 use crate::common::namespace::Namespace;
 use crate::common::{eventually, has_namespaces, linerate, machine};
+use results::record::{Basis, LoadCost};
 
 #[test]
 fn a_veth_s_queues_are_told_by_its_driver_and_served_by_its_thread() {

@@ -6,13 +6,12 @@
 use std::fs;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use results::Record;
-
 use crate::common::holdings::Holdings;
 use crate::common::namespace::Namespace;
 use crate::common::{QUICK, eventually, has_namespaces, linerate, machine, wait_until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use results::Record;
 
 /// The routers that linerate has started.
 fn routers() -> Vec<i32> {

@@ -3,12 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
 use crate::common::holdings::Holdings;
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
 use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
 
 /// The whole number in field `name` of what was printed as JSON.
 fn number(finished: &Finished, name: &str) -> u64 {

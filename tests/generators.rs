@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::common::{Finished, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 use results::record::{Generator, Status};
-
-use crate::common::{Finished, eventually, has_namespaces, linerate, wait_until};
 
 /// All generators, and what must be installed for each.
 const GENERATORS: [(&str, &str); 11] = [

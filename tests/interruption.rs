@@ -7,13 +7,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::signal::Signal;
-use results::Record;
-use results::record::{Phase, Sample, Status};
-
 use crate::common::holdings::Holdings;
 use crate::common::namespace::{Namespace, mount_memory};
 use crate::common::{Running, has_namespaces, linerate, machine, records, wait_until};
+use nix::sys::signal::Signal;
+use results::Record;
+use results::record::{Phase, Sample, Status};
 
 /// A ramp of a minute.
 const LONG: &str = "ramp --dut linux-router --target 2kpps --step 100ms \

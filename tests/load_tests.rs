@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::{Finished, QUICK, REPOSITORY, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::{LimitedBy, Phase, Status};
-
-use crate::common::{Finished, QUICK, REPOSITORY, eventually, has_namespaces, linerate};
 use serde_json::Value;
 
 /// How much later than an interval begins a busy machine may read the clock.

@@ -3,11 +3,10 @@
 
 use std::net::Ipv4Addr;
 
-use results::Record;
-use results::record::{Phase, Status};
-
 use crate::common::sites::Site;
 use crate::common::{Finished, QUICK, eventually, has_namespaces, linerate};
+use results::Record;
+use results::record::{Phase, Status};
 
 const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
 const GATEWAYS_V6: &str = "--gateways 2001:2:0:1::1,2001:2:0:2::1";

@@ -4,14 +4,13 @@
 use std::fs;
 use std::time::Duration;
 
+use crate::common::sites::Site;
+use crate::common::sshd::{Device, has_sshd};
+use crate::common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use results::Record;
 use results::record::{Phase, Status};
-
-use crate::common::sites::Site;
-use crate::common::sshd::{Device, has_sshd};
-use crate::common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, wait_until};
 
 /// A short run at a low rate.
 const BRIEF: &str = "saturate --ports eth1,eth2 --rate 2kpps --warm-up-duration 300ms --duration 300ms --step 100ms \

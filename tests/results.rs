@@ -3,9 +3,8 @@
 
 use std::fs;
 
-use results::record::Status;
-
 use crate::common::{has_namespaces, linerate, records};
+use results::record::Status;
 use serde_json::Value;
 
 /// Checks that `page` is one whole offline page: it fetches nothing.

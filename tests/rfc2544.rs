@@ -1,10 +1,9 @@
 //! The tests of RFC 2544 on a device of known capacity, as people run them.
 
-use results::Record;
-use results::record::{LimitedBy, Status};
-
 use crate::common::sites::Site;
 use crate::common::{Linerate, eventually, has_namespaces, linerate};
+use results::Record;
+use results::record::{LimitedBy, Status};
 
 /// What the device forwards.
 const CAPACITY: f64 = 100_000.0;

@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::{has_namespaces, linerate};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use results::record::GoalResult;
-
-use crate::common::{has_namespaces, linerate};
 use stats::Random;
 
 /// A machine may be disturbed for longer than this many take.

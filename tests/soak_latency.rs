@@ -1,9 +1,8 @@
 //! Soaks and latency tests in the lab: a stall is found to the frame, and delays are those of real
 //! frames.
 
-use results::record::Status;
-
 use crate::common::{eventually, has_namespaces, linerate};
+use results::record::Status;
 
 /// What stands around each measurement, as short as it may be.
 const BRIEF: &str = "--warm-up-duration 200ms --drain 100ms --json";

@@ -3,11 +3,10 @@
 
 use std::fs;
 
-use results::Record;
-use results::record::Status;
-
 use crate::common::sites::Site;
 use crate::common::{Linerate, eventually, has_namespaces, linerate};
+use results::Record;
+use results::record::Status;
 
 /// Half a second at 2 kpps.
 const BRIEF: &str = "--rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";

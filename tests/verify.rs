@@ -1,9 +1,8 @@
 //! The certificate: the tester measures devices of known truth, and says how far it is off.
 
+use crate::common::{has_namespaces, linerate, machine};
 use results::certificate::{Certificate, SCHEMA, Unit, Verdict};
 use results::record::Status;
-
-use crate::common::{has_namespaces, linerate, machine};
 
 /// The devices whose truth is compared at least.
 const DEVICES: [&str; 10] = [

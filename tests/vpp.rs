@@ -7,9 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
 use crate::common::{Linerate, QUICK, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 /// Takes commands, and forwards once it is told to.

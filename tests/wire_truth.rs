@@ -5,15 +5,14 @@
 use std::fs;
 use std::net::IpAddr;
 
-use wire::MacAddress;
-use wire::signature::Signature;
-
 use crate::common::capture::Capture;
 use crate::common::sites::{PORT_MACS, Site};
 use crate::common::{REPOSITORY, eventually, has_namespaces, linerate};
 use etherparse::{EtherType, IpNumber, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpSlice};
 use traffic::tunable::Vm;
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
+use wire::MacAddress;
+use wire::signature::Signature;
 
 /// What an independent reader finds in a frame, checksums verified.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use lab::napi::{self, Turn};
 use lab::{Addressing, Counters, Error, Needs, Result, Running, Site, pass};
 use nix::unistd::gettid;
-use lab::napi::{self, Turn};
 
 use super::spec::Parameters;
 use super::{Description, Device, Kind, Parameter, SpecError};

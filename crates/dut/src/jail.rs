@@ -11,11 +11,11 @@
 //! difference. They have no NAPI of their own: what enters the jail is worked on where it came
 //! from, on the device's core.
 
-use lab::{Namespace, Result, Site};
-use lab::{bring_up, quiet_namespace};
 use lab::netlink::{Link, Netlink, VethEnd};
 use lab::plan;
+use lab::{Namespace, Result, Site};
 use lab::{SIDES, Side};
+use lab::{bring_up, quiet_namespace};
 
 use super::routing;
 

@@ -20,7 +20,7 @@ mod xdp_xconnect;
 
 use std::fmt::Debug;
 
-use lab::{Addressing, Counters, Error, Queues, Result, Running, Site};
+use lab::{Addressing, Error, Queues, Result, Running, Site};
 use libbpf_rs::MapHandle;
 
 pub use calibrated::{Passed, Rules};

@@ -27,10 +27,10 @@ use results::record::NodeRuntimes;
 use wire::MacAddress;
 use wording::usage::misuse;
 
-use crate::{DutSpec, Passed};
 use self::counters::Counters;
 use self::fastpath::Fastpath;
 use self::vpp::Vpp;
+use crate::{DutSpec, Passed};
 
 /// How long it may take to forward, or to take commands, on a machine that others share.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,9 +1,9 @@
 //! Makes a bare namespace a router: forwarding, addresses, routes and static neighbours, as in
 //! the review that Linerate reproduces ("Notes on Linux").
 
-use lab::{Result, SIDES, Side, Site};
 use lab::netlink::Netlink;
 use lab::settings;
+use lab::{Result, SIDES, Side, Site};
 
 pub(super) fn configure(site: &Site) -> Result<()> {
     site.namespace.netlink(|netlink| {

@@ -337,7 +337,11 @@ fn a_frame_size_that_no_lab_carries_is_refused() {
     }
     for size in [0, 63, 9217] {
         let placement = lab::Placement::choose(&[0], &Default::default()).unwrap();
-        let config = lab::Config { dut: Arc::new("sink".parse::<DutSpec>().unwrap()), placement, max_frame_size: size };
+        let config = lab::Config {
+            dut: Arc::new("sink".parse::<DutSpec>().unwrap()),
+            placement,
+            max_frame_size: size,
+        };
         let refused = Lab::start(&config).unwrap_err().to_string();
         assert!(refused.starts_with(&format!("frames of {size} bytes do not fit")), "{refused}");
     }

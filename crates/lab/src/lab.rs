@@ -28,9 +28,9 @@ use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
+use crate::pass;
 use crate::placement::{self, Placement, PlacementError};
 use crate::plan::{SIDES, Side};
-use crate::pass;
 use crate::ports::{Port, describe};
 use crate::settings;
 
@@ -422,7 +422,8 @@ pub(crate) mod tests {
     /// A lab whose device does nothing.
     pub(crate) fn start() -> Lab {
         let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
-        Lab::start(&Config { dut: Arc::new(crate::capabilities::Nothing), placement, max_frame_size: 1518 }).unwrap()
+        Lab::start(&Config { dut: Arc::new(crate::capabilities::Nothing), placement, max_frame_size: 1518 })
+            .unwrap()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use std::mem::MaybeUninit;
 
-use libbpf_rs::{Link as XdpLink, ProgramMut};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link as XdpLink, ProgramMut};
 
 use crate::device::{Running, Site};
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@ use crate::args::{Device, Output, Traffic};
 /// and the profile's mean frame size, and shows the verdict.
 pub fn single(
     traffic: &Traffic,
-    device: &Target,
+    device: &Device,
     output: &Output,
     plan: impl FnOnce(&Testbed, f64) -> Result<Box<dyn Strategy>>,
 ) -> Result<Exit> {

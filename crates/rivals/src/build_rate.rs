@@ -16,9 +16,9 @@ use traffic::{Directions, Endpoint, Endpoints, FrameTable, IpVersion, Profile, T
 use wire::{MacAddress, human, size};
 use wording::usage::misuse;
 
-use testbed::stop;
 pub use places::Place;
 use places::{Measured, Places};
+use testbed::stop;
 
 /// The frame sizes of RFC 2544, section 9.1, and jumbo frames.
 const SIZES: [u16; 9] = [64, 128, 256, 512, 1024, 1280, 1518, 4096, 9216];

@@ -30,7 +30,9 @@ pub struct Datagram(u16);
 /// From where to where datagrams go.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
+    /// The sender.
     pub source: (MacAddress, Ipv4Addr),
+    /// The receiver.
     pub destination: (MacAddress, Ipv4Addr),
 }
 

@@ -12,9 +12,9 @@ use anyhow::{Result, bail};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use monitor::CoreClock;
 use programs::Said;
+use testbed::stop;
 
 use super::ground::{Count, Ground, words_of};
-use testbed::stop;
 
 /// How long a program has to begin to send.
 const PATIENCE: Duration = Duration::from_secs(15);

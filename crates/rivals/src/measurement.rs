@@ -15,18 +15,18 @@ use ::engine::{Engine, Load};
 use anyhow::{Result, bail};
 use monitor::Bounds;
 use results::record;
+use testbed::Testbed;
+use testbed::run::{self, Labels, Sent, Strategy, parameters};
+use testbed::stop;
 use trial::{Conditions, Observer, Outcome, Saturate, WarmUp};
 use wire::human;
 use wording::usage::misuse;
 
-use testbed::run::{self, Labels, Sent, Strategy, parameters};
-use testbed::Testbed;
-use testbed::stop;
 use crate::datagram::{self, Datagram, Way};
 use crate::engine::{Left, ProgramEngine};
 use crate::ground::{InLab, Started};
-use crate::user_space;
 use crate::program::{self, Chosen, Launch, Program, Target, Task};
+use crate::user_space;
 
 /// How long the last packets are waited for.
 const DRAIN: Duration = Duration::from_millis(500);

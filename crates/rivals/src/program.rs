@@ -77,9 +77,13 @@ pub enum Target {
 
 /// What to send, and from where.
 pub struct Task<'a> {
+    /// What each datagram is.
     pub datagram: Datagram,
+    /// The port that it leaves by.
     pub port: &'a Port,
+    /// From where to where.
     pub way: Way,
+    /// The core that the program runs on.
     pub core: usize,
     /// The device of DPDK that it sends by, if that is not an interface.
     pub device: String,
@@ -91,6 +95,7 @@ pub struct Task<'a> {
 pub struct Launch {
     /// The command; [`programs::INPUT`] stands for the file that holds `input`.
     pub words: Vec<String>,
+    /// The file that it reads.
     pub input: Option<Input>,
     /// The command of what must run at the far end.
     pub server: Option<Vec<String>>,
@@ -98,6 +103,7 @@ pub struct Launch {
 
 /// A program's input file.
 pub struct Input {
+    /// Its content.
     pub bytes: Vec<u8>,
     /// What is in it, for people.
     pub description: String,

@@ -8,19 +8,19 @@ use anyhow::{Context, Result, bail};
 use engine::memif::stream;
 use engine::user_space::{Stream, socket_name};
 use programs::{Process, Said, number_after};
+use testbed::Testbed;
+use testbed::target::EngineName;
+use testbed::user_space::UserSpace;
+use testbed::user_space::memif::{Ends, dpdk_server};
 use traffic::tunable::Size;
 use traffic::{Directions, FrameTable, Profile, Tunables};
 use wire::size;
 use wording::usage::misuse;
 
-use crate::datagram::{Datagram, MTU};
 use super::ground::{Count, Ground, Started};
 use super::program::{Program, Target, Task};
 use super::testpmd::SENT;
-use testbed::Testbed;
-use testbed::target::EngineName;
-use testbed::user_space::UserSpace;
-use testbed::user_space::memif::{Ends, dpdk_server};
+use crate::datagram::{Datagram, MTU};
 
 /// How long a program may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);

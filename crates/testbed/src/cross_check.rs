@@ -1,8 +1,8 @@
 //! Whether our counters are right: those of the kernel, or of DPDK's drivers, at the same interfaces
 //! enter beside ours; the way of the frames leaves, and whether both agree.
 
-use lab::InterfaceCounters;
 use dut::{Passed, Rules};
+use lab::InterfaceCounters;
 use results::record::{CrossCheck, Direction, Point};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.

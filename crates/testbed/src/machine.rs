@@ -6,8 +6,8 @@ use std::mem;
 use monitor::{Bounds, Disturbance, Mark, Monitor};
 use trial::{Interruption, Noise};
 
-use crate::self_test::kept::Kept;
 use crate::Testbed;
+use crate::self_test::kept::Kept;
 
 /// Watches the cores of a run, stretch by stretch.
 pub struct Machine {

@@ -8,8 +8,8 @@ use anyhow::Result;
 use lab::{PortsError, RealPorts};
 use wording::usage::misuse;
 
-use crate::target::Target;
 use crate::port;
+use crate::target::Target;
 
 /// The two interfaces of `--ports`.
 pub fn two(ports: &[String]) -> Result<[&str; 2]> {

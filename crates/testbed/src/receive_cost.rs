@@ -11,12 +11,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
+use dut::DutSpec;
+use dut::program::Dut;
 use engine::xdp::{Config, XdpEngine};
 use engine::{Engine, Load};
 use lab::{Lab, NapiThread};
 use traffic::{Directions, Endpoints, Profile, Tunables};
-use dut::DutSpec;
-use dut::program::Dut;
 
 use crate::{dut_command, port};
 

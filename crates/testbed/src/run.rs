@@ -164,7 +164,9 @@ fn unanswered(questions: &ports::Questions) -> Vec<ports::Question> {
 pub struct Sent {
     /// When setting it up began.
     pub began: Instant,
+    /// What was sent.
     pub profile: record::Profile,
+    /// By what.
     pub tester: record::Tester,
     /// What a reader should know of it.
     pub notes: Vec<String>,

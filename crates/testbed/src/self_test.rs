@@ -13,8 +13,8 @@ use results::record::{LimitedBy, Record, SelfTest};
 use traffic::{Directions, Profile};
 use wire::human;
 
-use crate::stop;
 use crate::Testbed;
+use crate::stop;
 use kept::{Kept, Key};
 
 /// A result within this share of the ceiling may be the tester's limit.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use lab::Counters;
 
-use super::super::spec::share;
 use super::super::FCS;
+use super::super::spec::share;
 
 /// Frames that are held at most; the newest are lost then.
 pub(super) const QUEUE: usize = 16_384;

@@ -7,7 +7,6 @@ use std::ptr;
 use lab::{Error, Needs, Result};
 use nix::libc;
 
-
 /// Bytes for frames that wait to be read, each with its page: some 10,000, so that a pause of the
 /// device's thread loses none.
 const RECEIVE_BUFFER: i32 = 64 << 20;

@@ -25,7 +25,13 @@ const HEADROOM: usize = 128;
 
 /// Its command line: in ordinary memory, with no cards and no files; it ends when its input does. Its
 /// buffers have `room` bytes for a frame, its ports as many `queues`.
-pub(super) fn words(mode: &str, core: usize, queues: usize, room: usize, sockets: &[String; 2]) -> Vec<String> {
+pub(super) fn words(
+    mode: &str,
+    core: usize,
+    queues: usize,
+    room: usize,
+    sockets: &[String; 2],
+) -> Vec<String> {
     let port = |number: usize| {
         let socket = &sockets[number];
         format!("--vdev=net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")

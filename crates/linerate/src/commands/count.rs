@@ -6,12 +6,12 @@ use anyhow::Result;
 use engine::Totals;
 use engine::xdp::{PortRef, Receiver};
 use serde_json::json;
+use testbed::stop;
 use wire::human;
 use wording::usage::misuse;
 
-use crate::args;
-use testbed::stop;
 use crate::Exit;
+use crate::args;
 
 #[derive(clap::Args)]
 pub struct Args {

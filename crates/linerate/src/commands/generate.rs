@@ -9,6 +9,10 @@ use engine::live::monotonic;
 use engine::xdp::Generator;
 use lab::{Destination, Port};
 use serde_json::json;
+use testbed::Testbed;
+use testbed::inspection::Inspection;
+use testbed::port;
+use testbed::stop;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
@@ -16,10 +20,6 @@ use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args::{self, Device, Traffic};
-use testbed::Testbed;
-use testbed::inspection::Inspection;
-use testbed::port;
-use testbed::stop;
 
 #[derive(clap::Args)]
 pub struct Args {

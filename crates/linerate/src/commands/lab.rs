@@ -9,11 +9,11 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 use lab::holder::{self, Side};
+use testbed::Testbed;
 use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args::Device;
-use testbed::Testbed;
 
 #[derive(clap::Args)]
 pub struct Args {

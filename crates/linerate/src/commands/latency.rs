@@ -3,16 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::Engine;
-use results::record;
-use trial::{ChosenLoad, Conditions, Goal, Latency, Observer, Outcome, Reference, Search, WarmUp};
-use wire::human;
+use trial::{ChosenLoad, Conditions, Goal, Latency, Reference, Search, WarmUp};
 use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use crate::commands::search;
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 /// How long one sample of the warm-up is.
@@ -116,31 +111,6 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
 /// How long it takes at most by its flags, which line and frames do not change.
 pub fn planned(args: &Args) -> Duration {
     plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
-}
-
-impl Strategy for Latency {
-    fn describe(&self) -> record::Strategy {
-        let loads: Vec<String> = self.loads.iter().map(|load| load.name()).collect();
-        let reference = match &self.reference {
-            Reference::Given(pps) => human::pps(*pps),
-            Reference::Searched(search) => format!("the PDR, searched for {:?}", search.max_duration),
-        };
-        let mut strategy = describe_strategy(
-            "latency",
-            [("loads", loads.join(",")), ("of", reference), ("duration", format!("{:?}", self.duration))],
-            &self.conditions,
-        );
-        strategy.parameters.extend(self.search().into_iter().flat_map(search::goals));
-        strategy
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
-    }
 }
 
 /// Reads a load such as `unloaded`, `50%`, `110%` or `20kpps`.

@@ -11,11 +11,11 @@ use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns};
 use report::terminal;
 use serde_json::json;
+use testbed::{progress, stop};
 use wording::usage::misuse;
 
-use crate::args;
-use testbed::{progress, stop};
 use crate::Exit;
+use crate::args;
 
 /// Where `ip netns` keeps its namespaces.
 const NAMED: &str = "/run/netns";

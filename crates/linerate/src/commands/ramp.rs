@@ -3,15 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::Engine;
-use results::record;
-use trial::{Observer, Outcome, Ramp};
-use wire::human;
+use trial::Ramp;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Measurement, Output, Traffic};
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 #[derive(clap::Args)]
@@ -60,26 +56,4 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
 /// How long it takes by its flags, which line and frames do not change.
 pub fn planned(args: &Args) -> Duration {
     plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
-}
-
-impl Strategy for Ramp {
-    fn describe(&self) -> record::Strategy {
-        describe_strategy(
-            "ramp",
-            [
-                ("target", human::pps(self.target_pps)),
-                ("ramp-duration", format!("{:?}", self.rise)),
-                ("hold-duration", format!("{:?}", self.hold)),
-            ],
-            &self.conditions,
-        )
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
-    }
 }

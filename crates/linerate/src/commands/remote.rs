@@ -3,10 +3,10 @@
 use anyhow::Result;
 use remote::{Device, Driver, Parameter, Ssh};
 use serde_json::json;
-
-use crate::args::key_value;
 use testbed::remote_device;
+
 use crate::Exit;
+use crate::args::key_value;
 
 #[derive(clap::Args)]
 pub struct Args {

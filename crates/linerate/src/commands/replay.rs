@@ -14,16 +14,16 @@ use engine::build_rate::pin;
 use engine::replay::{Outcome, Pace, Replay};
 use engine::xdp::precedence::{self, Rank};
 use serde_json::{Value, json};
+use testbed::Testbed;
+use testbed::port;
+use testbed::stop;
 use traffic::Capture;
 use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
-use crate::args::{self, Device, read_capture};
-use testbed::port;
-use testbed::Testbed;
-use testbed::stop;
 use crate::Exit;
+use crate::args::{self, Device, read_capture};
 use kept::Kept;
 
 /// The shortest frame without FCS: what is shorter is padded with zeros, as a card does.

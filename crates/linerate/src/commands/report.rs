@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use report::html::{Contents, FlameGraph};
 use results::bench::Bench;
 use results::store::{self, Document, Loaded};
+use testbed::progress::colour;
 use wording::usage::{in_one_line, misuse};
 
 use crate::Exit;
-use testbed::progress::colour;
 
 #[derive(clap::Args)]
 pub struct Args {

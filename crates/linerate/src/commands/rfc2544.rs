@@ -6,22 +6,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::{Engine, xdp};
+use engine::xdp;
 use results::Record;
-use results::record::{self, Deviation, Status};
+use results::record::{Deviation, Status};
+use testbed::Testbed;
+use testbed::progress::colour;
+use testbed::run::Labels;
+use testbed::stop;
 use traffic::rfc2544::{FrameSizes, Networks, Test as Traffic};
 use traffic::{Directions, Genome, IpVersion};
 use trial::rfc2544::{Rfc2544, Test, Timing};
-use trial::{Observer, Outcome};
 use wire::{human, size};
 use wording::usage::misuse;
 
+use crate::Exit;
 use crate::args::{Device, Output};
-use testbed::progress::colour;
-use testbed::run::{Labels, Strategy, parameters};
-use testbed::Testbed;
-use testbed::stop;
-use crate::{Exit, run};
 
 /// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 section 5.1.1 asks for
 /// the same.
@@ -314,37 +313,6 @@ impl Args {
         ];
         label.extend(parts.into_iter().filter(|(applies, _)| *applies).map(|(_, part)| part));
         label
-    }
-}
-
-impl Strategy for Rfc2544 {
-    fn describe(&self) -> record::Strategy {
-        let Timing { trial, loss_trial, stream, streams, burst, bursts, overload, overloads, .. } =
-            self.timing;
-        let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
-        record::Strategy {
-            name: "rfc2544".to_owned(),
-            parameters: parameters([
-                ("tests", tests.join(",")),
-                ("quick", if self.timing.quick { "yes: not conformant" } else { "no" }.to_owned()),
-                ("trial", format!("{trial:?}")),
-                ("loss trial", format!("{loss_trial:?}")),
-                ("latency streams", format!("{streams} of {stream:?}")),
-                ("bursts", format!("{bursts} of up to {burst:?}")),
-                ("overloads", format!("{overloads} of {overload:?}")),
-                ("pause", format!("{:?}", self.timing.pause())),
-                ("min-rate", human::pps(self.min_pps)),
-            ]),
-            loss_threshold: 0.0,
-        }
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
     }
 }
 

@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::{Engine, Load};
-use results::record;
-use trial::{Observer, Outcome, Saturate};
-use wire::human;
+use engine::Load;
+use trial::Saturate;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Measurement, Output, Traffic};
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 #[derive(clap::Args)]
@@ -60,28 +57,4 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
 /// How long it takes by its flags, which line and frames do not change.
 pub fn planned(args: &Args) -> Duration {
     plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
-}
-
-impl Strategy for Saturate {
-    fn describe(&self) -> record::Strategy {
-        let load = match self.load {
-            Load::Idle => "none".to_owned(),
-            Load::Rate(pps) => human::pps(pps),
-            Load::Burst { pps, frames } => format!("{frames} frames at {}", human::pps(pps)),
-            Load::Max => "max".to_owned(),
-        };
-        describe_strategy(
-            "saturate",
-            [("rate", load), ("duration", format!("{:?}", self.duration))],
-            &self.conditions,
-        )
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
-    }
 }

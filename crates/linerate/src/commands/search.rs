@@ -4,15 +4,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::Engine;
-use results::record;
-use trial::{Conditions, Goal, Observer, Outcome, Search, WarmUp};
-use wire::human;
+use trial::{Conditions, Goal, Search, WarmUp};
 use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 /// How long one sample of the warm-up is.
@@ -82,54 +78,6 @@ pub fn planned(args: &Args) -> Duration {
     plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
 }
 
-impl Strategy for Search {
-    fn describe(&self) -> record::Strategy {
-        let mut strategy = describe_strategy(
-            "search",
-            [
-                ("min-rate", human::pps(self.min_pps)),
-                ("max-rate", human::pps(self.max_pps)),
-                ("max-duration", format!("{:?}", self.max_duration)),
-            ],
-            &self.conditions,
-        );
-        strategy.parameters.extend(goals(self));
-        strategy
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
-    }
-}
-
-/// The goals of a search, for the record.
-pub fn goals(search: &Search) -> impl Iterator<Item = (String, String)> {
-    search.goals.iter().map(|goal| (format!("goal {}", goal.name), describe(goal)))
-}
-
-/// A goal as `--goal` takes it.
-fn describe(goal: &Goal) -> String {
-    format!(
-        "loss={}%,exceed={}%,width={}%,initial={:?},final={:?},sum={:?},queue={}",
-        percent(goal.loss_ratio),
-        percent(goal.exceed_ratio),
-        percent(goal.relative_width),
-        goal.initial_trial_duration,
-        goal.final_trial_duration,
-        goal.duration_sum,
-        goal.hidden_queue
-    )
-}
-
-/// A share in percent, without the digits that binary fractions add.
-fn percent(share: f64) -> f64 {
-    (share * 1e8).round() / 1e6
-}
-
 /// Reads a goal such as `pdr` or `pdr1:loss=1%,width=1%`.
 fn goal(text: &str) -> Result<Goal, String> {
     let (name, settings) = text.split_once(':').unwrap_or((text, ""));
@@ -183,7 +131,11 @@ mod tests {
         let read = goal("tst009:loss=0,exceed=50%,width=1%,initial=1s,final=60s,sum=120s").unwrap();
         assert_eq!((read.name.as_str(), read.loss_ratio, read.exceed_ratio), ("tst009", 0.0, 0.5));
         assert_eq!((read.relative_width, read.duration_sum), (0.01, Duration::from_secs(120)));
-        assert_eq!(goal(&format!("again:{}", describe(&Goal::pdr()))).map(|goal| goal.loss_ratio), Ok(0.005));
+        assert_eq!(
+            goal(&format!("again:{}", testbed::strategy::describe_goal(&Goal::pdr())))
+                .map(|goal| goal.loss_ratio),
+            Ok(0.005)
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `linerate self-test`: what the tester reaches without a device, with a cable between its ports.
 
 use anyhow::Result;
-use wire::human;
-
-use crate::args::{Device, Traffic};
 use testbed::Testbed;
 use testbed::self_test;
+use wire::human;
+
 use crate::Exit;
+use crate::args::{Device, Traffic};
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -3,15 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::Engine;
-use results::record;
-use trial::{Conditions, Observer, Outcome, Soak, WarmUp};
-use wire::human;
+use trial::{Conditions, Soak, WarmUp};
 use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 #[derive(clap::Args)]
@@ -74,26 +70,4 @@ fn plan(args: &Args, in_pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -
 /// How long it takes by its flags, which line and frames do not change.
 pub fn planned(args: &Args) -> Duration {
     plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
-}
-
-impl Strategy for Soak {
-    fn describe(&self) -> record::Strategy {
-        describe_strategy(
-            "soak",
-            [
-                ("rate", human::pps(self.pps)),
-                ("duration", format!("{:?}", self.duration)),
-                ("stop-on-stall", if self.stop_on_stall { "yes" } else { "no" }.to_owned()),
-            ],
-            &self.conditions,
-        )
-    }
-
-    fn planned(&self) -> Duration {
-        Self::planned(self)
-    }
-
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        Self::run(self, engine, observer)
-    }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use results::certificate::{Certificate, Check, SCHEMA, Verdict};
 use results::record::Status;
-
 use testbed::progress::colour;
 use testbed::{environment, stop};
+
 use crate::Exit;
 use experiment::{Experiment, Pace};
 use finding::Attempts;

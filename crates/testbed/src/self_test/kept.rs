@@ -11,13 +11,14 @@ use results::record::SelfTest;
 use serde::{Deserialize, Serialize};
 use traffic::{Directions, Profile};
 
-use crate::environment;
 use crate::Testbed;
+use crate::environment;
 
 /// What a finding depends on, in words.
 pub struct Key(String);
 
 impl Key {
+    /// What a finding on `testbed` with `profile` depends on.
     pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
         let (engine, ports) = match (testbed.lab(), testbed.user_space()) {
             (Some(_), _) => ("xdp", vec!["lab".to_owned()]),
@@ -56,10 +57,16 @@ impl Kept {
         Self { path: cache.map(|cache| cache.join("linerate/self-test.json")) }
     }
 
+    /// The finding that is kept for `key`.
+    #[must_use]
     pub fn get(&self, key: &Key) -> Option<SelfTest> {
         self.read().findings.remove(&key.0)
     }
 
+    /// Keeps a finding.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn put(&self, key: &Key, finding: &SelfTest) -> Result<()> {
         let mut content = self.read();
         content.findings.insert(key.0.clone(), finding.clone());

@@ -12,9 +12,9 @@ use lab::Cable;
 use results::record::SelfTest;
 use traffic::{Directions, Endpoints, FrameTable, Profile};
 
+use crate::Testbed;
 use crate::control::Control;
 use crate::port;
-use crate::Testbed;
 use crate::user_space::UserSpace;
 
 /// The best of so many tries counts: a machine that is disturbed reaches less, never more.

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use toml::Spanned;
 use wording::usage::misuse;
 
-use testbed::target::EngineName;
 use document::{AxisEntry, Document, StrategyEntry};
 pub use remote::Remote;
+use testbed::target::EngineName;
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
 const REPEATS: u32 = stats::comparison::ADVISED as u32;

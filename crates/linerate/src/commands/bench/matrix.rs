@@ -17,6 +17,8 @@ use results::Record;
 use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
+use testbed::progress::colour;
+use testbed::{stop, user_space};
 use wording::command_line::said;
 use wording::usage::{in_one_line, misuse};
 
@@ -28,12 +30,8 @@ use super::plan::{Basis, Cell, Plan, Run, Times};
 use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
-use crate::commands::{
-    Cli, Command, generator, latency, ramp, report as report_command, saturate, search, soak,
-};
-use testbed::progress::colour;
-use testbed::{stop, user_space};
 use crate::Exit;
+use crate::commands::{Cli, Command, latency, ramp, report as report_command, saturate, search, soak};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";

@@ -12,19 +12,19 @@ use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
 use results::record::{Direction, Status};
+use testbed::Testbed;
+use testbed::progress::colour;
+use testbed::run::Labels;
+use testbed::stop;
+use testbed::target::Target;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Ramp, WarmUp};
 use wire::human;
 
 use super::Output;
-use crate::args::{self, Device};
+use crate::Exit;
+use crate::args;
 use crate::commands::report as report_command;
-use testbed::progress::colour;
-use testbed::run::Labels;
-use testbed::Testbed;
-use testbed::stop;
-use testbed::target::Target;
-use crate::{Exit, run};
 
 /// Where records are kept, and the page, if nothing else is asked for.
 const DIRECTORY: &str = "runs/quick";

@@ -13,6 +13,7 @@ use explain::cost::{self, Counted, Used};
 use explain::cycles::Cycles;
 use explain::energy::Energy;
 use results::record::{self, Cost, LoadCost, Node, NodeRuntimes, Phase, Record, Sample, Status};
+use testbed::run::{Strategy, describe_strategy};
 use trial::verdict::Judge;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, WarmUp};
 use wire::human;
@@ -20,7 +21,6 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
-use testbed::run::{Strategy, describe_strategy};
 use crate::{Exit, run};
 
 /// How long one sample is.

@@ -11,25 +11,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use dut::DutSpec;
 use engine::Load;
 use engine::xdp::XdpEngine;
 use explain::flame::perf::{self, FREQUENCY_HZ, Profiler, Recording};
 use explain::flame::{self, Captions, Folded};
-use dut::DutSpec;
 use results::record::{Phase, Sample, Status};
 use serde_json::json;
+use testbed::Testbed;
+use testbed::control::Control;
+use testbed::progress::Progress;
+use testbed::stop;
+use testbed::target::Target;
 use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};
 use wire::human;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
-use crate::args::{self, Device, Traffic};
-use testbed::control::Control;
-use testbed::progress::Progress;
-use testbed::Testbed;
-use testbed::stop;
-use testbed::target::Target;
 use crate::Exit;
+use crate::args::{self, Device, Traffic};
 
 /// Fewer samples of a working core than this show nothing.
 const ENOUGH: u64 = 100;

@@ -13,8 +13,8 @@ use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
 
-use testbed::machine::Machine;
 use testbed::Testbed;
+use testbed::machine::Machine;
 use testbed::target::{EngineName, Target};
 
 /// The line rate, unless a check asks for another.
@@ -176,18 +176,18 @@ impl Stand {
     }
 
     /// What the device itself counted, all directions added up; zeros if it does not count.
-    pub fn device(&self) -> Result<dut::Counters> {
+    pub fn device(&self) -> Result<lab::Counters> {
         if let Some([zero, one]) = self.testbed.passed() {
-            return Ok(dut::Counters {
+            return Ok(lab::Counters {
                 frames: zero.frames + one.frames,
                 bytes: zero.bytes + one.bytes,
                 forwarded: zero.forwarded + one.forwarded,
-                ..dut::Counters::default()
+                ..lab::Counters::default()
             });
         }
         let counted = self.testbed.lab().map(lab::Lab::dut_counters).transpose()?.flatten();
         let [zero, one] = counted.unwrap_or_default();
-        Ok(dut::Counters {
+        Ok(lab::Counters {
             frames: zero.frames + one.frames,
             bytes: zero.bytes + one.bytes,
             forwarded: zero.forwarded + one.forwarded,

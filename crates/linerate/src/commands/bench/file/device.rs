@@ -2,10 +2,10 @@
 //! over leaves, or which line is wrong.
 
 use anyhow::Result;
+use testbed::target::EngineName;
 
 use super::document::DutEntry;
 use super::{Dut, Site, Source, known};
-use testbed::target::EngineName;
 
 impl Source<'_> {
     /// The device of `entry` with what it takes over from those that it extends.

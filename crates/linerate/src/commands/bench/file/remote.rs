@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use testbed::remote_device;
 use toml::Spanned;
 use wording::usage::in_one_line;
 
 use super::Source;
 use super::document::DutEntry;
-use testbed::remote_device;
 
 /// A device that is another computer, as the flags `--dut-host` and so on take it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

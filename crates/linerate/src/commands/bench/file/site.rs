@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use dut::DutSpec;
+use testbed::target::EngineName;
 use toml::Spanned;
 
 use super::document::DutEntry;
 use super::{Site, Source};
-use testbed::target::EngineName;
 
 /// The devices that only engines in user space reach.
 const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
