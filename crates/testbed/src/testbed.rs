@@ -44,6 +44,8 @@ pub struct Testbed {
     server: Option<Server>,
     unmerged: Option<lab::Unmerged>,
     site: Site,
+    /// What sends and receives.
+    engine: EngineName,
     placement: Placement,
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
@@ -118,6 +120,8 @@ impl Testbed {
             server: None,
             unmerged: None,
             site,
+            // Between interfaces of the user's the inspection chooses.
+            engine: if device.engine == EngineName::Auto { EngineName::Xdp } else { device.engine },
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
@@ -134,6 +138,7 @@ impl Testbed {
             let inspection = Inspection::of(&[zero, one], device.engine, max_frame_size)?;
             inspection.tell();
             testbed.notes.extend(inspection.warnings.iter().cloned());
+            testbed.engine = inspection.engine;
             testbed.inspection = Some(inspection);
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
@@ -469,7 +474,7 @@ impl Testbed {
             facts: facts.next().map(Box::new),
         });
         record::Tester {
-            engine: self.user_space().map_or(EngineName::Xdp, UserSpace::engine).name().to_owned(),
+            engine: self.engine.name().to_owned(),
             engine_reason: self.inspection.as_ref().and_then(|inspection| inspection.why.clone()),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
