@@ -10,6 +10,7 @@ mod bench_files;
 mod build_rate;
 mod calibrated;
 mod compare;
+mod departures;
 mod documentation;
 mod explain;
 mod fastpath;

@@ -22,11 +22,13 @@ pub mod xdp;
 
 mod refusal;
 mod timeline;
+mod untaken;
 
 use std::time::Duration;
 
 use stats::Histogram;
 pub use timeline::{Bin, Bins, Timeline};
+pub use untaken::Untaken;
 
 /// Why an engine could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +77,7 @@ pub struct Counts {
     /// the one that the tester really kept to.
     /// With [`Load::Max`] the same as `offered`; with [`Load::Burst`] its frames, from the start.
     pub intended: f64,
-    /// Frames that left the tester.
+    /// Frames that left the tester: the port's driver took them.
     pub offered: u64,
     /// Bytes of those, FCS included.
     pub offered_bytes: u64,
@@ -83,8 +85,10 @@ pub struct Counts {
     pub forwarded: u64,
     /// Bytes of those, FCS included.
     pub forwarded_bytes: u64,
-    /// Frames that the tester could not send in time and gave up.
+    /// Frames that the tester gave up, because they were too late or the port did not take them.
     pub unsent: u64,
+    /// Those of them that the port did not take.
+    pub untaken: Untaken,
     /// Shortest, longest and summed time between departure and return, in nanoseconds.
     pub latency_min: u64,
     /// See `latency_min`.
@@ -96,12 +100,17 @@ pub struct Counts {
 /// What happened in one direction since the engine started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Frames that left the tester.
+    /// Frames that left the tester: the port's driver took them.
     pub offered: u64,
+    /// Those of them that the device's full receive queue refused, where a port hands frames to that
+    /// queue itself (a veth pair) and the engine counts them.
+    pub refused: Option<u64>,
     /// Frames that came back at the other port, duplicates not counted twice.
     pub forwarded: u64,
-    /// Frames that the tester gave up sending.
+    /// Frames that the tester gave up, because they were too late or the port did not take them.
     pub unsent: u64,
+    /// Those of them that the port did not take.
+    pub untaken: Untaken,
     /// Frames that came back more than once, counted once for each further time.
     pub duplicates: u64,
     /// Frames that came back after a frame that left later.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals, Untaken};
 
 /// Intervals whose counts are kept, as in `xdp/shared.h`.
 pub const INTERVALS: usize = 4096;
@@ -23,8 +23,29 @@ pub struct Sent {
     pub frames: u64,
     /// Bytes of those, without FCS.
     pub bytes: u64,
-    /// Frames given up; of all directions together, counted under direction 0.
+    /// Frames given up because they were too late; of all directions together, counted under direction 0.
     pub unsent: u64,
+    /// Frames that the port did not take.
+    pub untaken: Untaken,
+    /// Frames, of those that left, that the device's full receive queue refused.
+    pub refused: u64,
+}
+
+impl Sent {
+    /// Frames that did not leave, for whatever reason.
+    #[must_use]
+    pub fn all_unsent(&self) -> u64 {
+        self.unsent + self.untaken.total()
+    }
+
+    /// Adds what was sent in another interval or direction.
+    pub fn add(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.unsent += other.unsent;
+        self.untaken += other.untaken;
+        self.refused += other.refused;
+    }
 }
 
 /// What came back of one interval's frames in one direction.
@@ -88,7 +109,8 @@ pub trait Machinery {
     /// When the counters cannot be read.
     fn timeline(&self, direction: usize, start: u64, end: u64) -> Result<Option<Timeline>, Error>;
 
-    /// The totals of `direction`, but for what was offered and unsent.
+    /// The totals of `direction`, but for what was offered, refused and unsent: of `refused` only
+    /// whether it is counted.
     ///
     /// # Errors
     /// When the counters cannot be read.
@@ -156,16 +178,15 @@ impl<M: Machinery> Live<M> {
         while slot_number(self.settled_until) < self.machinery.reached() {
             for direction in 0..self.directions {
                 let sent = self.sent(self.settled_until, direction)?;
-                self.settled[direction].frames += sent.frames;
-                self.settled[direction].unsent += sent.unsent;
+                self.settled[direction].add(&sent);
             }
             self.settled_until += 1;
         }
         Ok(())
     }
 
-    /// What the workers sent of `interval` in `direction`; unsent frames, which they count for
-    /// all directions together, are shared out.
+    /// What the workers sent of `interval` in `direction`; frames that were too late, which they count
+    /// for all directions together, are shared out.
     fn sent(&self, interval: Interval, direction: usize) -> Result<Sent, Error> {
         let sent = self.machinery.sent(slot_number(interval), direction)?;
         let unsent = self.machinery.sent(slot_number(interval), 0)?.unsent;
@@ -241,7 +262,8 @@ impl<M: Machinery> Engine for Live<M> {
                     offered_bytes: sent.bytes + 4 * sent.frames,
                     forwarded: received.frames,
                     forwarded_bytes: received.bytes + 4 * received.frames,
-                    unsent: sent.unsent,
+                    unsent: sent.all_unsent(),
+                    untaken: sent.untaken,
                     latency_min: received.latency_min,
                     latency_max: received.latency_max,
                     latency_sum: received.latency_sum,
@@ -260,13 +282,14 @@ impl<M: Machinery> Engine for Live<M> {
         (0..self.directions)
             .map(|direction| {
                 let mut totals = self.machinery.totals(direction)?;
-                totals.offered = self.settled[direction].frames;
-                totals.unsent = self.settled[direction].unsent;
+                let mut sum = self.settled[direction];
                 for interval in self.settled_until..self.asked.len() as Interval {
-                    let sent = self.sent(interval, direction)?;
-                    totals.offered += sent.frames;
-                    totals.unsent += sent.unsent;
+                    sum.add(&self.sent(interval, direction)?);
                 }
+                totals.offered = sum.frames;
+                totals.refused = totals.refused.map(|_| sum.refused);
+                totals.unsent = sum.all_unsent();
+                totals.untaken = sum.untaken;
                 Ok(totals)
             })
             .collect()

@@ -4,6 +4,7 @@
 //! sends, `receive.bpf.c` counts; `generator` and `receiver` are their user-space halves.
 
 mod generator;
+mod port;
 pub mod precedence;
 mod program;
 mod receiver;
@@ -64,6 +65,8 @@ pub type XdpEngine = Live<Kernel>;
 pub struct Kernel {
     generator: Generator,
     receiver: Receiver,
+    /// Whether it was told that a port cannot go on: what is on its way can still be waited for.
+    told: bool,
 }
 
 impl XdpEngine {
@@ -75,7 +78,7 @@ impl XdpEngine {
         let streams = 1 + config.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
         let receiver = Receiver::attach(&config.ports, config.namespace, streams, config.cores.len())?;
         let generator = Generator::start(config.table, &config.ports, config.namespace, config.cores)?;
-        let kernel = Kernel { generator, receiver };
+        let kernel = Kernel { generator, receiver, told: false };
         Self::new(kernel, config.table.directions(), Arc::clone(&config.stop))
     }
 
@@ -99,7 +102,12 @@ impl Machinery for Kernel {
     }
 
     fn check(&mut self) -> Result<(), Error> {
-        self.generator.check_workers()
+        if self.told {
+            return self.generator.check_workers();
+        }
+        let checked = self.generator.check().and_then(|()| self.receiver.check());
+        self.told = checked.is_err();
+        checked
     }
 
     fn reached(&self) -> u64 {
@@ -125,7 +133,7 @@ impl Machinery for Kernel {
 
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.generator.lateness(direction)?;
-        Ok(Totals { lateness, ..self.receiver.totals(direction)? })
+        Ok(Totals { lateness, refused: Some(0), ..self.receiver.totals(direction)? })
     }
 }
 

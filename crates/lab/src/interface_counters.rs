@@ -35,7 +35,10 @@ impl InterfaceCounters {
 }
 
 /// The counters of the interfaces `names` in the calling thread's network namespace.
-pub(crate) fn read<const N: usize>(names: [&str; N]) -> Result<[InterfaceCounters; N]> {
+///
+/// # Errors
+/// [`Error`], when one of them is not there, or the kernel does not say.
+pub fn read<const N: usize>(names: [&str; N]) -> Result<[InterfaceCounters; N]> {
     let path = "/proc/thread-self/net/dev";
     let text = fs::read_to_string(path).map_err(|cause| {
         Error::kernel(format!("cannot read {path}"), cause, Needs::NetAdmin, "Is /proc mounted?")

@@ -322,12 +322,15 @@ pub struct DirectionSample {
     pub offered_pps: f64,
     /// What came back, counted under the interval it left in.
     pub forwarded_pps: f64,
-    /// Frames that left.
+    /// Frames that left: the port's driver took them.
     pub offered: u64,
     /// Frames of these that came back.
     pub forwarded: u64,
-    /// Frames that the tester gave up sending.
+    /// Frames that the tester gave up: they were too late, or the port did not take them.
     pub unsent: u64,
+    /// Those that the port did not take, by its reason in words; the others were too late.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub untaken: BTreeMap<String, u64>,
     /// (offered − forwarded) / offered.
     pub loss_ratio: f64,
     /// What came back, with 20 bytes of overhead a frame.
@@ -415,12 +418,18 @@ pub struct Direction {
     /// Lossy samples below the highest lossless rate: passing disturbances, not the limit.
     #[serde(default)]
     pub lossy_samples_below: usize,
-    /// Frames over the whole run.
+    /// Frames over the whole run that left: the port's driver took them.
     pub offered: u64,
+    /// Those of them that the device's full receive queue refused, where that is known: lost by the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<u64>,
     /// Frames over the whole run.
     pub forwarded: u64,
-    /// Frames that the tester gave up sending.
+    /// Frames that the tester gave up: they were too late, or the port did not take them.
     pub unsent: u64,
+    /// Those that the port did not take, by its reason in words; the others were too late.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub untaken: BTreeMap<String, u64>,
     /// Frames that came back more than once.
     pub duplicates: u64,
     /// Frames that came back after one that left later.

@@ -3,7 +3,8 @@
 
 use dut::{Passed, Rules};
 use lab::InterfaceCounters;
-use results::record::{CrossCheck, Direction, Point};
+use results::Record;
+use results::record::{CrossCheck, Direction, LimitedBy, Point};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
 const OTHERS: u64 = 64;
@@ -22,10 +23,11 @@ pub fn follow(interfaces: &[InterfaceCounters], directions: &[Direction], shared
         let entered = direction.offered.saturating_sub(refused);
         let mut points = Vec::new();
         points.extend(ports.get(from).map(|port| sent(port, Some(direction.offered))));
+        let left = ports.get(from).is_none_or(|port| left(port, direction.offered, direction.refused));
         points.extend(device.get(from).map(|interface| received(interface, shared.then_some(entered))));
         points.extend(device.get(to).map(|interface| sent(interface, None)));
         points.extend(ports.get(to).map(|port| received(port, Some(arrived))));
-        let agrees = points.iter().all(agrees);
+        let agrees = left && points.iter().skip(1).all(agrees);
         CrossCheck { direction: direction.name.clone(), points, agrees }
     };
     directions.iter().enumerate().map(way).collect()
@@ -63,6 +65,31 @@ fn agrees(point: &Point) -> bool {
     let Some(ours) = point.ours else { return true };
     let theirs = point.came();
     ours.abs_diff(theirs) <= OTHERS + theirs / 100_000
+}
+
+/// Whether what left is what the interface says. What the device's full queue refused of it counts as
+/// dropped there; where that is not known, so much may have been dropped as the interface says.
+pub fn left(interface: &InterfaceCounters, offered: u64, refused: Option<u64>) -> bool {
+    let near = |ours: u64, theirs: u64| ours.abs_diff(theirs) <= OTHERS + theirs / 100_000;
+    match refused {
+        Some(refused) => near(offered.saturating_sub(refused), interface.sent),
+        None => near(offered, interface.sent + interface.send_dropped),
+    }
+}
+
+/// Marks the directions whose counts disagree: what is found there is the tester's, and nothing to blame
+/// a device for.
+pub fn mark(record: &mut Record) {
+    let wrong: Vec<bool> = record.cross_check.iter().map(|check| !check.agrees).collect();
+    if !wrong.contains(&true) {
+        return;
+    }
+    for (direction, _) in record.directions.iter_mut().zip(&wrong).filter(|(_, wrong)| **wrong) {
+        direction.limited_by = LimitedBy::Tester;
+        direction.results.values_mut().for_each(|result| result.limited_by = LimitedBy::Tester);
+    }
+    record.results.values_mut().for_each(|result| result.limited_by = LimitedBy::Tester);
+    record.limited_by = record.limited_by.map(|_| LimitedBy::Tester);
 }
 
 /// What a reader must know if they do not agree: where the frames went.
@@ -131,6 +158,32 @@ mod tests {
             "0->1: our counters and the interfaces' disagree: sent by eth1 1000000 (ours: 1000000); \
              received by eth2 990000 (ours: 899000)"
         );
+    }
+
+    #[test]
+    fn what_a_driver_dropped_and_was_not_counted_as_sent_is_no_disagreement() {
+        let ports = [counters("eth1", 0, 1_000_000, 31_049), counters("eth2", 899_000, 0, 0)];
+        let found = |refused| {
+            let direction = Direction { refused, ..direction() };
+            follow(&ports, &[direction], false).remove(0).agrees
+        };
+        assert!(found(Some(0)), "unsent frames are not offered");
+        assert!(!found(None), "nothing explains what was dropped");
+        assert!(!found(Some(31_049)), "the device refused nothing");
+    }
+
+    #[test]
+    fn a_direction_whose_counts_disagree_is_limited_by_the_tester() {
+        let mut record = results::fixtures::Scenario::default().record();
+        let before = record.directions[0].limited_by;
+        assert_ne!(before, LimitedBy::Tester);
+        record.cross_check = follow(&[counters("eth1", 0, 3, 0)], &[direction()], false);
+        mark(&mut record);
+        assert_eq!(record.directions[0].limited_by, LimitedBy::Tester);
+        record.cross_check.clear();
+        record.directions[0].limited_by = before;
+        mark(&mut record);
+        assert_eq!(record.directions[0].limited_by, before);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! strategy enter, a record leaves.
 
 pub mod control;
-mod cross_check;
+pub mod cross_check;
 mod dut_command;
 pub mod environment;
 pub mod inspection;

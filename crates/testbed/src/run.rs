@@ -128,6 +128,7 @@ pub fn run(
                 cross_check::by_rule(&mut record.cross_check, &passed, &record.directions);
             }
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
+            cross_check::mark(&mut record);
             if shared {
                 receive_limit::mark(&mut record, &meanwhile);
             }

@@ -1,8 +1,9 @@
 //! Counts of one interval enter, the record's [`Sample`] leaves.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::{Counts, Interval, Load};
+use engine::{Counts, Interval, Load, Untaken};
 use results::record::{DirectionSample, Latency, Phase, Sample};
 use stats::Histogram;
 use wire::size::{pps_to_l1_bps, pps_to_l2_bps};
@@ -118,12 +119,23 @@ fn direction_sample(
         offered: counts.offered,
         forwarded: counts.forwarded,
         unsent: counts.unsent,
+        untaken: in_words(counts.untaken),
         loss_ratio: lost as f64 / counts.offered.max(1) as f64,
         l1_bps: pps_to_l1_bps(forwarded_pps, frame_size),
         l2_bps: pps_to_l2_bps(forwarded_pps, frame_size),
         undisturbed: None,
         latency: percentiles.filter(|_| counts.forwarded > 0).map(|p| latency(counts, p)),
     }
+}
+
+/// Frames that a port did not take, by reason, as the record has them.
+pub(crate) fn in_words(untaken: Untaken) -> BTreeMap<String, u64> {
+    untaken.reasons().map(|(reason, frames)| (reason.to_owned(), frames)).collect()
+}
+
+/// Frames that ports did not take, in all directions.
+pub(crate) fn untaken(sample: &Sample) -> u64 {
+    sample.directions.iter().flat_map(|direction| direction.untaken.values()).sum()
 }
 
 fn latency(counts: &Counts, percentiles: Percentiles) -> Latency {
@@ -163,6 +175,7 @@ mod tests {
             forwarded: 450,
             forwarded_bytes: 28_800,
             unsent: 100,
+            untaken: Untaken { queue_full: 90, ..Untaken::default() },
             latency_min: 1_000,
             latency_max: 9_000,
             latency_sum: 900_000,
@@ -177,6 +190,7 @@ mod tests {
         assert_eq!((direction.intended_pps, direction.offered_pps), (2_000.0, 1_800.0));
         assert_eq!((direction.forwarded_pps, direction.loss_ratio), (900.0, 0.5));
         assert_eq!((direction.l1_bps, direction.l2_bps), (900.0 * 84.0 * 8.0, 900.0 * 64.0 * 8.0));
+        assert_eq!(direction.untaken["the driver's transmit queue was full"], 90);
         let latency = direction.latency.unwrap();
         assert_eq!((latency.min_ns, latency.mean_ns, latency.max_ns), (1_000, 2_000.0, 9_000));
         assert!(latency.p50_ns.abs_diff(2_000) < 64 && latency.p99_ns.abs_diff(2_000) < 64);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
 use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
+use wire::human;
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
@@ -389,6 +390,7 @@ impl<'a> Session<'a> {
             }
         };
         self.note_lateness();
+        self.note_untaken();
         let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
         Outcome {
             samples: self.samples,
@@ -506,6 +508,15 @@ impl<'a> Session<'a> {
     /// Frames that came back in all directions, as read last.
     fn forwarded(&self) -> u64 {
         self.totals.iter().map(|totals| totals.forwarded).sum()
+    }
+
+    fn note_untaken(&mut self) {
+        for (direction, totals) in self.totals.iter().enumerate() {
+            self.notes.extend(totals.untaken.reasons().map(|(reason, frames)| {
+                let name = direction_name(direction);
+                format!("{name}: {} frames were not sent: {reason}", human::count(frames))
+            }));
+        }
     }
 
     fn note_lateness(&mut self) {

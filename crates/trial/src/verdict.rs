@@ -31,6 +31,8 @@ use std::ops::Range;
 use engine::Totals;
 use results::record::{Direction, DirectionSample, LimitedBy, Phase, Sample, Stall};
 use stats::Histogram;
+
+use crate::sample::in_words;
 use wire::size::{pps_to_l1_bps, pps_to_l2_bps};
 
 /// How near to a target counts as reaching it, and how much less than intended as falling short.
@@ -95,8 +97,10 @@ impl Judge {
             stalled,
             lossy_samples_below: finding.disturbed,
             offered: totals.offered,
+            refused: totals.refused,
             forwarded: totals.forwarded,
             unsent: totals.unsent,
+            untaken: in_words(totals.untaken),
             duplicates: totals.duplicates,
             reordered: totals.reordered,
             returned: totals.returned,

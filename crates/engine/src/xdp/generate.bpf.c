@@ -6,19 +6,13 @@
  * The kernel calls it over and over with a recycled frame, 64 times a batch. While no frame is
  * due it returns XDP_DROP, which costs some 60 ns; a due frame is written in full, since a
  * device may have rewritten it on its last journey, and redirected to its port.
+ *
+ * A redirected frame has not left yet: the kernel collects up to 16 of a port and hands them to its
+ * driver, which may take fewer. It is counted as sent at once, and remembered until the kernel says
+ * what became of it: count_taken and count_refused take back what the port did not take.
  */
-#include "shared.h"
-
-/* Set before loading, so that the verifier removes what a frame table does not need. */
-const volatile __u32 port_ifindex[DIRECTIONS];
-const volatile __u32 worker_count = 1;
-const volatile __u8 worker_of_cpu[MAX_CPUS];
-const volatile __u32 row_count = 1;
-const volatile __u32 header_words = 6;	/* header bytes / 8 */
-const volatile __u32 frame_length = 60; /* of the page: the longest frame, or the header */
-const volatile __u32 shortest_length = 60;
-const volatile bool one_length = true; /* every frame fills its page */
-const volatile bool checksums;
+#include "generate.h"
+#include "taken.h"
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
@@ -36,112 +30,6 @@ const volatile bool checksums;
  */
 #define FRAMES_PER_READING 8
 
-#define HEADER_WORDS_MAX 12
-
-/* One frame, ready to be copied: the twin of traffic::Row. */
-struct row {
-	__u16 length;
-	__u16 checksum_offset; /* 0: none to keep */
-	__u8 stream;
-	__u8 direction;
-	__u8 checksum_swapped;
-	__u8 checksum_zero_is_ffff;
-	__u64 header[HEADER_WORDS_MAX]; /* header_words of it exist */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct row)); /* set to what the table needs */
-	__uint(max_entries, 1);
-} rows SEC(".maps");
-
-/* A page full of the byte that fills payloads. */
-struct filling {
-	__u8 bytes[4096];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct filling);
-	__uint(max_entries, 1);
-} filling SEC(".maps");
-
-/* From MODE_RATE on, departures are paced; a burst is a rate that ends. */
-enum mode { MODE_IDLE, MODE_MAX, MODE_RATE, MODE_BURST };
-
-/* The load of one interval, written before the interval is announced. */
-struct load {
-	__u64 start;	    /* when it is asked for: nanoseconds of the monotonic clock */
-	__u64 gap;	    /* nanoseconds between departures of one worker … */
-	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
-	__u64 frames;	    /* of a burst, all workers and directions together */
-	__u64 mode;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct load);
-	__uint(max_entries, INTERVALS);
-} loads SEC(".maps");
-
-/* What a worker sent in one interval and direction. */
-struct sent {
-	__u64 frames;
-	__u64 bytes;  /* without FCS */
-	__u64 unsent; /* of all directions together, counted under the first */
-	__u64 begun;  /* when the worker's interval really began, under the first direction */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct sent);
-	__uint(max_entries, 1); /* workers * INTERVALS * DIRECTIONS */
-} sent SEC(".maps");
-
-struct histogram {
-	__u64 counts[BUCKETS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct histogram);
-	__uint(max_entries, 1); /* workers * DIRECTIONS */
-} lateness SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct bins);
-	__uint(max_entries, 1); /* workers * DIRECTIONS */
-} sent_bins SEC(".maps");
-
-/* The newest interval: user space counts it up, and every worker follows through all of them. */
-volatile __u64 current_interval;
-
-/* What a worker remembers from frame to frame; nobody else writes it. */
-struct worker {
-	__u64 interval; /* plus one, so that zero means none yet */
-	__u64 mode;
-	__u64 gap;
-	__u64 gap_fraction;
-	__u64 next; /* when the next frame is due */
-	__u64 next_fraction;
-	__u64 earliest;	     /* when it may leave at the soonest, however late the worker is */
-	__u64 left;	     /* frames of a burst still to come */
-	__u64 now;	     /* the last reading of the clock */
-	__u32 readings_left; /* frames that it may still serve for */
-	__u32 row;
-	__u32 failed; /* frames that did not fit the page: a defect */
-} __attribute__((aligned(64)));
-
-struct worker workers[MAX_WORKERS];
-__u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
-
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
 {
@@ -151,13 +39,6 @@ static __always_inline void advance(struct worker *worker, __u64 now)
 	worker->next_fraction += worker->gap_fraction;
 	worker->next += worker->gap + (worker->next_fraction >> 32);
 	worker->next_fraction &= 0xffffffff;
-}
-
-static __always_inline struct sent *sent_of(__u32 id, __u64 interval, __u32 direction)
-{
-	__u32 key = (id * INTERVALS + (__u32)(interval & (INTERVALS - 1))) * DIRECTIONS + direction;
-
-	return bpf_map_lookup_elem(&sent, &key);
 }
 
 static __always_inline void count_unsent(struct worker *worker, __u32 id, __u64 frames)
@@ -263,6 +144,7 @@ static __always_inline void follow(struct worker *worker, __u32 id, const struct
 	worker->gap = load->gap;
 	worker->gap_fraction = load->gap_fraction;
 	worker->interval++;
+	settle(worker, id);
 	worker->readings_left = 0;
 	if (load->mode == MODE_BURST) {
 		worker->left = (load->frames + worker_count - 1 - id) / worker_count;
@@ -388,17 +270,38 @@ static __always_inline __u64 read_clock(struct worker *worker)
 	return worker->now;
 }
 
+/* Remembers a frame that is redirected now. */
+static __always_inline void expect(struct worker *worker, __u32 id, __u32 direction, __u64 departure,
+				   __u32 length, __u32 late)
+{
+	struct way *way = &ways[id][direction];
+	struct pending *pending;
+
+	if (way->count >= MAX_PENDING) {
+		worker->unreported += way->count;
+		way->count = 0;
+	}
+	pending = &way->frames[(way->first + way->count) & (MAX_PENDING - 1)];
+	pending->departure = departure;
+	pending->slot = (worker->interval - 1) & (INTERVALS - 1);
+	pending->length = length;
+	pending->late = late;
+	way->count++;
+	worker->direction = direction;
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
-	__u32 id = worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] & (MAX_WORKERS - 1);
+	__u32 id = (worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] - 1) & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	struct histogram *late_counts;
 	struct bins *bins;
 	struct sent *count;
 	struct row *row;
-	__u32 length, key;
+	__u32 length, key, direction, late_bucket = UNPACED;
 	__u64 now, late = 0;
+	int verdict;
 
 	if (worker->interval != current_interval + 1)
 		follow_in_time(worker, id);
@@ -419,7 +322,8 @@ int generate(struct xdp_md *ctx)
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (!row)
 		return XDP_ABORTED;
-	count = sent_of(id, worker->interval - 1, row->direction & 1);
+	direction = row->direction & 1;
+	count = sent_of(id, worker->interval - 1, direction);
 	if (!count)
 		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;
@@ -431,14 +335,15 @@ int generate(struct xdp_md *ctx)
 
 	count->frames++;
 	count->bytes += length;
-	key = id * DIRECTIONS + (row->direction & 1);
+	key = id * DIRECTIONS + direction;
 	bins = bpf_map_lookup_elem(&sent_bins, &key);
 	if (bins)
 		count_in_bin(bins, now);
 	if (worker->mode >= MODE_RATE) {
 		late_counts = bpf_map_lookup_elem(&lateness, &key);
-		if (late_counts)
-			late_counts->counts[histogram_bucket(late)]++;
+		late_bucket = histogram_bucket(late);
+		if (late_counts && late_bucket < BUCKETS)
+			late_counts->counts[late_bucket]++;
 		advance(worker, now);
 		if (worker->mode == MODE_BURST)
 			end_burst_after(worker, 1);
@@ -446,7 +351,11 @@ int generate(struct xdp_md *ctx)
 	worker->row += worker_count;
 	if (worker->row >= row_count)
 		worker->row -= row_count;
-	return bpf_redirect(port_ifindex[row->direction & 1], 0);
+	expect(worker, id, direction, now, length, late_bucket);
+	verdict = bpf_redirect_map(&ports, direction, XDP_DROP);
+	if (verdict != XDP_REDIRECT)
+		drop_newest(worker, id, direction, GONE);
+	return verdict;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

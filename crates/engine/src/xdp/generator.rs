@@ -11,20 +11,21 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{Link, MapCore, MapFlags};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::Pid;
 use stats::Histogram;
 use traffic::FrameTable;
 
+use super::port::Port;
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
-use crate::{Error, Load, refusal};
+use crate::{Error, Load, Untaken, refusal};
 
 /// Most workers, as in `shared.h`.
 const MAX_WORKERS: usize = 16;
@@ -41,8 +42,16 @@ const LIVE_FRAMES: u32 = 2;
 pub struct Generator {
     // Workers first: they end before the program they run is unloaded.
     workers: Vec<Worker>,
+    // And before the programs that count what becomes of their frames.
+    _counting: [Link; 2],
     skeleton: Loaded<generate::GenerateSkel<'static>>,
     directions: usize,
+    ports: Vec<Port>,
+    /// What was sent in each direction in the slots before `seen_until`, by which ports are judged.
+    seen: [Sent; DIRECTIONS],
+    seen_until: u64,
+    /// The newest slot.
+    newest: u64,
 }
 
 struct Worker {
@@ -64,7 +73,12 @@ impl Generator {
         cores: &[usize],
     ) -> Result<Self, Error> {
         check(table, ports, cores)?;
-        in_namespace(namespace, || ports.iter().take(table.directions()).try_for_each(check_port))?;
+        let sending = in_namespace(namespace, || {
+            let sending = ports.iter().take(table.directions());
+            sending
+                .map(|port| check_port(port).and_then(|()| Port::open(port)))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
         let lengths = || table.rows.iter().map(|row| usize::from(row.length));
         let page = lengths().max().unwrap_or(60).max(table.header_length);
         let skeleton = Loaded::load(generate::GenerateSkelBuilder::default(), |open| {
@@ -78,7 +92,10 @@ impl Generator {
                 rodata.one_length = lengths().all(|length| length == page);
                 rodata.checksums = table.rows.iter().any(|row| row.checksum.is_some());
                 for (worker, core) in cores.iter().enumerate() {
-                    rodata.worker_of_cpu[*core] = worker as u8;
+                    rodata.worker_of_cpu[*core] = worker as u8 + 1;
+                }
+                for (shared, port) in rodata.queue_is_the_devices.iter_mut().zip(&sending) {
+                    *shared = port.has_the_devices_queue();
                 }
             }
             let maps = &mut open.maps;
@@ -89,8 +106,21 @@ impl Generator {
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
         load_rows(&skeleton.maps.rows, table)?;
+        in_namespace(namespace, || load_ports(&skeleton.maps.ports, ports))?;
         program::write(&skeleton.maps.filling, 0, &generate::types::filling { bytes: [table.fill; PAGE] })?;
-        let mut generator = Self { workers: Vec::new(), skeleton, directions: table.directions() };
+        let attach =
+            |program: &libbpf_rs::ProgramMut<'_>| program.attach().map_err(|error| no_tracing(&error));
+        let counting = [attach(&skeleton.progs.count_taken)?, attach(&skeleton.progs.count_refused)?];
+        let mut generator = Self {
+            workers: Vec::new(),
+            _counting: counting,
+            skeleton,
+            directions: table.directions(),
+            ports: sending,
+            seen: [Sent::default(); DIRECTIONS],
+            seen_until: 1,
+            newest: 0,
+        };
         generator.start_workers(table, page, namespace, cores)?;
         Ok(generator)
     }
@@ -148,10 +178,10 @@ impl Generator {
         (0..self.workers.len()).map(|worker| self.interval_of(worker).unwrap_or(0)).min().unwrap_or(0)
     }
 
-    /// The interval that `worker` follows now.
+    /// The interval that `worker` has come to: the kernel has said what became of all frames before.
     fn interval_of(&self, worker: usize) -> Option<u64> {
         let bss = self.skeleton.maps.bss_data.as_deref()?;
-        let place = &raw const bss.workers.get(worker)?.interval;
+        let place = &raw const bss.workers.get(worker)?.settled;
         // SAFETY: the place is inside the mapped memory of the map, valid while the skeleton is.
         unsafe { place.read_volatile() }.checked_sub(1)
     }
@@ -168,6 +198,8 @@ impl Generator {
                 "a generating thread is {INTERVALS} intervals behind; another process may hold its core"
             )));
         }
+        self.see_settled()?;
+        self.newest = interval;
         for worker in 0..self.workers.len() {
             for direction in 0..DIRECTIONS {
                 let place = sent_place(worker, interval, direction);
@@ -193,9 +225,13 @@ impl Generator {
         for worker in 0..self.workers.len() {
             let place = sent_place(worker, interval, direction);
             let sent: generate::types::sent = program::read(&self.skeleton.maps.sent, place)?;
-            sum.frames += sent.frames;
-            sum.bytes += sent.bytes;
-            sum.unsent += sent.unsent;
+            sum.add(&Sent {
+                frames: sent.frames,
+                bytes: sent.bytes,
+                unsent: sent.unsent,
+                untaken: Untaken::new(sent.untaken),
+                refused: sent.refused,
+            });
         }
         Ok(sum)
     }
@@ -239,11 +275,57 @@ impl Generator {
         Ok(sum)
     }
 
-    /// Fails when a worker has ended, with its reason.
+    /// Whether all still goes well.
     ///
     /// # Errors
-    /// As said.
-    pub fn check_workers(&mut self) -> Result<(), Error> {
+    /// When a worker has ended, with its reason; when a port cannot transmit any more; when the kernel does
+    /// not say what became of frames.
+    pub fn check(&mut self) -> Result<(), Error> {
+        self.check_workers()?;
+        self.check_reports()?;
+        self.see_settled()?;
+        for direction in 0..self.ports.len() {
+            let mut sum = self.seen[direction];
+            for slot in self.seen_until..=self.newest {
+                sum.add(&self.sent(slot, direction)?);
+            }
+            self.ports[direction].check(sum.frames, sum.untaken)?;
+        }
+        Ok(())
+    }
+
+    /// Adds up the slots that are final, before their places are used again.
+    fn see_settled(&mut self) -> Result<(), Error> {
+        while self.seen_until < self.reached() {
+            for direction in 0..self.directions {
+                let sent = self.sent(self.seen_until, direction)?;
+                self.seen[direction].add(&sent);
+            }
+            self.seen_until += 1;
+        }
+        Ok(())
+    }
+
+    fn check_reports(&self) -> Result<(), Error> {
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Ok(()) };
+        // SAFETY: the places are inside the mapped memory of the map, valid while the skeleton is.
+        let unreported =
+            |worker: usize| unsafe { (&raw const bss.workers[worker].unreported).read_volatile() };
+        if (0..self.workers.len()).all(|worker| unreported(worker) == 0) {
+            return Ok(());
+        }
+        Err(Error::Failed(
+            "the kernel does not say what became of redirected frames, so they cannot be counted; use another \
+             engine, or a kernel whose xdp tracepoints work"
+                .into(),
+        ))
+    }
+
+    /// Whether all workers still work.
+    ///
+    /// # Errors
+    /// Why one ended.
+    pub(super) fn check_workers(&mut self) -> Result<(), Error> {
         for worker in &mut self.workers {
             if worker.thread.as_ref().is_some_and(JoinHandle::is_finished) {
                 let ended = worker.thread.take().map(JoinHandle::join);
@@ -306,6 +388,16 @@ fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
     Ok(())
 }
 
+/// Tells the program where frames leave: called in the ports' namespace.
+fn load_ports(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
+    for (direction, port) in (0u32..).zip(ports.iter().take(DIRECTIONS)) {
+        map.update(&direction.to_ne_bytes(), &port.index.to_ne_bytes(), MapFlags::ANY).map_err(|error| {
+            Error::Port(format!("interface {} is not there any more: {error:#}; make it again", port.name))
+        })?;
+    }
+    Ok(())
+}
+
 /// Refuses what this engine cannot send.
 fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), Error> {
     refusal::frames(table, "xdp", MAX_FRAME)?;
@@ -354,6 +446,13 @@ fn kernel_load(announced: Announced) -> generate::types::load {
 
 fn sent_place(worker: usize, interval: u64, direction: usize) -> usize {
     (worker * INTERVALS + interval as usize % INTERVALS) * DIRECTIONS + direction
+}
+
+fn no_tracing(error: &libbpf_rs::Error) -> Error {
+    Error::Refused(format!(
+        "what really leaves cannot be counted, because the kernel does not let Linerate follow its XDP \
+         tracepoints: {error:#}; run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    ))
 }
 
 fn install_wake_handler() -> Result<(), Error> {

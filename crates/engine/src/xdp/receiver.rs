@@ -3,7 +3,9 @@
 //! Ports enter; counts per interval and direction leave.
 
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{Link, MapCore};
 use stats::Histogram;
 
@@ -16,10 +18,15 @@ use crate::{Error, Totals};
 /// The receiving program on one or two ports; detached and unloaded when dropped.
 pub struct Receiver {
     // Links first: they are dropped before the program they attach.
-    _links: Vec<Link>,
+    links: Vec<(String, Link)>,
     skeleton: Loaded<receive::ReceiveSkel<'static>>,
     modes: Vec<&'static str>,
+    /// When the links were looked at last.
+    checked: Instant,
 }
+
+/// How often links are looked at: the kernel takes the lock of all interfaces for it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Receiver {
     /// Attaches to `ports` in `namespace`; frames of up to `streams` streams from `workers`
@@ -60,8 +67,28 @@ impl Receiver {
                 })
                 .collect::<Result<Vec<_>, Error>>()
         };
-        let (links, modes) = in_namespace(namespace, attach)?.into_iter().unzip();
-        Ok(Self { _links: links, skeleton, modes })
+        let (links, modes): (Vec<_>, _) = in_namespace(namespace, attach)?.into_iter().unzip();
+        let links = ports.iter().map(|port| port.name.clone()).zip(links).collect();
+        Ok(Self { links, skeleton, modes, checked: Instant::now() })
+    }
+
+    /// Whether the program is still at all ports.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(&mut self) -> Result<(), Error> {
+        if self.checked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.checked = Instant::now();
+        let gone = self.links.iter().find(|(_, link)| !is_attached(link));
+        gone.map_or(Ok(()), |(name, _)| {
+            Err(Error::Failed(format!(
+                "Linerate's XDP program is no more at interface {name}: the interface vanished, or somebody \
+                 removed the program, so that frames that arrive are not counted; see that neither happens and \
+                 measure again"
+            )))
+        })
     }
 
     /// How each port runs the program: `native` (in its driver) or `generic` (slower).
@@ -122,6 +149,12 @@ impl Receiver {
         }
         Ok(sum)
     }
+}
+
+/// Whether a link still has its interface. One that cannot be asked is taken to have it.
+fn is_attached(link: &Link) -> bool {
+    let gone = |link: LinkInfo| matches!(link.info, LinkTypeInfo::Xdp(XdpLinkInfo { ifindex: 0, .. }));
+    !link.info().is_ok_and(gone)
 }
 
 fn attach_error(port: &PortRef, error: &libbpf_rs::Error) -> Error {

@@ -1,15 +1,18 @@
 //! `linerate gen`: traffic until told to stop, as pkt-gen's users expect.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use engine::Load;
-use engine::live::monotonic;
+use engine::live::{Sent, monotonic};
 use engine::xdp::Generator;
-use lab::{Destination, Port};
+use lab::{Destination, InterfaceCounters, Port};
 use serde_json::json;
 use testbed::Testbed;
+use testbed::cross_check;
 use testbed::inspection::Inspection;
 use testbed::port;
 use testbed::stop;
@@ -59,14 +62,18 @@ pub fn main(args: &Args) -> Result<Exit> {
     let _programs = way_out.attach_programs()?;
     let mut generator = way_out.start(&table, args)?;
     let directions = table.directions();
+    let before = way_out.interfaces(directions)?;
 
     let clock = Instant::now();
     generator.begin(INTERVAL, load, monotonic()?)?;
     let mut last = (Tally::default(), Duration::ZERO);
-    while !stop::is_set(&stop) && args.duration.is_none_or(|duration| clock.elapsed() < duration) {
+    let mut failure = None;
+    while failure.is_none()
+        && !stop::is_set(&stop)
+        && args.duration.is_none_or(|duration| clock.elapsed() < duration)
+    {
         let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
-        stop::sleep(&stop, args.interval.min(left));
-        generator.check_workers()?;
+        failure = watch(&mut generator, args.interval.min(left), &stop).err();
         let now = (Tally::read(&generator, directions)?, clock.elapsed());
         eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
         last = now;
@@ -76,15 +83,53 @@ pub fn main(args: &Args) -> Result<Exit> {
     // The workers follow within microseconds, the last frames arrive a little later.
     thread::sleep(Duration::from_millis(50));
     let total = Tally::read(&generator, directions)?;
-    eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.frames), total.line(elapsed));
+    eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.0.frames), total.line(elapsed));
+    total
+        .reasons()
+        .for_each(|(reason, frames)| eprintln!("{} were not sent: {reason}", human::count(frames)));
+    if total.0.refused > 0 {
+        eprintln!("the full queue at the other end refused {} of those sent", human::count(total.0.refused));
+    }
     let received = way_out.received()?;
     if let Some(received) = received {
         eprintln!("the device received {} of them", human::count(received));
     }
+    // An interface that is gone says nothing.
+    let left = way_out.interfaces(directions).ok().map(|after| since(&after, &before));
+    let disagreement = left.as_ref().and_then(|left| total.disagreement(left));
     if args.json {
-        println!("{}", total.json(elapsed, received));
+        println!("{}", total.json(elapsed, received, left.map(|left| left.sent)));
     }
-    Ok(Exit::Done)
+    disagreement.iter().for_each(|disagreement| eprintln!("{disagreement}"));
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    Ok(if disagreement.is_some() || total.is_nothing() { Exit::Failed } else { Exit::Done })
+}
+
+/// How often the generator is asked whether all goes well.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Lets `duration` pass while all goes well, or until told to stop.
+fn watch(generator: &mut Generator, duration: Duration, stop: &AtomicBool) -> Result<(), engine::Error> {
+    let clock = Instant::now();
+    while clock.elapsed() < duration && !stop::is_set(stop) {
+        stop::sleep(stop, LOOK.min(duration.saturating_sub(clock.elapsed())));
+        generator.check()?;
+    }
+    Ok(())
+}
+
+/// What interfaces counted altogether since `before`.
+fn since(after: &[InterfaceCounters], before: &[InterfaceCounters]) -> InterfaceCounters {
+    let names: Vec<&str> = after.iter().map(|interface| interface.name.as_str()).collect();
+    let mut sum = InterfaceCounters { name: names.join(" and "), ..InterfaceCounters::default() };
+    for (after, before) in after.iter().zip(before) {
+        let InterfaceCounters { sent, send_dropped, .. } = after.since(before);
+        sum.sent += sent;
+        sum.send_dropped += send_dropped;
+    }
+    sum
 }
 
 /// Where frames leave.
@@ -156,6 +201,16 @@ impl WayOut {
         })
     }
 
+    /// What the interfaces counted that frames leave by.
+    fn interfaces(&self, directions: usize) -> Result<Vec<InterfaceCounters>> {
+        let mut counters = match self {
+            Self::Testbed(testbed) => testbed.interface_counters()?,
+            Self::Port(port, _) => lab::interface_counters([&port.name])?.to_vec(),
+        };
+        counters.truncate(directions);
+        Ok(counters)
+    }
+
     /// What the device received, if it counts.
     fn received(&self) -> Result<Option<u64>> {
         let Self::Testbed(testbed) = self else { return Ok(None) };
@@ -167,44 +222,66 @@ impl WayOut {
 /// The interval that all is sent in.
 const INTERVAL: u64 = 1;
 
-/// Frames sent.
+/// Frames sent, of all directions.
 #[derive(Clone, Copy, Default)]
-struct Tally {
-    frames: u64,
-    /// Without FCS.
-    bytes: u64,
-    unsent: u64,
-}
+struct Tally(Sent);
 
 impl Tally {
     fn read(generator: &Generator, directions: usize) -> Result<Self> {
-        let mut sum = Self::default();
+        let mut sum = Sent::default();
         for direction in 0..directions {
-            let sent = generator.sent(INTERVAL, direction)?;
-            sum.frames += sent.frames;
-            sum.bytes += sent.bytes;
-            sum.unsent += sent.unsent;
+            sum.add(&generator.sent(INTERVAL, direction)?);
         }
-        Ok(sum)
+        Ok(Self(sum))
     }
 
+    /// What was added since `earlier`.
     fn since(self, earlier: Self) -> Self {
-        Self {
-            frames: self.frames - earlier.frames,
-            bytes: self.bytes - earlier.bytes,
-            unsent: self.unsent - earlier.unsent,
-        }
+        Self(Sent {
+            frames: self.0.frames.saturating_sub(earlier.0.frames),
+            bytes: self.0.bytes.saturating_sub(earlier.0.bytes),
+            unsent: self.0.unsent - earlier.0.unsent,
+            untaken: self.0.untaken - earlier.0.untaken,
+            refused: self.0.refused - earlier.0.refused,
+        })
+    }
+
+    /// Why frames were not sent, and how many.
+    fn reasons(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let late = ("the tester was too late", self.0.unsent);
+        std::iter::once(late).filter(|(_, frames)| *frames > 0).chain(self.0.untaken.reasons())
+    }
+
+    /// Whether frames were due and none was sent.
+    fn is_nothing(self) -> bool {
+        self.0.frames == 0 && self.0.all_unsent() > 0
+    }
+
+    /// What to say if the interfaces counted something else.
+    fn disagreement(self, left: &InterfaceCounters) -> Option<String> {
+        let Sent { frames, refused, .. } = self.0;
+        (!cross_check::left(left, frames, Some(refused))).then(|| {
+            format!(
+                "{} counted {} frames sent, not {}: what really left is not certain; see `ip -s link` and \
+                 `ethtool -S`",
+                left.name,
+                human::count(left.sent),
+                human::count(frames - refused.min(frames))
+            )
+        })
     }
 
     /// Mean frame size, FCS included.
     fn mean_size(self) -> f64 {
-        self.bytes as f64 / self.frames.max(1) as f64 + f64::from(size::FCS)
+        self.0.bytes as f64 / self.0.frames.max(1) as f64 + f64::from(size::FCS)
     }
 
     fn line(self, seconds: f64) -> String {
-        let pps = self.frames as f64 / seconds;
-        let unsent =
-            if self.unsent == 0 { String::new() } else { format!(", {} unsent", human::count(self.unsent)) };
+        let pps = self.0.frames as f64 / seconds;
+        let unsent = match self.0.all_unsent() {
+            0 => String::new(),
+            unsent => format!(", {} unsent", human::count(unsent)),
+        };
         format!(
             "{} ({} L1, {} L2){unsent}",
             human::pps(pps),
@@ -213,13 +290,17 @@ impl Tally {
         )
     }
 
-    fn json(self, seconds: f64, received: Option<u64>) -> serde_json::Value {
-        let pps = self.frames as f64 / seconds;
+    /// `received` by the device; `left` by the count of the interfaces.
+    fn json(self, seconds: f64, received: Option<u64>, left: Option<u64>) -> serde_json::Value {
+        let pps = self.0.frames as f64 / seconds;
         json!({
             "elapsed_s": seconds,
-            "offered": self.frames,
+            "offered": self.0.frames,
             "offered_pps": pps,
-            "unsent": self.unsent,
+            "unsent": self.0.all_unsent(),
+            "untaken": self.0.untaken.reasons().collect::<BTreeMap<_, _>>(),
+            "refused": self.0.refused,
+            "interface_sent": left,
             "l1_bps": size::pps_to_l1_bps(pps, self.mean_size()),
             "l2_bps": size::pps_to_l2_bps(pps, self.mean_size()),
             "dut_received": received,

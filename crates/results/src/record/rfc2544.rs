@@ -201,7 +201,8 @@ pub struct RecoveryRepeat {
 pub struct Reset {
     /// The load.
     pub load_pps: f64,
-    /// Frames lost in all directions.
+    /// Frames lost in all directions, and frames that the tester's ports did not take, as when the device
+    /// takes its links down.
     pub lost: u64,
     /// Lost frames over offered rate (RFC 6201 section 1.3).
     pub outage_s: f64,

@@ -1,6 +1,7 @@
 //! Reset, RFC 2544 section 26.6 as RFC 6201 updates it: how long a reset interrupts forwarding, by the
 //! frames lost meanwhile (RFC 6201 section 1.3), and when the device was back: from then on it lost
-//! nothing but what the machine may account for.
+//! nothing but what the machine may account for. Frames that the tester's port did not take count like lost
+//! ones here: a device that is reset may take its links down.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use engine::Load;
 use results::record::{Phase, Reset, Sample};
 
 use super::{Heard, Rfc2544, Trials};
-use crate::sample::{lost, offered};
+use crate::sample::{lost, offered, untaken};
 use crate::session::Stop;
 
 /// Intervals after the reset.
@@ -48,10 +49,12 @@ impl Rfc2544 {
             return Ok(Err(reason));
         }
         let samples = session.samples().get(known..).unwrap_or_default();
-        let back_s = back(samples, &heard.losses(samples), reset_s);
+        let mut losses = heard.losses(samples);
+        losses.iter_mut().zip(samples).for_each(|(losses, sample)| *losses += untaken(sample));
+        let back_s = back(samples, &losses, reset_s);
         Ok(Ok(Reset {
             load_pps: pps,
-            lost: samples.iter().map(lost).sum(),
+            lost: samples.iter().map(missing).sum(),
             outage_s: outage_s(samples),
             back_s,
             watched_s: self.timing.reset_watch.as_secs_f64(),
@@ -75,9 +78,45 @@ fn back(samples: &[Sample], losses: &[u64], reset_s: f64) -> Option<f64> {
     is_back.then_some((last - reset_s).max(0.0))
 }
 
-/// Frames lost over the rate that they were offered at.
+/// Frames lost, and those that the port did not take.
+fn missing(sample: &Sample) -> u64 {
+    lost(sample) + untaken(sample)
+}
+
+/// Frames lost over the rate that they were due at.
 fn outage_s(samples: &[Sample]) -> f64 {
     let sum = |frames: fn(&Sample) -> u64| samples.iter().map(frames).sum::<u64>() as f64;
     let duration_s: f64 = samples.iter().map(|sample| sample.duration_s).sum();
-    if sum(offered) > 0.0 { sum(lost) / sum(offered) * duration_s } else { 0.0 }
+    let due = sum(offered) + sum(untaken);
+    if due > 0.0 { sum(missing) / due * duration_s } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use results::record::DirectionSample;
+
+    use super::*;
+
+    #[test]
+    fn what_a_port_could_not_send_while_the_device_had_no_link_is_part_of_the_outage() {
+        let sample = |offered, forwarded, untaken: u64| Sample {
+            phase: Phase::Trial,
+            at_s: 0.0,
+            duration_s: 0.1,
+            dut_core_busy: None,
+            disturbed: None,
+            directions: vec![DirectionSample {
+                offered,
+                forwarded,
+                unsent: untaken,
+                untaken: BTreeMap::from([("the interface was down".to_owned(), untaken)]),
+                ..DirectionSample::default()
+            }],
+        };
+        let samples = [sample(1_000, 1_000, 0), sample(200, 100, 800), sample(1_000, 1_000, 0)];
+        assert_eq!(samples.iter().map(missing).sum::<u64>(), 900);
+        assert!((outage_s(&samples) - 0.09).abs() < 1e-9);
+    }
 }

@@ -24,8 +24,13 @@ pub(crate) enum EndOnStall {
 #[derive(Debug)]
 pub(crate) struct Silence {
     pub(crate) ends: EndOnStall,
-    /// By direction: when, and how many frames had left by then.
+    /// By direction: when, and how many frames ports had been handed by then.
     returned: Vec<(Duration, u64)>,
+}
+
+/// Frames that a port was handed: a device that takes none is as silent as one that returns none.
+fn handed(totals: &Totals) -> u64 {
+    totals.offered + totals.untaken.total()
 }
 
 impl Silence {
@@ -35,14 +40,14 @@ impl Silence {
 
     /// Silence counts anew from `now`, as when a load begins.
     pub(crate) fn restart(&mut self, now: Duration, totals: &[Totals]) {
-        self.returned = totals.iter().map(|totals| (now, totals.offered)).collect();
+        self.returned = totals.iter().map(|totals| (now, handed(totals))).collect();
     }
 
     /// The totals were read at `now`; `before` is what they were the last time.
     pub(crate) fn read(&mut self, now: Duration, totals: &[Totals], before: &[Totals]) {
         for ((totals, before), returned) in totals.iter().zip(before).zip(&mut self.returned) {
             if totals.forwarded > before.forwarded {
-                *returned = (now, totals.offered);
+                *returned = (now, handed(totals));
             }
         }
     }
@@ -54,11 +59,11 @@ impl Silence {
         let each = || totals.iter().zip(&self.returned);
         let is_silent = |returned: Duration| now.saturating_sub(returned) >= patience;
         let any_returned = || totals.iter().any(|totals| totals.forwarded > 0);
-        let went_on = || each().any(|(totals, (_, offered_then))| totals.offered > *offered_then);
+        let went_on = || each().any(|(totals, (_, then))| handed(totals) > *then);
         let all = || each().all(|(_, (returned, _))| is_silent(*returned));
         let one = || {
-            each().position(|(totals, (returned, offered_then))| {
-                totals.forwarded > 0 && totals.offered > *offered_then && is_silent(*returned)
+            each().position(|(totals, (returned, then))| {
+                totals.forwarded > 0 && handed(totals) > *then && is_silent(*returned)
             })
         };
         let what = match self.ends {

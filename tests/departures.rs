@@ -1,0 +1,114 @@
+//! What really leaves: a frame is sent when the driver took it. What a port does not take is told with its
+//! reason, and a port that fails in the middle of a run ends it; what was counted stays.
+
+use std::time::Duration;
+
+use crate::common::namespace::Namespace;
+use crate::common::sites::Site;
+use crate::common::{Finished, Running, has_namespaces, linerate, wait_until};
+use results::record::Status;
+
+/// What `gen` says of itself as JSON: frames offered, unsent, and by the count of the interface.
+fn counts(finished: &Finished) -> [u64; 3] {
+    let json = finished.json();
+    ["offered", "unsent", "interface_sent"].map(|name| json[name].as_u64().unwrap_or_default())
+}
+
+/// Waits until `gen` has told of frames for two intervals.
+fn is_sending(run: &Running) {
+    let two = || run.stderr().lines().count() >= 2;
+    assert!(wait_until(Duration::from_secs(60), two), "{}", run.stderr());
+}
+
+#[test]
+fn an_interface_that_cannot_transmit_redirected_frames_sends_nothing_and_says_why() {
+    if !has_namespaces() {
+        return;
+    }
+    let home = Namespace::new();
+    // Not every kernel has dummy interfaces; a VLAN device has no way to transmit such frames either.
+    home.run("ip link add nothing type dummy || ip link add nothing type bridge; ip link set nothing up");
+    let line =
+        "gen --port nothing --to 02:00:00:00:00:01 --rate 10kpps --duration 5s --interval 100ms --json";
+    let run = linerate(line).inside(&home).run();
+    assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+    let [offered, unsent, interface_sent] = counts(&run);
+    assert_eq!((offered, interface_sent), (0, 0), "{}", run.stdout);
+    assert!(unsent > 0, "{}", run.stdout);
+    let told = run.json()["untaken"]["the driver could not transmit redirected frames"].as_u64();
+    assert!(told.is_some_and(|told| 0 < told && told <= unsent), "{}", run.stdout);
+    assert!(run.stderr.contains("interface nothing does not transmit redirected frames"), "{}", run.stderr);
+    assert!(run.stderr.contains("were not sent: the driver could not transmit"), "{}", run.stderr);
+}
+
+#[test]
+fn while_the_other_end_takes_nothing_frames_are_unsent_and_the_interface_agrees() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    let line = "gen --ports eth1,eth2 --rate 5kpps --duration 2s --interval 100ms --json";
+    let run = linerate(line).inside(&site.tester).start();
+    is_sending(&run);
+    site.far.run("ip link set far1 down");
+    let run = run.finish();
+    assert_eq!(run.status.code(), Some(0), "{}", run.stderr);
+    let [offered, unsent, interface_sent] = counts(&run);
+    assert!(offered > 0 && unsent > 0, "{}", run.stdout);
+    assert!(interface_sent.abs_diff(offered) <= 64, "{}", run.stdout);
+    assert!(
+        run.stderr.contains("were not sent: the driver could not transmit redirected frames"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn an_interface_that_goes_down_or_vanishes_ends_a_generator_and_its_counts_stay() {
+    if !has_namespaces() {
+        return;
+    }
+    for (command, words) in
+        [("ip link set eth1 down", "interface eth1 went down"), ("ip link del eth1", "vanished")]
+    {
+        let site = Site::cables();
+        let line = "gen --ports eth1,eth2 --rate 5kpps --duration 60s --interval 100ms --json";
+        let run = linerate(line).inside(&site.tester).start();
+        is_sending(&run);
+        site.tester.run(command);
+        let run = run.finish();
+        assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+        assert!(counts(&run)[0] > 0, "{}", run.stdout);
+        assert_eq!(site.tester.run("ip -details link show eth2 | grep -c 'prog/xdp' || true").trim(), "0");
+    }
+}
+
+#[test]
+fn a_load_test_whose_port_goes_down_keeps_what_it_counted_and_says_why_it_ended() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    let line = "ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 --target 5kpps --step 100ms \
+                --warm-up-duration 300ms --ramp-duration 500ms --hold-duration 60s --drain 100ms";
+    let mut run = linerate(line).inside(&site.tester).start();
+    run.wait_for_record(|record| record.samples.len() >= 10);
+    site.tester.run("ip link set eth1 down");
+    let run = run.finish();
+    assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+    let [record] = run.records().try_into().unwrap();
+    assert_eq!(record.status, Status::Failed);
+    let reason = record.reason.clone().unwrap_or_default();
+    assert!(reason.contains("interface eth1 went down"), "{reason}");
+    let direction = &record.directions[0];
+    assert!(record.samples.len() >= 10 && direction.offered > 0);
+    let told = direction.untaken.get("the interface was down or without a link").copied();
+    assert!(told.is_some_and(|told| told <= direction.unsent), "{:?}", direction.untaken);
+    let samples = record.samples.iter().flat_map(|sample| &sample.directions);
+    assert_eq!(
+        samples.flat_map(|direction| direction.untaken.values()).sum::<u64>(),
+        told.unwrap_or_default()
+    );
+    assert_eq!(site.tester.run("ip -details link show eth2 | grep -c 'prog/xdp' || true").trim(), "0");
+}
