@@ -10,8 +10,9 @@ use nix::sys::signal::Signal;
 use results::record::{Generator, Status};
 
 /// All generators, and what must be installed for each.
-const GENERATORS: [(&str, &str); 11] = [
+const GENERATORS: [(&str, &str); 12] = [
     ("linerate", "sh"),
+    ("linerate-af-xdp", "sh"),
     ("linerate-memif", "sh"),
     ("linerate-null", "sh"),
     ("testpmd-memif", "dpdk-testpmd"),

@@ -5,6 +5,7 @@
 
 mod common;
 
+mod af_xdp;
 mod bench;
 mod bench_files;
 mod build_rate;

@@ -44,7 +44,10 @@ fn a_router_is_found_by_arp_and_forwards_both_ways() {
         assert_eq!((ports[0].name.as_str(), ports[1].name.as_str()), ("eth1", "eth2"));
         assert_eq!((ports[0].xdp_mode.as_str(), ports[0].driver.as_deref()), ("native", Some("veth")));
         let facts = ports[1].facts.as_ref().unwrap();
-        assert_eq!((facts.name.as_str(), facts.driver.as_deref(), facts.carrier), ("eth2", Some("veth"), true));
+        assert_eq!(
+            (facts.name.as_str(), facts.driver.as_deref(), facts.carrier),
+            ("eth2", Some("veth"), true)
+        );
         assert_eq!(record.tester.engine, "xdp");
         let why = record.tester.engine_reason.as_deref().unwrap();
         assert!(why.contains("eth1 and eth2 transmit redirected frames"), "{why}");
@@ -160,6 +163,24 @@ fn a_port_that_cannot_transmit_frames_of_xdp_is_refused_not_counted_as_sending()
     for clue in ["--engine xdp", "the other end of the veth eth1", "gro on", "XDP program"] {
         assert!(refusal.contains(clue), "no '{clue}' in: {refusal}");
     }
+}
+
+#[test]
+fn auto_takes_af_xdp_where_a_port_cannot_transmit_redirected_frames() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::bridge();
+    site.far.run("ethtool -K far1 gro off\nethtool -K far2 gro off");
+    eventually(|| {
+        let finished = ramp(&site, "").well();
+        let record = finished.record();
+        assert_eq!(record.tester.engine, "af_xdp");
+        let why = record.tester.engine_reason.clone().unwrap();
+        assert!(why.contains("the other end of the veth eth1"), "{why}");
+        assert!(finished.stderr.contains(&why), "{}", finished.stderr);
+        passes(&record, 1)
+    });
 }
 
 #[test]

@@ -101,9 +101,16 @@ fn a_bridge_brings_every_frame_back_as_it_left_and_when() {
         return;
     }
     let directory = directory();
+    for engine in ["xdp", "af_xdp"] {
+        through_a_bridge(&directory, engine);
+    }
+}
+
+fn through_a_bridge(directory: &tempfile::TempDir, engine: &str) {
     eventually(|| {
         let line = "replay sent.pcap --dut linux-bridge:gro=off --keep-macs --write-pcap got.pcap --drain 200ms --json";
-        let finished = linerate(line).in_directory(directory.path()).run().well();
+        let finished =
+            linerate(&format!("{line} --engine {engine}")).in_directory(directory.path()).run().well();
         let summary = finished.json();
         assert_eq!([&summary["sent"], &summary["frames"]], [40, 40], "{summary}");
         let got = got(directory.path());

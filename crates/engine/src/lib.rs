@@ -1,12 +1,13 @@
 //! Sends a frame table at a set rate and counts what returns.
 //!
-//! A [`traffic::FrameTable`] and rates enter; [`Counts`] per interval leave. Three engines share
-//! one trait: the kernel one (`xdp`), the one in user space (`dpdk`, a feature) and [`simulated`],
-//! a device of known capacity in virtual time, on which strategies are tested without a kernel.
+//! A [`traffic::FrameTable`] and rates enter; [`Counts`] per interval leave. All engines share
+//! one trait: the kernel one (`xdp`), those in user space (`af_xdp`, `memif`, and `dpdk`, a feature) and
+//! [`simulated`], a device of known capacity in virtual time, on which strategies are tested without a kernel.
 //!
 //! The load is a sequence of *intervals*, each of a constant rate or one burst. Every frame carries
 //! the number of its interval, so the counts of an interval are exact however late its frames return.
 
+pub mod af_xdp;
 pub mod build_rate;
 pub mod builder;
 #[cfg(feature = "dpdk")]

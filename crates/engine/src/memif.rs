@@ -55,7 +55,7 @@ impl MemifEngine {
     /// When the table does not fit this engine, an end cannot be used or has no other end, or a worker
     /// does not start.
     pub fn start(ends: [&End; 2], crew: &Crew<'_>) -> Result<Self, Error> {
-        check(MemifPorts::ENGINE, crew)?;
+        check::<MemifPorts>(crew)?;
         let (controlled, queues) = open(ends, crew.queues(), longest(crew.table), crew.table.fill)?;
         start(MemifPorts { controlled, whole: ends.map(|end| end.role == Role::Server) }, queues, crew)
     }

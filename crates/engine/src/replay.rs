@@ -46,6 +46,11 @@ pub trait Carrier {
     /// # Errors
     /// When the port does not say.
     fn missed(&self) -> Result<u64, Error>;
+
+    /// Frames that port 0 took and its driver then dropped, and their bytes: they did not leave.
+    fn dropped(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// When frames leave.
@@ -80,6 +85,8 @@ pub struct Outcome {
     pub sent: u64,
     /// Bytes of those, without FCS.
     pub sent_bytes: u64,
+    /// Frames that the tester's own driver dropped instead of sending them.
+    pub unsent: u64,
     /// From the first to the last departure, in seconds.
     pub elapsed_s: f64,
     /// How long that should have taken.
@@ -158,6 +165,10 @@ impl Replay<'_> {
         outcome.elapsed_s = departures.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
         outcome.intended_s = self.planned().as_secs_f64();
         outcome.missed = carrier.missed()?;
+        let (unsent, unsent_bytes) = carrier.dropped();
+        outcome.unsent = unsent;
+        outcome.sent = outcome.sent.saturating_sub(unsent);
+        outcome.sent_bytes = outcome.sent_bytes.saturating_sub(unsent_bytes);
         Ok(outcome)
     }
 

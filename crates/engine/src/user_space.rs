@@ -2,11 +2,13 @@
 //!
 //! A frame table and two ports with their queues enter; counts per interval leave. A worker is a thread on a
 //! core of its own: it sends (`sender`), receives (`receiver`) or both, reads loads from a `board`, and
-//! counts in a `tally` that nobody else writes. Ports are DPDK's (`dpdk`) or memifs of our own
-//! ([`crate::memif`]): a [`Ports`] says how frames leave by them and arrive.
+//! counts in a `tally` that nobody else writes. Ports are DPDK's (`dpdk`), memifs of our own
+//! ([`crate::memif`]) or interfaces of the kernel ([`crate::af_xdp`]): a [`Ports`] says how frames leave by them
+//! and arrive.
 
 mod board;
 pub(crate) mod build_rate;
+mod carrier;
 mod receiver;
 mod sender;
 mod stream;
@@ -20,6 +22,7 @@ use traffic::FrameTable;
 
 use crate::Error;
 
+pub use carrier::Pair;
 pub use stream::Stream;
 pub use workers::Workers;
 
@@ -92,8 +95,55 @@ pub trait Transmit: Send + 'static {
     /// and forgotten if they are lost.
     fn send(&mut self, count: usize) -> usize;
 
+    /// Of the frames that the last [`Self::send`] said to have left, those that were dropped.
+    #[inline]
+    fn dropped(&mut self) -> Dropped {
+        Dropped::default()
+    }
+
+    /// Takes the last frames of the `count` that wait back, and says how many those are. The port may still
+    /// send the others, which stay in front.
+    fn recall(&mut self, count: usize) -> usize {
+        count
+    }
+
+    /// Why a frame of `length` bytes can never be sent here, where that is known.
+    fn refusal(&self, length: usize) -> Option<String> {
+        let _ = length;
+        None
+    }
+
     /// Whether the other end is there.
     fn is_up(&self) -> bool;
+}
+
+/// Frames that a port took and that were then dropped at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Bit `i` is frame `i` of those that were handed over together.
+    pub frames: u64,
+    /// Who dropped them.
+    pub by: DroppedBy,
+}
+
+/// Who dropped a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DroppedBy {
+    /// The tester's own driver: it is unsent.
+    #[default]
+    Driver,
+    /// The interface, because it was down or had no link: it is unsent.
+    DownInterface,
+    /// The device's receive queue, which the port hands frames to itself: it is sent, and refused.
+    Device,
+}
+
+impl Dropped {
+    /// Those that did not leave.
+    #[must_use]
+    pub fn unsent(self) -> u64 {
+        if self.by == DroppedBy::Device { 0 } else { self.frames }
+    }
 }
 
 /// Where frames arrive. One thread uses it.
@@ -138,6 +188,10 @@ pub struct Queues<T, R> {
 pub trait Ports: Sized {
     /// What `--engine` calls this kind.
     const ENGINE: &'static str;
+    /// The largest frame, FCS included.
+    const MAX_FRAME: usize = MAX_FRAME;
+    /// Whether frames that the device's receive queue refused are counted by interval.
+    const COUNTS_REFUSED: bool = false;
     /// How frames leave.
     type Transmit: Transmit;
     /// How they arrive.
@@ -153,6 +207,15 @@ pub trait Ports: Sized {
 
     /// Whether the other end of port 0 or port 1 is there, as far as is known.
     fn is_up(&self, port: usize) -> bool;
+
+    /// Frames that arrived at port 0 or port 1 and passed to somebody else before they were looked at.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn passed(&self, port: usize) -> Result<u64, Error> {
+        let _ = port;
+        Ok(0)
+    }
 
     /// Whether the places that frames are built in may hold anything, where others hold the payload.
     fn holds_anything(&self) -> bool {

@@ -162,7 +162,7 @@ fn enter_namespace(namespace: Option<BorrowedFd>) -> Result<(), Error> {
 }
 
 /// Runs `work` on a thread of its own inside `namespace`, so that the caller stays where it is.
-fn in_namespace<T: Send>(
+pub(crate) fn in_namespace<T: Send>(
     namespace: Option<BorrowedFd>,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {

@@ -1,15 +1,23 @@
-//! Our own generators, measured as all others are: the kernel's, and the one in user space.
+//! Our own generators, measured as all others are: the kernel's, the one on AF_XDP sockets, and those in user
+//! space.
 
 use programs::Said;
 
 use super::datagram::{Datagram, UNFRAGMENTED};
 use super::program::{Launch, Program, Target, Task, refuse_fragments, words};
 
-pub struct Own;
+/// Ours by an interface of the kernel, as a process of its own.
+pub struct Own {
+    name: &'static str,
+    engine: &'static str,
+}
+
+pub const KERNEL: Own = Own { name: "linerate", engine: "xdp" };
+pub const AF_XDP: Own = Own { name: "linerate-af-xdp", engine: "af_xdp" };
 
 impl Program for Own {
     fn name(&self) -> &'static str {
-        "linerate"
+        self.name
     }
 
     fn executable(&self) -> &'static str {
@@ -29,8 +37,9 @@ impl Program for Own {
     fn launch(&self, task: &Task) -> Launch {
         let size = task.datagram.frames().first().copied().unwrap_or(wire::size::MIN);
         Launch::of(&format!(
-            "{} gen --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
+            "{} gen --engine {} --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
             self.executable(),
+            self.engine,
             task.port.name,
             task.port.next_hop_mac,
             task.core
@@ -57,11 +66,11 @@ impl Program for UserSpace {
     }
 
     fn executable(&self) -> &'static str {
-        Own.executable()
+        KERNEL.executable()
     }
 
     fn package(&self) -> &'static str {
-        Own.package()
+        KERNEL.package()
     }
 
     fn target(&self) -> Target {
@@ -94,9 +103,9 @@ mod tests {
     #[test]
     fn what_it_offered_is_what_it_says() {
         let said = Said { stdout: r#"{"elapsed_s":1.0,"offered":1234}"#.to_owned(), ..Said::default() };
-        assert_eq!(Own.said(&said, 1), Some(1234));
-        assert_eq!(Own.said(&Said::default(), 1), None);
-        assert!(Own.refusal("1500".parse().unwrap(), 0).unwrap().contains("1472"));
-        assert_eq!(Own.refusal("1472".parse().unwrap(), 0), None);
+        assert_eq!(KERNEL.said(&said, 1), Some(1234));
+        assert_eq!(KERNEL.said(&Said::default(), 1), None);
+        assert!(KERNEL.refusal("1500".parse().unwrap(), 0).unwrap().contains("1472"));
+        assert_eq!(KERNEL.refusal("1472".parse().unwrap(), 0), None);
     }
 }

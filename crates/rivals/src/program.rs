@@ -121,8 +121,9 @@ pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-const ALL: [&dyn Program; 11] = [
-    &own::Own,
+const ALL: [&dyn Program; 12] = [
+    &own::KERNEL,
+    &own::AF_XDP,
     &own::MEMIF,
     &own::NULL,
     &iperf3::Iperf3,

@@ -42,10 +42,13 @@ impl Inspection {
         if !refusals.is_empty() {
             return Err(misuse(words(refusals).join("; ")));
         }
-        let verdicts = facts.iter().zip(ports).map(|(facts, port)| ports::can_send(facts, port.mac));
+        let asked = if matches!(wanted, EngineName::Auto | EngineName::Xdp) { ports } else { &[] };
+        let verdicts = facts.iter().zip(asked).map(|(facts, port)| ports::can_send(facts, port.mac));
         let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
         let (engine, why) = choose(ports, &verdicts, wanted, largest)?;
-        let wanting = ports.iter().zip(&verdicts).filter(|(_, verdict)| verdict.needs_program);
+        // AF_XDP sockets send without.
+        let is_kernel = engine == EngineName::Xdp;
+        let wanting = ports.iter().zip(&verdicts).filter(|(_, verdict)| is_kernel && verdict.needs_program);
         Ok(Self {
             engine,
             why,
@@ -104,12 +107,15 @@ fn choose(
         EngineName::Auto => {
             let pairs: Vec<_> = ports.iter().map(|port| port.name.as_str()).zip(verdicts).collect();
             match ports::choose(&pairs) {
-                (ports::Engine::Kernel, _) if largest > xdp::MAX_FRAME => af_xdp(format!(
-                    "frames of {largest} bytes are too large for the engine xdp, which sends at most {}",
-                    xdp::MAX_FRAME
-                )),
+                (ports::Engine::Kernel, _) if largest > xdp::MAX_FRAME => {
+                    let why = format!(
+                        "af_xdp, because frames of {largest} bytes are too large for xdp, which sends at most {}",
+                        xdp::MAX_FRAME
+                    );
+                    Ok((EngineName::AfXdp, Some(why)))
+                }
                 (ports::Engine::Kernel, why) => Ok((EngineName::Xdp, Some(why))),
-                (ports::Engine::AfXdp, why) => af_xdp(why),
+                (ports::Engine::AfXdp, why) => Ok((EngineName::AfXdp, Some(why))),
             }
         }
         EngineName::Xdp => match verdicts.iter().find_map(refusal) {
@@ -124,13 +130,5 @@ fn refusal(verdict: &Verdict) -> Option<String> {
     match &verdict.sending {
         Sending::No { cause, remedy } => Some(format!("{cause}: {remedy}")),
         _ => None,
-    }
-}
-
-/// The engine on AF_XDP sockets, which `why` asks for.
-fn af_xdp(why: String) -> Result<(EngineName, Option<String>)> {
-    match "af_xdp".parse() {
-        Ok(engine) => Ok((engine, Some(why))),
-        Err(_) => Err(misuse(format!("no engine of this build sends by these ports: {why}"))),
     }
 }

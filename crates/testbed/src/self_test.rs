@@ -37,8 +37,8 @@ pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Resul
     if !testbed.has_cable() {
         let [zero, one] = testbed.ports().each_ref().map(|port| &port.name);
         let flags = match testbed.user_space() {
-            Some(_) => "--engine dpdk and these --port0 and --port1".to_owned(),
-            None => format!("--ports {zero},{one}"),
+            Some(_) => format!("--engine {} and these --port0 and --port1", testbed.engine()),
+            None => format!("--engine {} --ports {zero},{one}", testbed.engine()),
         };
         return Err(format!(
             "the tester's own ceiling is not known: connect {zero} and {one} by a cable and run \

@@ -87,10 +87,12 @@ impl Target {
 /// What sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineName {
-    /// The kernel where each port can transmit redirected frames, else what can.
+    /// The kernel where each port can transmit redirected frames, else AF_XDP sockets.
     Auto,
     /// The kernel.
     Xdp,
+    /// AF_XDP sockets at interfaces of the kernel.
+    AfXdp,
     /// DPDK.
     Dpdk,
     /// Shared memory, by ourselves.
@@ -99,12 +101,22 @@ pub enum EngineName {
 
 impl EngineName {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Xdp, Self::Dpdk, Self::Memif];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Xdp, Self::AfXdp, Self::Dpdk, Self::Memif];
 
-    /// Whether frames are built in this process.
+    /// Whether its ports are in user space, and not interfaces of the kernel.
     #[must_use]
     pub fn is_in_user_space(self) -> bool {
         matches!(self, Self::Dpdk | Self::Memif)
+    }
+
+    /// The largest frame that it sends by interfaces of the kernel, FCS included.
+    #[must_use]
+    pub fn max_frame(self) -> usize {
+        match self {
+            Self::Xdp => engine::xdp::MAX_FRAME,
+            Self::Auto | Self::AfXdp => engine::af_xdp::MAX_FRAME,
+            Self::Dpdk | Self::Memif => engine::user_space::MAX_FRAME,
+        }
     }
 
     /// What users call it.
@@ -113,6 +125,7 @@ impl EngineName {
         match self {
             Self::Auto => "auto",
             Self::Xdp => "xdp",
+            Self::AfXdp => "af_xdp",
             Self::Dpdk => "dpdk",
             Self::Memif => "memif",
         }
@@ -130,6 +143,6 @@ impl FromStr for EngineName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no engine: there are auto, xdp, dpdk and memif"))
+        found.ok_or_else(|| format!("'{text}' is no engine: there are auto, xdp, af_xdp, dpdk and memif"))
     }
 }

@@ -12,7 +12,9 @@ use dut::DutSpec;
 use dut::Passed;
 use dut::program::{Dut, Paused};
 use engine::Engine;
+use engine::af_xdp::{self, AfXdpEngine, Mode, Options};
 use engine::replay::{Carrier, Sockets};
+use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
@@ -67,19 +69,23 @@ impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
-        let only_kernel =
-            device.engine == EngineName::Xdp || device.engine == EngineName::Auto && device.ports.is_none();
-        if only_kernel && max_frame_size > xdp::MAX_FRAME {
+        // Between interfaces of the user's, what these can do decides.
+        let engine = match device.engine {
+            EngineName::Auto if device.ports.is_none() => EngineName::Xdp,
+            named => named,
+        };
+        let most = engine.max_frame();
+        if !engine.is_in_user_space() && max_frame_size > most {
             return Err(misuse(format!(
-                "frames of {max_frame_size} bytes are too large: the xdp engine sends at most {} bytes; \
+                "frames of {max_frame_size} bytes are too large: the {} engine sends at most {most} bytes; \
                  choose a smaller --size, or --engine memif or dpdk",
-                xdp::MAX_FRAME
+                engine
             )));
         }
         let placement = place(device)?;
-        if !device.engine.is_in_user_space() && device.receive_cores.is_some() {
+        if engine == EngineName::Xdp && device.receive_cores.is_some() {
             return Err(misuse(
-                "--receive-cores are of user space: add --engine dpdk or memif. In the kernel, frames are received where \
+                "--receive-cores are of user space: add --engine af_xdp, dpdk or memif. In the kernel, frames are received where \
                  their interrupts are served",
             ));
         }
@@ -120,8 +126,7 @@ impl Testbed {
             server: None,
             unmerged: None,
             site,
-            // Between interfaces of the user's the inspection chooses.
-            engine: if device.engine == EngineName::Auto { EngineName::Xdp } else { device.engine },
+            engine,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
@@ -162,7 +167,8 @@ impl Testbed {
         let Site::Lab(program, lab) = &self.site else { return Ok(()) };
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
-        if self.placement.receives_on_dut_core() {
+        // What AF_XDP costs there is another figure, which is not known.
+        if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
             self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
             if let Some(cost) = self.receive_cost_ns {
@@ -295,9 +301,43 @@ impl Testbed {
             let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
             return Ok((engine, vec!["user space"; 2]));
         }
+        if self.engine == EngineName::AfXdp {
+            let engine = self.start_af_xdp(self.port_refs()?, self.namespace(), table, stop)?;
+            if let Some(lab) = self.lab() {
+                lab.pin().context("cannot keep the device off the generator's core")?;
+            }
+            let modes = engine.modes().to_vec();
+            let modes = modes.into_iter().map(|mode| match mode {
+                Mode::ZeroCopy => "af_xdp, zero copy",
+                Mode::Copy => "af_xdp, copy",
+            });
+            return Ok((Box::new(engine), modes.collect()));
+        }
         let engine = self.start_engine(table, stop)?;
         let modes = engine.modes().to_vec();
         Ok((Box::new(engine), modes))
+    }
+
+    /// An idle engine on AF_XDP sockets that sends `table` between `ports`, which are in `namespace`.
+    pub(crate) fn start_af_xdp(
+        &self,
+        [zero, one]: [PortRef; 2],
+        namespace: Option<BorrowedFd<'_>>,
+        table: &FrameTable,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<AfXdpEngine> {
+        let crew = Crew {
+            send_cores: &self.placement.generate,
+            receive_cores: &self.placement.receive_cores,
+            table,
+            stop: Arc::clone(stop),
+        };
+        Ok(AfXdpEngine::start(&[&zero, &one], namespace, Options::default(), &crew)?)
+    }
+
+    /// What sends and receives.
+    pub fn engine(&self) -> EngineName {
+        self.engine
     }
 
     /// An idle engine in the kernel that sends `table` between the ports.
@@ -334,6 +374,9 @@ impl Testbed {
         if let Site::UserSpace(user_space) = &self.site {
             return user_space.carrier(longest);
         }
+        if self.engine == EngineName::AfXdp {
+            return self.af_xdp_carrier(longest);
+        }
         let ports = self.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
         let open = || Sockets::open(ports);
         let (sockets, unmerged) = match self.lab() {
@@ -347,6 +390,18 @@ impl Testbed {
         self.unmerged = unmerged;
         let sockets = sockets.context("cannot open raw sockets at the ports: run as root")?;
         Ok(Box::new(sockets))
+    }
+
+    /// The same by AF_XDP sockets.
+    fn af_xdp_carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
+        let [zero, one] = self.port_refs()?;
+        let unmerged = self.lab().map(Lab::receive_unmerged).transpose()?;
+        let carrier = af_xdp::replay::carrier([&zero, &one], self.namespace(), Options::default(), longest)?;
+        if let Some(lab) = self.lab() {
+            lab.pin().context("cannot keep the device off the generator's core")?;
+        }
+        self.unmerged = unmerged;
+        Ok(Box::new(carrier))
     }
 
     /// The ports as the kernel's engine knows them.

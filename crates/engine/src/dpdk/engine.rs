@@ -29,7 +29,7 @@ impl DpdkEngine {
     /// When the table does not fit this engine, a port cannot be used or has no other end, or a worker
     /// does not start.
     pub fn start(dpdk: &Arc<Dpdk>, devices: [&str; 2], crew: &Crew<'_>) -> Result<Self, Error> {
-        check(DpdkPorts::ENGINE, crew)?;
+        check::<DpdkPorts>(crew)?;
         let longest = longest(crew.table);
         let pool = |frames| -> Result<Pool, Error> {
             let mut pool = Pool::new(dpdk, frames, room(longest) as u16, None)?;

@@ -54,6 +54,13 @@ impl Transmit for Sending {
     fn is_up(&self) -> bool {
         self.sender.is_connected()
     }
+
+    fn refusal(&self, length: usize) -> Option<String> {
+        let is_short = self.frames[..self.reserved].iter().any(|frame| length > frame.capacity());
+        is_short.then(|| {
+            format!("a frame of {length} bytes is longer than the other end's buffers: give it longer ones")
+        })
+    }
 }
 
 /// Where frames arrive.

@@ -2,7 +2,7 @@
 
 use super::board::Board;
 use super::tally::Tally;
-use super::{BURST, Transmit, WhenFull};
+use super::{BURST, Dropped, DroppedBy, Transmit, WhenFull};
 use crate::builder::{Builder, Stamp};
 use crate::pacing::{Due, GIVE_UP_NS, Schedule};
 
@@ -41,34 +41,56 @@ impl<T: Transmit> Outlet<T> {
             return;
         }
         let taken = self.queue.send(self.built);
+        let dropped = self.queue.dropped();
         let refused = self.built - taken;
-        let mut offered = taken;
+        let (mut offered, mut waiting) = (taken, refused);
+        let sent = tally.sent(self.slot, direction);
         if refused > 0 {
             if taken == 0 && !self.queue.is_up() {
-                self.give_up(tally, refused);
+                let recalled = self.queue.recall(refused);
+                sent.down.add(recalled as u64);
+                waiting -= recalled;
             } else if self.when_full == WhenFull::Lost {
-                offered = self.built;
+                (offered, waiting) = (self.built, 0);
                 tally.refused[direction % 2].add(refused as u64);
             } else if now.saturating_sub(self.departure) > GIVE_UP_NS {
-                self.give_up(tally, refused);
+                let recalled = self.queue.recall(refused);
+                sent.queue_full.add(recalled as u64);
+                waiting -= recalled;
             }
         }
-        let bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
-        let sent = tally.sent(self.slot, direction);
+        let mut bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
+        if dropped.frames != 0 {
+            let (frames, of_those) = self.count_dropped(direction, tally, dropped, offered);
+            offered -= frames;
+            bytes -= of_those;
+        }
         sent.frames.add(offered as u64);
         sent.bytes.add(bytes);
         tally.sent_bins[direction % 2].count(self.departure, offered as u64);
-        if self.when_full == WhenFull::Lost || self.built == 0 {
-            self.built = 0;
-        } else {
-            self.lengths.copy_within(taken..self.built, 0);
-            self.built = refused;
-        }
+        self.lengths.copy_within(taken..taken + waiting, 0);
+        self.built = waiting;
     }
 
-    fn give_up(&mut self, tally: &Tally, frames: usize) {
-        tally.sent(self.slot, 0).unsent.add(frames as u64);
-        self.built = 0;
+    /// Counts which of the first `taken` frames were dropped, and by whom; says how many of them did not leave,
+    /// and their bytes.
+    #[cold]
+    fn count_dropped(&self, direction: usize, tally: &Tally, dropped: Dropped, taken: usize) -> (usize, u64) {
+        let lengths = self.lengths[..taken].iter().enumerate();
+        let lost = lengths.filter(|(place, _)| dropped.frames >> place & 1 == 1);
+        let (frames, bytes) =
+            lost.fold((0, 0), |(frames, bytes), (_, length)| (frames + 1, bytes + u64::from(*length)));
+        let sent = tally.sent(self.slot, direction);
+        match dropped.by {
+            DroppedBy::Device => {
+                sent.refused.add(frames as u64);
+                tally.refused[direction % 2].add(frames as u64);
+                return (0, 0);
+            }
+            DroppedBy::Driver => sent.dropped.add(frames as u64),
+            DroppedBy::DownInterface => sent.down.add(frames as u64),
+        }
+        (frames, bytes)
     }
 }
 

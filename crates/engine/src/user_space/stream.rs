@@ -126,7 +126,8 @@ pub(super) fn send_burst(builder: &mut Builder, queue: &mut impl Transmit) -> Re
         builder.build(place, stamp);
         built += 1;
     }
-    Ok(queue.send(built))
+    let taken = queue.send(built);
+    Ok(taken - queue.dropped().unsent().count_ones() as usize)
 }
 
 /// Gives back what has arrived at `queue`, and says how many frames that were.

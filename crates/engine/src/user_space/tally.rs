@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stats::Histogram;
 use stats::histogram::{BUCKETS, bucket};
 
+use crate::Untaken;
 use crate::live::{INTERVALS, Received, Sent};
 use crate::timeline::{BIN_SHIFT, BINS, Bins};
 
@@ -42,8 +43,16 @@ pub struct SentCounters {
     pub frames: Counter,
     /// Without FCS.
     pub bytes: Counter,
-    /// Of all directions together, counted under the first.
+    /// Too late: of all directions together, counted under the first.
     pub unsent: Counter,
+    /// Given up because the port's queue stayed full.
+    pub queue_full: Counter,
+    /// Given up because the port was down.
+    pub down: Counter,
+    /// Dropped by the tester's own driver.
+    pub dropped: Counter,
+    /// Of `frames`, refused by the device's receive queue.
+    pub refused: Counter,
     /// When the worker's interval really began, under the first direction.
     pub begun: Counter,
 }
@@ -145,8 +154,11 @@ impl Tally {
     /// Forgets what was sent and received in the slot whose places `slot` will take.
     pub fn forget(&self, slot: u64) {
         for direction in 0..DIRECTIONS {
-            let SentCounters { frames, bytes, unsent, begun } = self.sent(slot, direction);
-            [frames, bytes, unsent, begun].into_iter().for_each(|counter| counter.set(0));
+            let SentCounters { frames, bytes, unsent, queue_full, down, dropped, refused, begun } =
+                self.sent(slot, direction);
+            [frames, bytes, unsent, queue_full, down, dropped, refused, begun]
+                .into_iter()
+                .for_each(|counter| counter.set(0));
             let ReceivedCounters { frames, bytes, latency_min, latency_max, latency_sum } =
                 self.received(slot, direction);
             [frames, bytes, latency_min, latency_max, latency_sum]
@@ -164,9 +176,18 @@ fn place(slot: u64, direction: usize) -> usize {
 impl SentCounters {
     /// Adds what it holds to `sum`.
     pub fn add_to(&self, sum: &mut Sent) {
-        sum.frames += self.frames.get();
-        sum.bytes += self.bytes.get();
-        sum.unsent += self.unsent.get();
+        sum.add(&Sent {
+            frames: self.frames.get(),
+            bytes: self.bytes.get(),
+            unsent: self.unsent.get(),
+            untaken: Untaken {
+                queue_full: self.queue_full.get(),
+                down: self.down.get(),
+                other: self.dropped.get(),
+                ..Untaken::default()
+            },
+            refused: self.refused.get(),
+        });
     }
 }
 

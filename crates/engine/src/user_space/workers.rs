@@ -12,7 +12,7 @@ use super::board::Board;
 use super::receiver::Receiver;
 use super::sender::{Outlet, Sender};
 use super::tally::{Buckets, Tally};
-use super::{Crew, MAX_FRAME, Member, Ports, Queues};
+use super::{Crew, Member, Ports, Queues};
 use crate::build_rate::pin;
 use crate::builder::Builder;
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
@@ -117,15 +117,15 @@ impl<P: Ports + 'static> Workers<P> {
             workers.senders.push(Arc::clone(&worker.tally));
         }
         let streams = 1 + crew.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
-        let receiving = zero.receive.into_iter().zip(one.receive);
-        for ((from_zero, from_one), core) in receiving.zip(crew.receiving().iter().cycle()) {
-            let worker = roster.on(*core);
-            if worker.receivers.is_empty() {
-                workers.receivers.push(Arc::clone(&worker.tally));
+        // Frames of direction 0 arrive at port 1.
+        for (queues, direction) in [(one.receive, 0), (zero.receive, 1)] {
+            for (queue, core) in queues.into_iter().zip(crew.receiving().iter().cycle()) {
+                let worker = roster.on(*core);
+                if worker.receivers.is_empty() {
+                    workers.receivers.push(Arc::clone(&worker.tally));
+                }
+                worker.receivers.push(Receiver::new(queue, direction, streams, count));
             }
-            // Frames of direction 0 arrive at port 1.
-            let receiver = |queue, direction| Receiver::new(queue, direction, streams, count);
-            worker.receivers.extend([receiver(from_one, 0), receiver(from_zero, 1)]);
         }
         workers.spawn(roster.workers)?;
         Ok(workers)
@@ -211,9 +211,9 @@ impl<P: Ports> Roster<'_, P> {
 ///
 /// # Errors
 /// Why not, with the remedy.
-pub(crate) fn check(engine: &'static str, crew: &Crew<'_>) -> Result<(), Error> {
+pub(crate) fn check<P: Ports>(crew: &Crew<'_>) -> Result<(), Error> {
     let (table, send, receive): (&FrameTable, _, _) = (crew.table, crew.send_cores, crew.receiving());
-    refusal::frames(table, engine, MAX_FRAME)?;
+    refusal::frames(table, P::ENGINE, P::MAX_FRAME)?;
     let refuse = |text: String| Err(Error::Refused(text));
     if send.is_empty() || send.len().max(receive.len()) > MAX_WORKERS {
         return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", send.len()));
@@ -230,7 +230,7 @@ pub(crate) fn check(engine: &'static str, crew: &Crew<'_>) -> Result<(), Error> 
 
 impl<P: Ports + 'static> Machinery for Workers<P> {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { name: P::ENGINE, max_frame_size: MAX_FRAME, unseen: &UNSEEN }
+        Capabilities { name: P::ENGINE, max_frame_size: P::MAX_FRAME, unseen: &UNSEEN }
     }
 
     fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error> {
@@ -290,7 +290,8 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.histogram(self.senders.iter().map(|tally| &tally.lateness[direction]));
         let latency = self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency));
-        let mut sum = Totals { lateness, latency, ..Totals::default() };
+        let refused = P::COUNTS_REFUSED.then_some(0);
+        let mut sum = Totals { lateness, latency, refused, ..Totals::default() };
         for tally in &self.receivers {
             let total = &tally.totals[direction];
             sum.forwarded += total.frames.get();
@@ -299,6 +300,7 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
             sum.returned += total.returned.get();
             sum.foreign += total.foreign.get();
         }
+        sum.foreign += self.ports.passed(1 - direction % 2)?;
         Ok(sum)
     }
 }

@@ -1,6 +1,6 @@
 //! A cable between two ports, in a namespace of its own: what an engine sees without a device.
 
-#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
 use std::process::Command;
 use std::sync::Arc;
@@ -13,6 +13,11 @@ use traffic::{FrameTable, Row};
 /// Moves this thread into a new network namespace with a veth pair `port0`–`port1`.
 /// `None`, with the reason printed, where that is impossible.
 pub fn cable() -> Option<[PortRef; 2]> {
+    cable_of(1)
+}
+
+/// As [`cable`], with so many queues each way at both ends.
+pub fn cable_of(queues: usize) -> Option<[PortRef; 2]> {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: namespaces need root");
         return None;
@@ -20,7 +25,8 @@ pub fn cable() -> Option<[PortRef; 2]> {
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
     run("mount --make-rprivate /");
     run("mount -t sysfs sysfs /sys");
-    run("ip link add port0 type veth peer name port1");
+    let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+    run(&format!("ip link add port0 {queues} type veth peer name port1 {queues}"));
     for port in ["port0", "port1"] {
         run(&format!("sysctl -qw net.ipv6.conf.{port}.disable_ipv6=1"));
         run(&format!("ip link set {port} up"));

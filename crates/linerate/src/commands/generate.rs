@@ -1,14 +1,17 @@
 //! `linerate gen`: traffic until told to stop, as pkt-gen's users expect.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use engine::Load;
+use engine::af_xdp::{AfXdpEngine, Options};
 use engine::live::{Sent, monotonic};
+use engine::user_space::Crew;
 use engine::xdp::Generator;
+use engine::{Engine, Error, Load};
 use lab::{Destination, InterfaceCounters, Port};
 use serde_json::json;
 use testbed::Testbed;
@@ -16,6 +19,7 @@ use testbed::cross_check;
 use testbed::inspection::Inspection;
 use testbed::port;
 use testbed::stop;
+use testbed::target::EngineName;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wire::{human, size};
@@ -60,12 +64,12 @@ pub fn main(args: &Args) -> Result<Exit> {
         rate => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
     let _programs = way_out.attach_programs()?;
-    let mut generator = way_out.start(&table, args)?;
+    let mut generator = way_out.start(&table, args, &stop)?;
     let directions = table.directions();
     let before = way_out.interfaces(directions)?;
 
     let clock = Instant::now();
-    generator.begin(INTERVAL, load, monotonic()?)?;
+    generator.begin(load)?;
     let mut last = (Tally::default(), Duration::ZERO);
     let mut failure = None;
     while failure.is_none()
@@ -74,15 +78,15 @@ pub fn main(args: &Args) -> Result<Exit> {
     {
         let left = args.duration.map_or(args.interval, |duration| duration.saturating_sub(clock.elapsed()));
         failure = watch(&mut generator, args.interval.min(left), &stop).err();
-        let now = (Tally::read(&generator, directions)?, clock.elapsed());
+        let now = (generator.tally(directions)?, clock.elapsed());
         eprintln!("{}", now.0.since(last.0).line((now.1 - last.1).as_secs_f64()));
         last = now;
     }
     let elapsed = clock.elapsed().as_secs_f64();
-    generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?;
+    generator.end()?;
     // The workers follow within microseconds, the last frames arrive a little later.
     thread::sleep(Duration::from_millis(50));
-    let total = Tally::read(&generator, directions)?;
+    let total = generator.tally(directions)?;
     eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.0.frames), total.line(elapsed));
     total
         .reasons()
@@ -96,7 +100,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     // An interface that is gone says nothing.
     let left = way_out.interfaces(directions).ok().map(|after| since(&after, &before));
-    let disagreement = left.as_ref().and_then(|left| total.disagreement(left));
+    let disagreement = left.as_ref().and_then(|left| total.disagreement(left, generator.refused(total)));
     if args.json {
         println!("{}", total.json(elapsed, received, left.map(|left| left.sent)));
     }
@@ -111,7 +115,7 @@ pub fn main(args: &Args) -> Result<Exit> {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Lets `duration` pass while all goes well, or until told to stop.
-fn watch(generator: &mut Generator, duration: Duration, stop: &AtomicBool) -> Result<(), engine::Error> {
+fn watch(generator: &mut Source, duration: Duration, stop: &AtomicBool) -> Result<(), engine::Error> {
     let clock = Instant::now();
     while clock.elapsed() < duration && !stop::is_set(stop) {
         stop::sleep(stop, LOOK.min(duration.saturating_sub(clock.elapsed())));
@@ -164,6 +168,14 @@ impl WayOut {
         Ok(Self::Port(port, Box::new(inspection)))
     }
 
+    /// What sends.
+    fn engine(&self) -> EngineName {
+        match self {
+            Self::Testbed(testbed) => testbed.engine(),
+            Self::Port(_, inspection) => inspection.engine,
+        }
+    }
+
     /// Programs at the ports that send only while one is attached.
     fn attach_programs(&self) -> Result<Vec<ports::Attached>> {
         match self {
@@ -186,8 +198,20 @@ impl WayOut {
         }
     }
 
-    fn start(&self, table: &FrameTable, args: &Args) -> Result<Generator> {
-        Ok(match self {
+    fn start(&self, table: &FrameTable, args: &Args, stop: &Arc<AtomicBool>) -> Result<Source> {
+        if self.engine() == EngineName::AfXdp {
+            let engine: Box<dyn Engine> = match self {
+                Self::Testbed(testbed) => testbed.start_any_engine(table, stop)?.0,
+                Self::Port(port, _) => {
+                    let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
+                    let crew = Crew { send_cores: &cores, receive_cores: &[], table, stop: Arc::clone(stop) };
+                    let port = port::reference(port);
+                    Box::new(AfXdpEngine::start(&[&port], None, Options::default(), &crew)?)
+                }
+            };
+            return Ok(Source::Engine(engine));
+        }
+        Ok(Source::Kernel(match self {
             Self::Testbed(testbed) => {
                 let cores = testbed.generating_cores();
                 let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
@@ -198,7 +222,7 @@ impl WayOut {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }
-        })
+        }))
     }
 
     /// What the interfaces counted that frames leave by.
@@ -219,8 +243,69 @@ impl WayOut {
     }
 }
 
-/// The interval that all is sent in.
+/// The interval of the kernel's generator that all is sent in.
 const INTERVAL: u64 = 1;
+
+/// What sends.
+enum Source {
+    /// The kernel's generator.
+    Kernel(Generator),
+    /// An engine that also receives; all is sent in its first interval.
+    Engine(Box<dyn Engine>),
+}
+
+impl Source {
+    fn begin(&mut self, load: Load) -> Result<()> {
+        match self {
+            Self::Kernel(generator) => generator.begin(INTERVAL, load, monotonic()?)?,
+            Self::Engine(engine) => drop(engine.begin(load)?),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        match self {
+            Self::Kernel(generator) => generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?,
+            Self::Engine(engine) => drop(engine.begin(Load::Idle)?),
+        }
+        Ok(())
+    }
+
+    /// Fails when it cannot go on.
+    fn check(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Kernel(generator) => generator.check(),
+            Self::Engine(engine) => match engine.wait(Duration::ZERO) {
+                Err(Error::Interrupted) => Ok(()),
+                other => other.map(drop),
+            },
+        }
+    }
+
+    fn tally(&mut self, directions: usize) -> Result<Tally> {
+        match self {
+            Self::Kernel(generator) => Tally::read(generator, directions),
+            Self::Engine(engine) => {
+                let mut sum = Sent::default();
+                for counts in engine.counts(0)? {
+                    sum.add(&Sent {
+                        frames: counts.offered,
+                        bytes: counts.offered_bytes - u64::from(size::FCS) * counts.offered,
+                        unsent: counts.unsent.saturating_sub(counts.untaken.total()),
+                        untaken: counts.untaken,
+                        refused: 0,
+                    });
+                }
+                Ok(Tally(sum))
+            }
+        }
+    }
+
+    /// What the full queue at the other end refused of `total`, where that is counted.
+    fn refused(&self, total: Tally) -> Option<u64> {
+        matches!(self, Self::Kernel(_)).then_some(total.0.refused)
+    }
+}
 
 /// Frames sent, of all directions.
 #[derive(Clone, Copy, Default)]
@@ -258,15 +343,15 @@ impl Tally {
     }
 
     /// What to say if the interfaces counted something else.
-    fn disagreement(self, left: &InterfaceCounters) -> Option<String> {
-        let Sent { frames, refused, .. } = self.0;
-        (!cross_check::left(left, frames, Some(refused))).then(|| {
+    fn disagreement(self, left: &InterfaceCounters, refused: Option<u64>) -> Option<String> {
+        let Sent { frames, .. } = self.0;
+        (!cross_check::left(left, frames, refused)).then(|| {
             format!(
                 "{} counted {} frames sent, not {}: what really left is not certain; see `ip -s link` and \
                  `ethtool -S`",
                 left.name,
                 human::count(left.sent),
-                human::count(frames - refused.min(frames))
+                human::count(frames.saturating_sub(refused.unwrap_or(0)))
             )
         })
     }

@@ -20,14 +20,15 @@ pub struct Key(String);
 impl Key {
     /// What a finding on `testbed` with `profile` depends on.
     pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
-        let (engine, ports) = match (testbed.lab(), testbed.user_space()) {
-            (Some(_), _) => ("xdp", vec!["lab".to_owned()]),
-            (_, Some(user_space)) => ("dpdk", vec![user_space.kind_of_ports()]),
+        let ports: Vec<String> = match (testbed.lab(), testbed.user_space()) {
+            (Some(_), _) => vec!["lab".to_owned()],
+            (_, Some(user_space)) => vec![user_space.kind_of_ports()],
             (None, None) => {
                 let ports = testbed.ports().iter();
-                ("xdp", ports.map(|port| format!("{} {}", port.name, port.mac)).collect())
+                ports.map(|port| format!("{} {}", port.name, port.mac)).collect()
             }
         };
+        let engine = testbed.engine();
         let what = (profile.name(), profile.tunables(), profile.source(), directions);
         Self(format!("{engine} {what:?} {ports:?} on {}", testbed.cores_in_words()))
     }

@@ -15,6 +15,7 @@ use traffic::{Directions, Endpoints, FrameTable, Profile};
 use crate::Testbed;
 use crate::control::Control;
 use crate::port;
+use crate::target::EngineName;
 use crate::user_space::UserSpace;
 
 /// The best of so many tries counts: a machine that is disturbed reaches less, never more.
@@ -47,7 +48,7 @@ pub fn measure(
     let [zero, one] = cable.ports();
     let table = profile.table(&Endpoints([port::endpoint(zero), port::endpoint(one)]), directions);
     let mut engine = over(&cable, [port::reference(zero), port::reference(one)], &table, testbed, stop)?;
-    load(&mut engine, testbed.generating_cores())
+    load(&mut *engine, testbed.generating_cores())
 }
 
 fn over(
@@ -56,14 +57,19 @@ fn over(
     table: &FrameTable,
     testbed: &Testbed,
     stop: &Arc<AtomicBool>,
-) -> Result<XdpEngine> {
-    let engine = XdpEngine::start(&Config {
-        ports,
-        namespace: Some(cable.namespace().fd()),
-        cores: testbed.generating_cores(),
-        table,
-        stop: Arc::clone(stop),
-    })?;
+) -> Result<Box<dyn Engine>> {
+    let namespace = Some(cable.namespace().fd());
+    let engine: Box<dyn Engine> = if testbed.engine() == EngineName::AfXdp {
+        Box::new(testbed.start_af_xdp(ports, namespace, table, stop)?)
+    } else {
+        Box::new(XdpEngine::start(&Config {
+            ports,
+            namespace,
+            cores: testbed.generating_cores(),
+            table,
+            stop: Arc::clone(stop),
+        })?)
+    };
     cable.pin()?;
     Ok(engine)
 }

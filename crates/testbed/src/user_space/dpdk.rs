@@ -63,7 +63,7 @@ impl Link for Ports {
     }
 
     fn carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
-        Ok(Box::new(replay::Ports::open(&self.dpdk, self.devices(), longest)?))
+        Ok(Box::new(replay::carrier(&self.dpdk, self.devices(), longest)?))
     }
 
     fn devices(&self) -> &[String; 2] {

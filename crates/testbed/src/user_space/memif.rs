@@ -91,7 +91,7 @@ impl Link for Ends {
     }
 
     fn carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
-        Ok(Box::new(replay::Ends::open(self.ends(), longest).context("cannot open the memifs")?))
+        Ok(Box::new(replay::carrier(self.ends(), longest).context("cannot open the memifs")?))
     }
 
     fn devices(&self) -> &[String; 2] {

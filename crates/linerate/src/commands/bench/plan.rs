@@ -9,6 +9,7 @@ use results::Record;
 use results::bench::{self, LABELS, Place};
 use results::record::Status;
 use stats::Random;
+use testbed::target::EngineName;
 
 use super::file::{Bench, Direction, Dut, Order, Profile, Remote, Site};
 
@@ -134,7 +135,7 @@ impl<'a> Plan<'a> {
                 flag("--port1", one);
             }
         }
-        if dut.engine.is_in_user_space() {
+        if dut.engine != EngineName::Xdp {
             flag("--engine", dut.engine.name());
         }
         if let Some(Remote { host, driver, options, .. }) = &dut.remote {
@@ -303,7 +304,6 @@ mod tests {
 
     use super::*;
     use crate::commands::bench::file::{Strategy, Subcommand};
-    use testbed::target::EngineName;
 
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {

@@ -47,10 +47,15 @@ fn engine(facts: &PortFacts) -> Line {
     match tried {
         Err(error) => line(&name, Level::Degraded, error.to_string(), None),
         Ok(verdict) => match verdict.sending {
-            Sending::No { cause, remedy } => line(&name, Level::Degraded, format!("not xdp: {cause}"), Some(remedy)),
-            _ if verdict.needs_program => {
-                line(&name, Level::Good, format!("xdp, with a program at the port ({})", verdict.because), None)
+            Sending::No { cause, remedy } => {
+                line(&name, Level::Degraded, format!("not xdp: {cause}"), Some(remedy))
             }
+            _ if verdict.needs_program => line(
+                &name,
+                Level::Good,
+                format!("xdp, with a program at the port ({})", verdict.because),
+                None,
+            ),
             _ => line(&name, Level::Good, format!("xdp ({})", verdict.because), None),
         },
     }

@@ -1,0 +1,194 @@
+//! The engine on AF_XDP sockets: two interfaces of the kernel enter, an idle engine leaves.
+//!
+//! It sends by every card that the kernel has a driver for: no driver is unbound, and no hugepages are needed.
+//! Without copies where the driver can, else the kernel copies. A frame is sent when the driver took it. One
+//! that the driver dropped is unsent; at a veth, whose queue is the device's, it is sent and refused.
+
+mod open;
+mod queues;
+pub mod replay;
+pub mod stream;
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+pub use xsk::{Copying, Mode};
+use xsk::{Interface, Program, Statistics, Watch};
+
+use crate::Error;
+use crate::live::Live;
+use crate::memif::Anyone;
+use crate::user_space::workers::{check, start};
+use crate::user_space::{Crew, Ports, Workers, longest};
+use crate::xdp::PortRef;
+use open::{Opening, Purpose, open, wait_until_up};
+use queues::{Receiving, Sending};
+
+/// The largest frame, FCS included.
+pub const MAX_FRAME: usize = xsk::MAX_LENGTH + 4;
+
+/// How the kernel shall serve the sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether frames may stay where they are.
+    pub copying: Copying,
+    /// Whether drivers work when a worker asks them to, instead of by interrupts.
+    pub busy_poll: bool,
+}
+
+/// The engine on two interfaces. Dropping it ends its workers, closes its sockets and detaches its programs.
+pub type AfXdpEngine = Live<Workers<AfXdpPorts>>;
+
+impl AfXdpEngine {
+    /// Opens `ports`, which are in `namespace` (`None` for the current one), and starts the idle workers of
+    /// `crew`. There are two ports, or one that frames of direction 0 leave by.
+    ///
+    /// # Errors
+    /// When the table does not fit this engine, an interface cannot be used or is down, or a worker does not
+    /// start.
+    pub fn start(
+        ports: &[&PortRef],
+        namespace: Option<BorrowedFd<'_>>,
+        options: Options,
+        crew: &Crew<'_>,
+    ) -> Result<Self, Error> {
+        check::<AfXdpPorts>(crew)?;
+        let opening = Opening {
+            namespace,
+            options,
+            longest: longest(crew.table),
+            fill: crew.table.fill,
+            purpose: if ports.len() == 1 { Purpose::Send } else { Purpose::Engine },
+            senders: crew.send_cores.len(),
+        };
+        let (mut opened, mut queues) = (Vec::new(), Vec::new());
+        for port in ports {
+            let (port, its) = open(port, &opening)?;
+            opened.push(port);
+            queues.push(its);
+        }
+        wait_until_up(&opened.iter().collect::<Vec<_>>())?;
+        let mut queues = queues.into_iter();
+        match (queues.next(), queues.next()) {
+            (Some(zero), Some(one)) => start(AfXdpPorts { ports: opened }, [zero, one], crew),
+            (Some(zero), None) if crew.table.directions() == 1 => {
+                start(AfXdpPorts { ports: opened }, [zero, queues::none(crew.send_cores.len())], crew)
+            }
+            _ => Err(Error::Refused("both directions need two ports".into())),
+        }
+    }
+
+    /// How the kernel serves each port.
+    #[must_use]
+    pub fn modes(&self) -> Vec<Mode> {
+        self.machinery().ports.ports.iter().map(|port| port.mode).collect()
+    }
+
+    /// Whether the program that receives at each port runs in the driver; others are slower.
+    #[must_use]
+    pub fn are_native(&self) -> Vec<bool> {
+        self.machinery().ports.ports.iter().map(Port::is_native).collect()
+    }
+
+    /// What the sockets of each port counted.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn statistics(&self) -> Result<Vec<Statistics>, Error> {
+        self.machinery().ports.ports.iter().map(Port::statistics).collect()
+    }
+}
+
+impl From<xsk::Error> for Error {
+    fn from(error: xsk::Error) -> Self {
+        match error {
+            xsk::Error::Vanished { .. } => Self::Port(error.to_string()),
+            xsk::Error::Failed { .. } => Self::Failed(error.to_string()),
+            _ => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+/// An interface with its sockets.
+pub(crate) struct Port {
+    interface: Arc<Interface>,
+    /// What hands frames to the sockets, if it receives.
+    program: Option<Program>,
+    /// Its sockets.
+    watches: Vec<Watch>,
+    mode: Mode,
+}
+
+impl Port {
+    fn is_native(&self) -> bool {
+        self.program.as_ref().is_none_or(Program::is_native)
+    }
+
+    fn is_up(&self) -> bool {
+        self.interface.is_up().unwrap_or(false)
+    }
+
+    /// What all sockets counted together.
+    fn statistics(&self) -> Result<Statistics, Error> {
+        let mut sum = Statistics::default();
+        for watch in &self.watches {
+            let Some(one) = watch.read()? else { continue };
+            sum.sent += one.sent;
+            sum.send_dropped += one.send_dropped;
+            sum.send_invalid += one.send_invalid;
+            sum.received += one.received;
+            sum.receive_dropped += one.receive_dropped;
+            sum.malformed += one.malformed;
+        }
+        Ok(sum)
+    }
+
+    /// Fails when the interface is gone, or the kernel and the sockets do not understand each other.
+    fn check(&self) -> Result<(), Error> {
+        self.interface.is_up()?;
+        let Statistics { send_invalid, malformed, .. } = self.statistics()?;
+        if send_invalid + malformed > 0 {
+            return Err(Error::Failed(format!(
+                "the kernel refused {send_invalid} frames at interface {}, and {malformed} of its own were \
+                 not understood; this is a defect, please report it",
+                self.interface.name()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// One interface, or two.
+pub struct AfXdpPorts {
+    ports: Vec<Port>,
+}
+
+impl Ports for AfXdpPorts {
+    const ENGINE: &'static str = "af_xdp";
+    const MAX_FRAME: usize = MAX_FRAME;
+    const COUNTS_REFUSED: bool = true;
+    type Transmit = Sending;
+    type Receive = Receiving;
+    type Member = Anyone;
+
+    fn member(&self) -> Anyone {
+        Anyone
+    }
+
+    fn name(&self, port: usize) -> &str {
+        self.ports.get(port).map_or("?", |port| port.interface.name())
+    }
+
+    fn is_up(&self, port: usize) -> bool {
+        self.ports.get(port).is_none_or(Port::is_up)
+    }
+
+    fn passed(&self, port: usize) -> Result<u64, Error> {
+        let program = self.ports.get(port).and_then(|port| port.program.as_ref());
+        Ok(program.map(Program::passed).transpose()?.unwrap_or(0))
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.ports.iter().try_for_each(Port::check)
+    }
+}

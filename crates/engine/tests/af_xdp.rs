@@ -1,0 +1,255 @@
+//! The engine on AF_XDP sockets over a cable: what leaves is what the interface counted, and what returns is judged.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod common;
+mod user_space;
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{cable, cable_of, run};
+use engine::af_xdp::{AfXdpEngine, Options, replay};
+use engine::replay::{Pace, Replay};
+use engine::user_space::Crew;
+use engine::xdp::PortRef;
+use engine::{Engine, Error, Load};
+use traffic::capture::Captured;
+use traffic::{Directions, FrameTable};
+use user_space::{is_accounted_for, sized, trial};
+use xsk::{Copying, Mode};
+
+/// Engines hold a core each, and there may be only two.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start_on(ports: &[PortRef; 2], table: &FrameTable, cores: [&[usize]; 2]) -> Result<AfXdpEngine, Error> {
+    let [send_cores, receive_cores] = cores;
+    let stop = Arc::new(AtomicBool::new(false));
+    let [zero, one] = ports;
+    AfXdpEngine::start(
+        [zero, one],
+        None,
+        Options::default(),
+        &Crew { send_cores, receive_cores, table, stop },
+    )
+}
+
+fn start(ports: &[PortRef; 2], table: &FrameTable) -> AfXdpEngine {
+    start_on(ports, table, [&[0], &[]]).unwrap()
+}
+
+/// What the interface itself counted.
+fn counted(port: &str, what: &str) -> u64 {
+    fs::read_to_string(format!("/sys/class/net/{port}/statistics/{what}")).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn every_frame_that_leaves_is_counted_by_the_interface_and_comes_back() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    for (size, directions) in
+        [("64", Directions::Forward), ("imix", Directions::Both), ("1518", Directions::Both)]
+    {
+        let before = ["port0", "port1"].map(|port| counted(port, "tx_packets"));
+        let mut engine = start(&ports, &sized(size, directions));
+        assert_eq!(engine.modes(), [Mode::Copy; 2], "a veth cannot do without copies");
+        assert_eq!(engine.are_native(), [true; 2]);
+        for pps in [1e3, 20e3] {
+            for counts in trial(&mut engine, Load::Rate(pps), 200) {
+                assert!(is_accounted_for(&counts), "{size} at {pps}: {counts:?}");
+                assert!(counts.offered > 0 && counts.forwarded == counts.offered, "{size}: {counts:?}");
+                assert_eq!(counts.forwarded_bytes, counts.offered_bytes);
+            }
+        }
+        for (direction, totals) in engine.totals().unwrap().iter().enumerate() {
+            assert_eq!((totals.duplicates, totals.reordered, totals.returned, totals.foreign), (0, 0, 0, 0));
+            assert_eq!(totals.forwarded, totals.offered);
+            assert_eq!(totals.latency.total(), totals.forwarded);
+            let left = counted(["port0", "port1"][direction], "tx_packets") - before[direction];
+            assert_eq!(left, totals.offered, "{size}");
+        }
+    }
+}
+
+#[test]
+fn at_full_rate_what_the_other_end_had_no_room_for_is_offered_and_refused() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    for size in ["64", "imix"] {
+        let before = counted("port0", "tx_packets");
+        let mut engine = start(&ports, &sized(size, Directions::Forward));
+        let counts = trial(&mut engine, Load::Max, 300)[0];
+        let [zero, one] = engine.statistics().unwrap()[..] else { panic!("two ports") };
+        assert!(counts.offered > 1_000, "{counts:?}");
+        assert_eq!(
+            (zero.sent, zero.send_invalid),
+            (counted("port0", "tx_packets") - before, 0),
+            "{counts:?}"
+        );
+        assert_eq!(zero.sent + zero.send_dropped, counts.offered);
+        assert_eq!(engine.totals().unwrap()[0].refused, Some(zero.send_dropped));
+        assert_eq!(one.received, counts.forwarded, "{one:?}");
+        assert_eq!(one.received + one.receive_dropped, zero.sent, "{one:?}");
+    }
+}
+
+#[test]
+fn several_workers_have_a_queue_each() {
+    let _alone = alone();
+    if thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("skipped: two workers need two cores");
+        return;
+    }
+    let Some(ports) = cable_of(2) else { return };
+    // Of both directions each worker would have one, and what it gives up is shared out to both.
+    let table = sized("64", Directions::Forward);
+    let ways: [[&[usize]; 2]; 3] = [[&[0, 1], &[]], [&[0], &[1]], [&[1, 0], &[1]]];
+    for cores in ways {
+        let mut engine = start_on(&ports, &table, cores).unwrap();
+        for counts in trial(&mut engine, Load::Rate(10e3), 200) {
+            assert!(counts.offered > 0 && is_accounted_for(&counts), "{cores:?}: {counts:?}");
+        }
+        for (totals, port) in engine.totals().unwrap().iter().zip(engine.statistics().unwrap()) {
+            // A core that is slow to receive lets the queue at the other end run full.
+            assert_eq!(totals.refused, Some(port.send_dropped));
+            assert!(totals.forwarded <= port.sent, "{cores:?}: {totals:?} {port:?}");
+        }
+    }
+    drop(ports);
+    let Some(ports) = cable() else { return };
+    let text = refusal(&ports, &table, &[0, 1]);
+    assert!(text.contains("has 1 queues") && text.contains("ethtool -L port0 combined 2"), "{text}");
+}
+
+fn wait_for(engine: &mut AfXdpEngine, milliseconds: u64) {
+    engine.wait(Duration::from_millis(milliseconds)).unwrap();
+}
+
+#[test]
+fn while_an_interface_is_down_what_is_due_is_unsent_and_then_it_is_offered_again() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let mut engine = start(&ports, &sized("64", Directions::Forward));
+    for _ in 0..2 {
+        let counts = trial(&mut engine, Load::Rate(20e3), 100)[0];
+        assert!(counts.offered > 0 && counts.offered == counts.forwarded, "{counts:?}");
+        run("ip link set port0 down");
+        let counts = trial(&mut engine, Load::Rate(20e3), 100)[0];
+        assert!(counts.offered == 0 && is_accounted_for(&counts), "{counts:?}");
+        run("ip link set port0 up");
+        wait_for(&mut engine, 100);
+    }
+    let totals = &engine.totals().unwrap()[0];
+    assert_eq!((totals.offered, totals.offered), (counted("port0", "tx_packets"), totals.forwarded));
+    assert!(totals.untaken.down > 0, "{totals:?}");
+}
+
+#[test]
+fn an_interface_that_stays_down_or_vanishes_ends_the_run_with_the_cause() {
+    let _alone = alone();
+    for (command, clue) in [("ip link set port0 down", "went down"), ("ip link del port0", "vanished")] {
+        let Some(ports) = cable() else { return };
+        let mut engine = start(&ports, &sized("64", Directions::Both));
+        engine.begin(Load::Rate(20e3)).unwrap();
+        wait_for(&mut engine, 50);
+        run(command);
+        let error = engine.wait(Duration::from_secs(20)).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Port(_)) && text.contains("port0") && text.contains(clue), "{text}");
+        assert!(engine.counts(0).unwrap()[0].offered > 0, "what was counted so far stands");
+    }
+}
+
+fn refusal(ports: &[PortRef; 2], table: &FrameTable, cores: &[usize]) -> String {
+    start_on(ports, table, [cores, &[]]).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_cause_and_nothing_stays_attached() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let table = sized("64", Directions::Forward);
+    let other = start(&ports, &table);
+    let text = refusal(&ports, &table, &[0]);
+    assert!(text.contains("another XDP program") && text.contains("ip link set port0 xdp off"), "{text}");
+    drop(other);
+    let text = refusal(&ports, &sized("9216", Directions::Forward), &[0]);
+    assert!(text.contains("at most 3844 bytes"), "{text}");
+    let text = refusal(&ports, &sized("1600", Directions::Forward), &[0]);
+    assert!(text.contains("MTU of interface port0") && text.contains("mtu 1582"), "{text}");
+    let none = PortRef { name: "none".into(), index: 77 };
+    let text = refusal(&[none, ports[1].clone()], &table, &[0]);
+    assert!(text.contains("no interface none"), "{text}");
+    assert!(refusal(&ports, &table, &[0, 0]).contains("twice"));
+    // All is gone again.
+    let mut engine = start(&ports, &table);
+    assert!(trial(&mut engine, Load::Rate(1e3), 100)[0].offered > 0);
+}
+
+#[test]
+fn frames_of_others_pass_to_the_kernel_and_are_counted() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    run("ip address add 192.0.2.1/24 dev port0");
+    let mut engine = start(&ports, &sized("64", Directions::Forward));
+    // The kernel asks for its neighbour on port 0; port 1's kernel hears it.
+    let socket = std::net::UdpSocket::bind("192.0.2.1:0").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while engine.totals().unwrap()[0].foreign == 0 {
+        assert!(Instant::now() < deadline, "no frame of the kernel's is counted");
+        let _ = socket.send_to(b"x", "192.0.2.2:9");
+        wait_for(&mut engine, 20);
+    }
+    assert_eq!(engine.statistics().unwrap()[1].received, 0, "it did not come to us");
+}
+
+#[test]
+fn copies_can_be_insisted_on_and_a_driver_that_needs_them_says_so() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let table = sized("64", Directions::Forward);
+    let open = |copying, busy_poll| {
+        let crew = Crew {
+            send_cores: &[0],
+            receive_cores: &[],
+            table: &table,
+            stop: Arc::new(AtomicBool::new(false)),
+        };
+        AfXdpEngine::start(&[&ports[0], &ports[1]], None, Options { copying, busy_poll }, &crew)
+    };
+    let text = open(Copying::Never, false).err().unwrap().to_string();
+    assert!(text.contains("port0") && text.contains("without copies"), "{text}");
+    let mut engine = open(Copying::Always, true).unwrap();
+    let counts = trial(&mut engine, Load::Rate(10e3), 100)[0];
+    assert!(counts.offered > 0 && counts.offered == counts.forwarded, "{counts:?}");
+}
+
+#[test]
+fn a_replay_leaves_and_comes_back_frame_by_frame() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let frame = |number: u8| {
+        let bytes = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[number; 46]].concat();
+        Captured { time: u64::from(number) * 50_000, length: bytes.len(), bytes }
+    };
+    let frames: Vec<Captured> = (0..100).map(frame).collect();
+    let mut carrier = replay::carrier([&ports[0], &ports[1]], None, Options::default(), 60).unwrap();
+    let stop = AtomicBool::new(false);
+    let replay = Replay {
+        frames: &frames,
+        pace: Pace::Captured(1.0),
+        loops: 3,
+        drain: Duration::from_millis(50),
+        stop: &stop,
+    };
+    let outcome = replay.run(&mut carrier, &mut |_, _| Ok(())).unwrap();
+    assert_eq!((outcome.sent, outcome.unsent, outcome.received, outcome.foreign), (300, 0, 300, 0));
+    assert_eq!((outcome.missed, counted("port0", "tx_packets")), (0, 300));
+}

@@ -1,0 +1,143 @@
+//! The XDP program that hands frames to sockets: an interface and sockets enter; its link leaves, and a count of
+//! what passed to the kernel.
+
+use std::mem::MaybeUninit;
+
+use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, OpenObject};
+
+use crate::socket::Opened;
+use crate::{Error, Interface};
+
+#[allow(clippy::all, clippy::pedantic, missing_docs, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+mod redirect {
+    include!(concat!(env!("OUT_DIR"), "/redirect.skel.rs"));
+}
+
+/// Which frames go to the sockets; all others pass to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Those whose last `length` bytes begin with these four.
+    Trailer {
+        /// Four or more.
+        length: u32,
+        /// In the order of the frame.
+        begins: [u8; 4],
+    },
+    /// All but ARP and ICMPv6, by which the kernel finds neighbours.
+    Everything,
+}
+
+/// The program at an interface. The kernel detaches it when this is dropped, and when this process ends in
+/// whatever way.
+pub struct Program {
+    _link: Link,
+    sockets: MapHandle,
+    passed: MapHandle,
+    native: bool,
+}
+
+impl Program {
+    /// Attaches it to `interface`. The calling thread is in the interface's network namespace.
+    ///
+    /// # Errors
+    /// When the kernel or the interface does not take it, or there is another.
+    pub fn attach(interface: &Interface, wanted: Wanted) -> Result<Self, Error> {
+        if is_attached(interface) {
+            return Err(Error::OtherProgram { interface: interface.name().to_owned() });
+        }
+        let mut storage = MaybeUninit::uninit();
+        let loaded = load(&mut storage, wanted).map_err(|error| refused(&error))?;
+        // The link and these handles keep the program and its maps.
+        let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
+        let (sockets, passed) = (handle(&loaded.maps.sockets)?, handle(&loaded.maps.passed)?);
+        let link = loaded
+            .progs
+            .redirect
+            .attach_xdp(interface.index() as i32)
+            .map_err(|error| attach_error(interface, &error))?;
+        let native = attach_mode(interface) == Some(libbpf_rs::libbpf_sys::XDP_ATTACHED_DRV);
+        Ok(Self { _link: link, sockets, passed, native })
+    }
+
+    /// Has it hand the frames of a socket's queue to that socket.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn add(&self, socket: &Opened) -> Result<(), Error> {
+        let descriptor = socket.bound.raw().to_ne_bytes();
+        self.sockets.update(&socket.queue.to_ne_bytes(), &descriptor, MapFlags::ANY).map_err(|error| {
+            Error::Config(format!("the kernel does not hand frames to an AF_XDP socket: {error:#}"))
+        })
+    }
+
+    /// Frames that arrived and passed to the kernel.
+    ///
+    /// # Errors
+    /// When the counter cannot be read.
+    pub fn passed(&self) -> Result<u64, Error> {
+        let values = self
+            .passed
+            .lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| Error::Config(format!("a kernel counter cannot be read: {error:#}")))?;
+        let number = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok(values.unwrap_or_default().iter().map(number).sum())
+    }
+
+    /// Whether it runs in the driver; otherwise the kernel runs it later, which is slower.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.native
+    }
+}
+
+fn load(
+    storage: &mut MaybeUninit<OpenObject>,
+    wanted: Wanted,
+) -> Result<redirect::RedirectSkel<'_>, libbpf_rs::Error> {
+    let mut open = redirect::RedirectSkelBuilder::default().open(storage)?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        match wanted {
+            Wanted::Everything => rodata.everything = true,
+            Wanted::Trailer { length, begins } => {
+                rodata.trailer_length = length;
+                rodata.trailer_begins = u32::from_ne_bytes(begins);
+            }
+        }
+    }
+    open.load()
+}
+
+fn refused(error: &libbpf_rs::Error) -> Error {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Error::NotPermitted { action: "loading an XDP program".into() },
+        _ => Error::Config(format!(
+            "the kernel does not load the XDP program that receives: {error:#}; Linux 5.18 or newer with BPF is \
+             needed"
+        )),
+    }
+}
+
+fn attach_error(interface: &Interface, error: &libbpf_rs::Error) -> Error {
+    let interface = interface.name().to_owned();
+    match error.kind() {
+        ErrorKind::AlreadyExists => Error::OtherProgram { interface },
+        ErrorKind::PermissionDenied => Error::NotPermitted { action: "attaching an XDP program".into() },
+        ErrorKind::NotFound => Error::Vanished { interface },
+        _ => Error::NoProgram { interface, reason: format!("{error:#}") },
+    }
+}
+
+fn is_attached(interface: &Interface) -> bool {
+    attach_mode(interface).is_some_and(|mode| mode != libbpf_rs::libbpf_sys::XDP_ATTACHED_NONE)
+}
+
+/// How the kernel runs the XDP program of `interface`.
+fn attach_mode(interface: &Interface) -> Option<u32> {
+    let mut state =
+        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
+    // SAFETY: `state` is valid for writes and says its own size.
+    let result = unsafe { bpf_xdp_query(interface.index() as i32, 0, &raw mut state) };
+    (result == 0).then_some(u32::from(state.attach_mode))
+}

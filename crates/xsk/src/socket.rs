@@ -1,0 +1,432 @@
+//! One AF_XDP socket: an interface, a queue and settings enter; its two ends leave.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use memmap2::{MmapOptions, MmapRaw};
+use nix::libc::{self, c_int, c_void, socklen_t};
+
+use crate::frames::{Memory, Share};
+use crate::receiver::{ReceiveCounters, Receiver};
+use crate::ring::{Consumer, Layout, Producer};
+use crate::sender::{SendCounters, Sender, Wake, Woken};
+use crate::{Error, Interface, MAX_LENGTH, MAX_QUEUES};
+
+/// Frames for what is sent, and entries of its rings.
+const SENDING: u32 = 1024;
+/// Frames for what arrives, and entries of its rings.
+const RECEIVING: u32 = 2048;
+/// Bytes that the kernel may have under way of a socket's copies: as many as its frames can need.
+const SEND_BUFFER: c_int = 16 << 20;
+/// What the kernel keeps free before a frame that arrives.
+const HEADROOM: usize = 256;
+/// Socket options that the C library's crate does not name.
+const SO_PREFER_BUSY_POLL: c_int = 69;
+const SO_BUSY_POLL_BUDGET: c_int = 70;
+/// How long a busy poll may look for frames, in microseconds; and frames at most.
+const BUSY_POLL_US: c_int = 20;
+const BUSY_POLL_FRAMES: c_int = 64;
+
+/// Whether frames may stay where they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// No copies where the driver can, else copies.
+    #[default]
+    Automatic,
+    /// Copies, whatever the driver can.
+    Always,
+    /// No copies; refused where the driver cannot.
+    Never,
+}
+
+/// How the kernel serves a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Frames stay where they are.
+    ZeroCopy,
+    /// The kernel copies them.
+    Copy,
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::ZeroCopy => "zero copy",
+            Self::Copy => "copy",
+        })
+    }
+}
+
+/// How a socket is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The longest frame, in bytes without FCS; up to [`MAX_LENGTH`].
+    pub longest: usize,
+    /// Whether it sends.
+    pub sends: bool,
+    /// Whether it receives.
+    pub receives: bool,
+    /// Whether frames may stay where they are.
+    pub copying: Copying,
+    /// Whether the driver works when this process asks it to, instead of by interrupts (preferred busy polling).
+    pub busy_poll: bool,
+    /// What all bytes of the frames to be sent are at first.
+    pub fill: u8,
+}
+
+impl Config {
+    /// Sends and receives frames of up to 1514 bytes; the kernel chooses whether it copies.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            longest: 1514,
+            sends: true,
+            receives: true,
+            copying: Copying::Automatic,
+            busy_poll: false,
+            fill: 0,
+        }
+    }
+
+    /// Bytes of a frame's place.
+    fn frame_size(&self) -> usize {
+        if self.longest + HEADROOM <= 2048 { 2048 } else { 4096 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A socket that is bound. The kernel takes it away with this process.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    descriptor: OwnedFd,
+}
+
+/// What one socket, and the kernel at it, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Frames that the driver took.
+    pub sent: u64,
+    /// Frames that the driver dropped instead.
+    pub send_dropped: u64,
+    /// Frames that the kernel refused to look at. More than zero is a defect.
+    pub send_invalid: u64,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames that arrived and found no room: in the receive ring, or in a buffer.
+    pub receive_dropped: u64,
+    /// Descriptors of the kernel's that named none of its frames. More than zero is a defect.
+    pub malformed: u64,
+}
+
+/// A socket from beside; it does not keep it open.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    bound: Weak<Bound>,
+    sent: Arc<SendCounters>,
+    received: Arc<ReceiveCounters>,
+}
+
+/// What [`open`] leaves.
+pub struct Opened {
+    /// Where frames leave, if it sends.
+    pub sender: Option<Sender>,
+    /// Where they arrive, if it receives. They do so once a [`crate::Program`] knows of the socket.
+    pub receiver: Option<Receiver>,
+    /// How the kernel serves it.
+    pub mode: Mode,
+    /// The same from beside.
+    pub watch: Watch,
+    pub(crate) bound: Arc<Bound>,
+    /// The queue that it is bound to.
+    pub queue: u32,
+}
+
+/// Opens a socket at queue `queue` of `interface`. The calling thread is in the interface's network namespace.
+///
+/// # Errors
+/// Why that is impossible, with the remedy.
+pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened, Error> {
+    check(config, queue)?;
+    let bound = Bound { descriptor: socket()? };
+    let frame_size = config.frame_size();
+    let memory = Arc::new(Memory::new(SENDING + RECEIVING, frame_size, config.fill)?);
+    bound.register(&memory)?;
+    // Both rings of the memory must be there, whatever is done.
+    bound.set(libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &RECEIVING)?;
+    bound.set(libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &SENDING)?;
+    if config.sends {
+        bound.set(libc::SOL_XDP, libc::XDP_TX_RING, &SENDING)?;
+    }
+    if config.receives {
+        bound.set(libc::SOL_XDP, libc::XDP_RX_RING, &RECEIVING)?;
+    }
+    let offsets: libc::xdp_mmap_offsets = bound.get(libc::XDP_MMAP_OFFSETS)?;
+    let fill = bound.producer(libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, RECEIVING, 1)?;
+    let completion = bound.consumer(libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, SENDING, 1)?;
+    let transmit = config
+        .sends
+        .then(|| bound.producer(libc::XDP_PGOFF_TX_RING as u64, &offsets.tx, SENDING, 2))
+        .transpose()?;
+    let receive = config
+        .receives
+        .then(|| bound.consumer(libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, RECEIVING, 2))
+        .transpose()?;
+    // More than the system's limit only with CAP_NET_ADMIN; a smaller one only makes frames wait.
+    let _ = bound.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
+    if config.busy_poll {
+        bound.set(libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1_i32)?;
+        bound.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, &BUSY_POLL_US)?;
+        bound.set(libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, &BUSY_POLL_FRAMES)?;
+    }
+    // The driver may want frames to receive in when it is bound.
+    let bound = Arc::new(bound);
+    let wake: Arc<dyn Wake> = Arc::clone(&bound) as Arc<dyn Wake>;
+    let receiver = receive.map(|receive| {
+        let share = Share::new(&memory, SENDING, RECEIVING);
+        Receiver::new(Arc::clone(&wake), share, receive, fill, config.busy_poll)
+    });
+    bound.bind(interface, queue, config.copying)?;
+    let mode = bound.mode()?;
+    let sender = transmit.map(|transmit| {
+        let share = Share::new(&memory, 0, SENDING);
+        Sender::new(wake, share, transmit, completion, mode == Mode::Copy)
+    });
+    let watch = Watch {
+        bound: Arc::downgrade(&bound),
+        sent: sender.as_ref().map(Sender::counters).unwrap_or_default(),
+        received: receiver.as_ref().map(Receiver::counters).unwrap_or_default(),
+    };
+    Ok(Opened { sender, receiver, mode, watch, bound, queue })
+}
+
+fn check(config: &Config, queue: u32) -> Result<(), Error> {
+    if config.longest > MAX_LENGTH {
+        return Err(Error::Config(format!(
+            "frames of {} bytes are too large for AF_XDP sockets: they take up to {} bytes, FCS included",
+            config.longest + 4,
+            MAX_LENGTH + 4
+        )));
+    }
+    if !config.sends && !config.receives {
+        return Err(Error::Config("a socket that neither sends nor receives is of no use".into()));
+    }
+    if queue >= MAX_QUEUES {
+        return Err(Error::Config(format!("queue {queue} is too high: {MAX_QUEUES} queues can be used")));
+    }
+    Ok(())
+}
+
+fn socket() -> Result<OwnedFd, Error> {
+    // SAFETY: it takes no pointers.
+    let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if descriptor >= 0 {
+        // SAFETY: the descriptor is open, and nobody else's.
+        return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => Error::NoSockets(error),
+        _ => Error::of("making an AF_XDP socket", error),
+    })
+}
+
+impl Bound {
+    fn register(&self, memory: &Memory) -> Result<(), Error> {
+        // SAFETY: the struct holds only numbers, for which zero is valid.
+        let mut region: libc::xdp_umem_reg = unsafe { mem::zeroed() };
+        region.addr = memory.start() as u64;
+        region.len = memory.len() as u64;
+        region.chunk_size = memory.frame_size() as u32;
+        self.set(libc::SOL_XDP, libc::XDP_UMEM_REG, &region).map_err(|error| match error {
+            Error::Failed { source, .. } if source.raw_os_error() == Some(libc::ENOBUFS) => {
+                Error::Memory { bytes: memory.len(), source }
+            }
+            other => other,
+        })
+    }
+
+    fn set<T>(&self, level: c_int, option: c_int, value: &T) -> Result<(), Error> {
+        let value: *const c_void = (&raw const *value).cast();
+        // SAFETY: the socket is open, and `value` has so many bytes.
+        let result =
+            unsafe { libc::setsockopt(self.raw(), level, option, value, mem::size_of::<T>() as socklen_t) };
+        if result < 0 {
+            Err(Error::last(format!("setting up an AF_XDP socket (option {option})")))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// An option of AF_XDP that is a struct of numbers.
+    fn get<T: Copy>(&self, option: c_int) -> Result<T, Error> {
+        let mut value = mem::MaybeUninit::<T>::zeroed();
+        let mut length = mem::size_of::<T>() as socklen_t;
+        // SAFETY: the socket is open, and `value` has as many bytes as `length` says.
+        let result = unsafe {
+            libc::getsockopt(self.raw(), libc::SOL_XDP, option, value.as_mut_ptr().cast(), &raw mut length)
+        };
+        if result < 0 {
+            return Err(Error::last(format!("asking an AF_XDP socket (option {option})")));
+        }
+        // SAFETY: it was zeroed, which is valid for structs of numbers, and perhaps filled by the kernel.
+        Ok(unsafe { value.assume_init() })
+    }
+
+    /// Maps the ring at `offset`, whose entries have `words` words of 8 bytes.
+    fn map(
+        &self,
+        offset: u64,
+        at: &libc::xdp_ring_offset,
+        size: u32,
+        words: usize,
+    ) -> Result<(MmapRaw, Layout), Error> {
+        let layout = Layout {
+            producer: at.producer as usize,
+            consumer: at.consumer as usize,
+            flags: at.flags as usize,
+            entries: at.desc as usize,
+        };
+        let length = layout.entries + size as usize * words * 8;
+        let memory = MmapOptions::new()
+            .offset(offset)
+            .len(length)
+            .populate()
+            .map_raw(&self.descriptor)
+            .map_err(|source| Error::of("mapping a ring of an AF_XDP socket", source))?;
+        Ok((memory, layout))
+    }
+
+    fn producer(
+        &self,
+        offset: u64,
+        at: &libc::xdp_ring_offset,
+        size: u32,
+        words: usize,
+    ) -> Result<Producer, Error> {
+        let (memory, layout) = self.map(offset, at, size, words)?;
+        Producer::new(memory, layout, size, words).ok_or_else(misplaced)
+    }
+
+    fn consumer(
+        &self,
+        offset: u64,
+        at: &libc::xdp_ring_offset,
+        size: u32,
+        words: usize,
+    ) -> Result<Consumer, Error> {
+        let (memory, layout) = self.map(offset, at, size, words)?;
+        Consumer::new(memory, layout, size, words).ok_or_else(misplaced)
+    }
+
+    /// Binds it. The kernel itself tries without copies first where it may choose.
+    fn bind(&self, interface: &Interface, queue: u32, copying: Copying) -> Result<(), Error> {
+        let choice = match copying {
+            Copying::Automatic => 0,
+            Copying::Always => libc::XDP_COPY,
+            Copying::Never => libc::XDP_ZEROCOPY,
+        };
+        // SAFETY: the struct holds only numbers, for which zero is valid.
+        let mut address: libc::sockaddr_xdp = unsafe { mem::zeroed() };
+        address.sxdp_family = libc::AF_XDP as u16;
+        address.sxdp_flags = choice | libc::XDP_USE_NEED_WAKEUP;
+        address.sxdp_ifindex = interface.index();
+        address.sxdp_queue_id = queue;
+        let length = mem::size_of_val(&address) as socklen_t;
+        // SAFETY: the socket is open, and the address has `length` bytes.
+        let result = unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) };
+        if result < 0 {
+            return Err(Error::of_bind(interface.name(), queue, io::Error::last_os_error()));
+        }
+        Ok(())
+    }
+
+    fn mode(&self) -> Result<Mode, Error> {
+        let options: libc::xdp_options = self.get(libc::XDP_OPTIONS)?;
+        Ok(if options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0 { Mode::ZeroCopy } else { Mode::Copy })
+    }
+
+    pub(crate) fn raw(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+fn misplaced() -> Error {
+    Error::Config("the kernel describes a ring outside its memory; this is a defect".into())
+}
+
+impl Wake for Bound {
+    fn wake_to_send(&self) -> Woken {
+        // SAFETY: the socket is open; no data is handed over.
+        let sent =
+            unsafe { libc::sendto(self.raw(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+        if sent >= 0 {
+            return Woken::Done;
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EBUSY) => Woken::Dropped,
+            Some(libc::ENETDOWN) => Woken::Down,
+            Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => Woken::Gone,
+            _ => Woken::Again,
+        }
+    }
+
+    fn wake_to_receive(&self) {
+        let nothing = std::ptr::null_mut();
+        // SAFETY: the socket is open; no data is asked for.
+        unsafe {
+            libc::recvfrom(
+                self.raw(),
+                nothing,
+                0,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+impl Watch {
+    /// What was counted; `None` once both ends of the socket are gone.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn read(&self) -> Result<Option<Statistics>, Error> {
+        let Some(bound) = self.bound.upgrade() else { return Ok(None) };
+        let kernel: libc::xdp_statistics = bound.get(libc::XDP_STATISTICS)?;
+        let recalled = self.sent.recalled.load(Ordering::Relaxed);
+        Ok(Some(Statistics {
+            sent: self.sent.sent.load(Ordering::Relaxed),
+            send_dropped: self.sent.dropped.load(Ordering::Relaxed),
+            send_invalid: kernel.tx_invalid_descs.saturating_sub(recalled),
+            received: self.received.received.load(Ordering::Relaxed),
+            receive_dropped: kernel.rx_dropped + kernel.rx_ring_full,
+            malformed: self.received.malformed.load(Ordering::Relaxed) + kernel.rx_invalid_descs,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_before_the_kernel_is_asked() {
+        let refusal = |config: Config, queue| check(&config, queue).unwrap_err().to_string();
+        let config = Config::new();
+        assert!(check(&Config { longest: MAX_LENGTH, ..config }, 0).is_ok());
+        assert!(refusal(Config { longest: MAX_LENGTH + 1, ..config }, 0).contains("up to 3844 bytes"));
+        assert!(refusal(Config { sends: false, receives: false, ..config }, 0).contains("neither"));
+        assert!(refusal(config, 64).contains("64 queues"));
+        assert_eq!(Config { longest: 1792, ..config }.frame_size(), 2048);
+        assert_eq!(Config { longest: 1793, ..config }.frame_size(), 4096);
+    }
+}
