@@ -12,22 +12,30 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 PAGE := crates/report/page
 FUZZ_TIME ?= 600
 
-.PHONY: help setup build test lint fuzz bench benchmarks clean
+.PHONY: help setup-build setup build test test-long lint fuzz bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: ## installs what building and testing need, and says what
-	@tools/setup $(if $(SUDO),--sudo) $(BUILD_PACKAGES) -- $(TEST_PACKAGES)
-	@[ -x target/python/bin/python3 ] || { python3 -m venv target/python && \
-		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
-	@cd $(PAGE) && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund; }
+setup-build: ## installs what building needs, and says what
+	@tools/setup $(if $(SUDO),--sudo) building $(BUILD_PACKAGES)
+	@cd $(PAGE) && { [ node_modules/.package-lock.json -nt package-lock.json ] || \
+		{ echo "setup: the npm packages of the report page" && npm ci --no-audit --no-fund; }; }
 
-build: setup ## builds the release binary, target/release/linerate
+setup: setup-build ## installs what testing needs, too
+	@tools/setup $(if $(SUDO),--sudo) testing $(TEST_PACKAGES)
+	@[ -x target/python/bin/python3 ] || { echo "setup: MLRsearch for Python, in target/python" && \
+		python3 -m venv target/python && \
+		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
+
+build: setup-build ## builds the release binary, target/release/linerate
 	cargo build --release --locked
 
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
+
+test-long: setup ## runs the tests that take minutes each
+	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything
 	tools/lint
@@ -37,7 +45,7 @@ fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
 		-- --nocapture
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
-	$(SUDO) $(LINERATE) bench --quick --output runs/quick --report report.html
+	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html
 
 benchmarks: build ## measures the generator against other generators; see benchmarks/README.md
 	$(SUDO) $(LINERATE) bench benchmarks/packet-generation-options.toml

@@ -25,7 +25,7 @@ fn a_ramp_through_a_router_agrees_with_every_interface_on_its_way() {
     }
     let site = Site::router();
     eventually(|| {
-        let record = ramp(&site, &format!("{GATEWAYS} --vm var2 --bidirectional")).well().record();
+        let record = ramp(&site, &format!("{GATEWAYS} --flows var2 --bidirectional")).well().record();
         assert_eq!(record.tester.engine, "af_xdp");
         assert!(record.tester.ports.iter().all(|port| port.xdp_mode == "af_xdp, copy"));
         assert_eq!((record.directions.len(), record.cross_check.len()), (2, 2));
@@ -67,7 +67,7 @@ fn a_search_finds_the_rate_of_a_calibrated_device() {
         return;
     }
     eventually(|| {
-        let line = "search --engine af_xdp --max-duration 10s --goal ndr --json --dut calibrated:rate=20kpps";
+        let line = "search --engine af_xdp --time-limit 10s --goal ndr --json --dut calibrated:rate=20kpps";
         let ndr = linerate(line).run().well().record().directions[0].results["ndr"];
         let holds = ndr.lower_pps <= 20.4e3
             && ndr.lower_pps > 10e3
@@ -94,7 +94,7 @@ fn traffic_by_one_port_is_what_the_interface_counted_to_the_frame() {
     for rate in ["5kpps", "max"] {
         let before = sent_by(&site.tester, "eth1");
         let line = format!(
-            "gen --engine af_xdp --port eth1 --to 02:00:00:00:01:01 --rate {rate} --duration 300ms --json"
+            "send --engine af_xdp --port eth1 --to 02:00:00:00:01:01 --rate {rate} --duration 300ms --json"
         );
         let told = linerate(&line).inside(&site.tester).run().well().json();
         let after = sent_by(&site.tester, "eth1");
@@ -133,7 +133,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     for (flags, clues) in [
         ("--size 9216", ["at most 3844", "--size"]),
         ("--size 1600", ["eth1", "mtu"]),
-        ("--cores 0,1", ["1 queues", "ethtool -L eth1 combined 2"]),
+        ("--cores 0,1 --flows var2", ["fewer queues to send by (1)", "ethtool -L eth1 combined 2"]),
     ] {
         let finished = ramp(&site, flags);
         let refusal = &finished.stderr;

@@ -1,10 +1,10 @@
-//! `linerate build-rate`: how fast frames are built, without a port of the machine's, so that it runs anywhere.
+//! `linerate generator --onto`: how fast frames are built, without a port of the machine's, so that it runs anywhere.
 
 use crate::common::linerate;
 
 #[test]
 fn each_size_has_a_figure_for_each_number_of_cores() {
-    let run = linerate("build-rate --onto memory --sizes 64,imix,9216 --cores 0 --duration 20ms --json")
+    let run = linerate("generator --onto memory --sizes 64,imix,9216 --cores 0 --duration 20ms --json")
         .run()
         .well();
     let figures = run.json();
@@ -25,7 +25,7 @@ fn each_size_has_a_figure_for_each_number_of_cores() {
 #[test]
 fn through_a_memif_frames_go_to_a_sink_on_another_core_or_come_back_in_turns() {
     let cores = std::thread::available_parallelism().unwrap().get();
-    let run = linerate("build-rate --onto memif --sizes 64,9216 --duration 100ms --json").run().well();
+    let run = linerate("generator --onto memif --sizes 64,9216 --duration 100ms --json").run().well();
     let figures = run.json();
     let figures = figures.as_array().unwrap();
     assert_eq!(figures.len(), 2 * cores, "a figure for each number of cores: {}", run.stderr);
@@ -49,10 +49,10 @@ fn wrong_use_is_refused_with_what_would_do() {
         ("--cores 4000", "core 4000"),
         ("--sizes 63", "64 to 9216"),
         ("--onto net_nil", "net_memif"),
-        ("--vm none --cores 0,0", "fewer cores"),
-        ("--onto memif --vm none --cores 0,0", "fewer cores"),
+        ("--flows none --cores 0,0", "fewer cores"),
+        ("--onto memif --flows none --cores 0,0", "fewer cores"),
     ] {
-        let finished = linerate(&format!("build-rate --onto memory {flags}")).run();
+        let finished = linerate(&format!("generator --onto memory {flags}")).run();
         let code = if clue == "fewer cores" { 1 } else { 2 };
         assert!(finished.refusal(code).contains(clue), "{flags}: {}", finished.stderr);
     }
@@ -61,14 +61,14 @@ fn wrong_use_is_refused_with_what_would_do() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn with_dpdk_frames_go_onto_ports_too() {
-    let run = linerate("build-rate --sizes 64,9216 --cores 0 --duration 20ms --json").run().well();
+    let run = linerate("generator --onto --sizes 64,9216 --cores 0 --duration 20ms --json").run().well();
     let figures = run.json();
     let places: Vec<&str> = figures.as_array().unwrap().iter().map(|f| f["onto"].as_str().unwrap()).collect();
     let alone = std::thread::available_parallelism().unwrap().get() == 1;
     let expected: &[&str] = if alone {
-        &["memory", "memory", "memif", "memif", "net_null", "net_null"]
+        &["memory", "memory", "memif", "memif", "null", "null"]
     } else {
-        &["memory", "memory", "memif", "memif", "net_null", "net_null", "net_memif", "net_memif"]
+        &["memory", "memory", "memif", "memif", "null", "null", "net_memif", "net_memif"]
     };
     assert_eq!(places, expected, "{}", run.stderr);
     assert!(figures.as_array().unwrap().iter().all(|f| f["pps"].as_f64().unwrap() > 0.0), "{figures}");

@@ -240,7 +240,7 @@ fn wrong_use_is_refused_with_a_remedy() {
         ("on nowhere", 2, &["'nowhere'", "in runs", "--runs"]),
         ("on words", 2, &["words: line 2: 'two'", "--column"]),
         ("on empty", 2, &["no numbers in column 1", "--column"]),
-        ("on folder", 2, &["folder has no complete records", "--output"]),
+        ("on folder", 2, &["folder has no complete records", "--runs"]),
         ("on other.json", 1, &["other.json", "no record"]),
         ("on off --confidence 96", 2, &["'96'", "99.5"]),
         ("on off --metric latency_p98", 2, &["'p98'", "p99"]),

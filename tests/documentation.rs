@@ -57,6 +57,24 @@ fn command_lines(document: &Path) -> Vec<Line> {
     lines
 }
 
+/// The flags that say how long frames are sent.
+const DURATIONS: [&str; 2] = ["--duration", "--hold-duration"];
+
+/// The words of a command, where frames are sent for a second at most. A profiler needs its samples, however.
+fn brief(text: &str) -> String {
+    if text.contains("flamegraph") {
+        return text.to_owned();
+    }
+    let mut words: Vec<&str> = text.split(' ').collect();
+    for at in 1..words.len() {
+        let seconds = words[at].strip_suffix('s').and_then(|number| number.parse::<u32>().ok());
+        if DURATIONS.contains(&words[at - 1]) && seconds.is_some_and(|seconds| seconds > 1) {
+            words[at] = "1s";
+        }
+    }
+    words.join(" ")
+}
+
 /// Runs `line` in `directory` as a reader would type it; the reason if that fails. Of make, it is
 /// enough that it knows what to do.
 fn run(line: &Line, site: &Site, directory: &Path) -> Result<(), String> {
@@ -78,26 +96,11 @@ fn run(line: &Line, site: &Site, directory: &Path) -> Result<(), String> {
     Err(format!("{}:{}: {}\n{}: {said}", line.file, line.number, line.text, output.status))
 }
 
-/// A capture of ten datagrams, a millisecond apart, from beyond port 0 to beyond port 1.
-fn capture() -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new()).unwrap();
-    for number in 0..10_u8 {
-        let link = PacketBuilder::ethernet2([2, 0, 0, 0, 9, 1], [2, 0, 0, 0, 9, 2]);
-        let packet = link.ipv4([16, 0, 0, 1 + number], [48, 0, 0, 1], 64).udp(1025, 12);
-        let mut frame = Vec::new();
-        packet.write(&mut frame, &[number; 100]).unwrap();
-        writer.frame(u64::from(number) * 1_000_000, &frame).unwrap();
-    }
-    writer.finish().unwrap()
-}
-
-#[test]
-fn every_documented_command_works_as_it_is_written() {
-    if !has_namespaces() {
-        return;
-    }
+/// Runs every command, as `shortened`.
+fn run_all(shortened: fn(&str) -> String) {
     let _machine = machine();
-    let lines: Vec<Line> = documents().iter().flat_map(|document| command_lines(document)).collect();
+    let mut lines: Vec<Line> = documents().iter().flat_map(|document| command_lines(document)).collect();
+    lines.iter_mut().for_each(|line| line.text = shortened(&line.text));
     assert!(lines.iter().any(|line| line.text.starts_with("linerate ramp")), "no commands found");
     let site = Site::router();
     // Where a reader is: in a checkout, of which commands see the example profiles, with a capture at hand.
@@ -127,6 +130,47 @@ fn every_documented_command_works_as_it_is_written() {
         lines.len(),
         failures.join("\n")
     );
+}
+
+/// A capture of ten datagrams, a millisecond apart, from beyond port 0 to beyond port 1.
+fn capture() -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    for number in 0..10_u8 {
+        let link = PacketBuilder::ethernet2([2, 0, 0, 0, 9, 1], [2, 0, 0, 0, 9, 2]);
+        let packet = link.ipv4([16, 0, 0, 1 + number], [48, 0, 0, 1], 64).udp(1025, 12);
+        let mut frame = Vec::new();
+        packet.write(&mut frame, &[number; 100]).unwrap();
+        writer.frame(u64::from(number) * 1_000_000, &frame).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn every_documented_command_works() {
+    if has_namespaces() {
+        run_all(brief);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn every_documented_command_works_for_as_long_as_it_is_written() {
+    if has_namespaces() {
+        run_all(str::to_owned);
+    }
+}
+
+#[test]
+fn what_takes_longer_than_a_second_is_shortened_and_nothing_else() {
+    let line =
+        "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --time-limit 8s";
+    assert_eq!(brief(line), line.replace("--duration 5s", "--duration 1s"));
+    assert_eq!(brief("linerate saturate --duration 10s  x"), "linerate saturate --duration 1s  x");
+    assert_eq!(
+        brief("linerate explain flamegraph --duration 3s"),
+        "linerate explain flamegraph --duration 3s"
+    );
+    assert_eq!(brief("printf '%s\\n' '--duration'"), "printf '%s\\n' '--duration'");
 }
 
 #[test]

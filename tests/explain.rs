@@ -26,7 +26,7 @@ fn a_veth_s_queues_are_told_by_its_driver_and_served_by_its_thread() {
          for pid in $(grep -l napi/far /proc/[0-9]*/comm | cut -d/ -f3); do taskset -pc 0 $pid; done",
     );
     let path = namespace.path();
-    let watch = linerate(&format!("queues far --netns {path} --interval 2s --json")).start();
+    let watch = linerate(&format!("explain queues far --netns {path} --interval 2s --json")).start();
     namespace.run("ping -q -c 200 -i 0.002 -W 1 100.65.9.2 || true # nobody answers");
     let usage = &watch.finish().well().json()["usage"];
     assert_eq!(usage["source"], "ethtool", "{usage}");
@@ -43,7 +43,7 @@ fn a_veth_s_queues_are_told_by_its_driver_and_served_by_its_thread() {
 
 #[test]
 fn an_interface_without_queues_of_its_own_is_told_by_core() {
-    let shown = linerate("queues lo --interval 100ms --count 2").run().well();
+    let shown = linerate("explain queues lo --interval 100ms --count 2").run().well();
     assert_eq!(shown.stdout, "");
     assert!(shown.stderr.contains("/proc/net/softnet_stat"), "{}", shown.stderr);
     assert!(shown.stderr.contains("core 0"), "{}", shown.stderr);
@@ -118,7 +118,7 @@ fn the_thread_of_a_device_in_user_space_is_timed() {
     if !has_namespaces() {
         return;
     }
-    let line = "explain cost --dut delayed --low 5kpps --duration 500ms --warm-up-duration 200ms --json";
+    let line = "explain cost --dut delayed --low-rate 5kpps --duration 500ms --warm-up-duration 200ms --json";
     eventually(|| {
         let _machine = machine();
         let record = linerate(line).on_my_machine().run().well().record();
@@ -149,7 +149,7 @@ fn a_flame_graph_shows_where_a_router_works_and_says_what_it_rests_on() {
     if !has_perf() {
         return;
     }
-    let line = "explain flamegraph --dut linux-router --load 100kpps --duration 2s -o router.svg --json";
+    let line = "explain flamegraph --dut linux-router --rate 100kpps --duration 2s -o router.svg --json";
     eventually(|| {
         let _machine = machine();
         let finished = linerate(line).on_my_machine().run().well();
@@ -182,7 +182,7 @@ fn two_devices_are_drawn_as_a_difference_of_shares() {
     if !has_perf() {
         return;
     }
-    let line = "explain flamegraph --dut xdp-router --against linux-router --duration 1s --load 50% -o a.svg";
+    let line = "explain flamegraph --dut xdp-router --against linux-router --duration 1s --rate 50% -o a.svg";
     let finished = {
         let _machine = machine();
         linerate(line).on_my_machine().run().well()
@@ -208,7 +208,7 @@ fn what_cannot_be_drawn_is_refused_with_the_remedy() {
     }
     for (flags, code, reason) in [
         ("--output drawing.png", 2, "does not end in .svg"),
-        ("--load 0%", 2, "sends nothing"),
+        ("--rate 0%", 2, "sends nothing"),
         ("--difference good.folded no-such-file", 1, "cannot read no-such-file"),
         ("--difference good.folded bad.folded", 2, "bad.folded: line 2 is no folded stack"),
         ("--difference none.folded good.folded", 2, "none.folded has no samples"),
@@ -229,7 +229,7 @@ fn what_cannot_be_drawn_is_refused_with_the_remedy() {
     fs::write(&perf, denied).unwrap();
     fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).unwrap();
     let _machine = machine();
-    let line = linerate("explain flamegraph --load 1kpps --duration 300ms").on_my_machine();
+    let line = linerate("explain flamegraph --rate 1kpps --duration 300ms").on_my_machine();
     let denied = line.env("PATH", directory.path().to_str().unwrap()).run();
     assert!(denied.refusal(1).contains("run as root, or lower"), "{}", denied.stderr);
 }
@@ -237,11 +237,11 @@ fn what_cannot_be_drawn_is_refused_with_the_remedy() {
 #[test]
 fn what_cannot_be_watched_is_refused() {
     for (line, reason) in [
-        ("queues no-such-if", "there is no interface 'no-such-if'"),
-        ("queues lo --interval 0s", "--interval above 0"),
+        ("explain queues no-such-if", "there is no interface 'no-such-if'"),
+        ("explain queues lo --interval 0s", "--interval above 0"),
         ("explain cost --ports lo,lo", "lo"),
         ("explain cost --watts 0", "is no power"),
-        ("queues lo --netns no-such-namespace", "there is no network namespace"),
+        ("explain queues lo --netns no-such-namespace", "there is no network namespace"),
     ] {
         let finished = linerate(line).run();
         assert!(finished.refusal(2).contains(reason), "{line}: {}", finished.stderr);

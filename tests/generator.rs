@@ -1,4 +1,4 @@
-//! `linerate gen` and `linerate count`: the free-running generator and counter.
+//! `linerate send` and `linerate count`: the free-running generator and counter.
 
 use std::fs;
 use std::time::Duration;
@@ -19,9 +19,9 @@ fn every_intended_frame_is_offered_or_unsent_and_every_offered_one_arrives() {
     if !has_namespaces() {
         return;
     }
-    for (flags, directions) in [("--vm var2", 1.0), ("--vm var2 --bidirectional", 2.0)] {
+    for (flags, directions) in [("--flows var2", 1.0), ("--flows var2 --bidirectional", 2.0)] {
         let Some(()) = eventually(|| {
-            let line = format!("gen --dut sink --rate 10kpps --duration 1s --json {flags}");
+            let line = format!("send --dut sink --rate 10kpps --duration 1s --json {flags}");
             let run = linerate(&line).run().well();
             let (offered, unsent) = (number(&run, "offered"), number(&run, "unsent"));
             let received = number(&run, "dut_received");
@@ -49,7 +49,7 @@ fn a_rate_in_bits_a_second_is_one_of_frames() {
     // 84 bytes of line, or 64 without its overhead, a frame.
     for rate in ["6.72mbpsl1", "5.12mbps", "67.2%"] {
         let Some(()) = eventually(|| {
-            let run = linerate(&format!("gen --rate {rate} --line-rate 10mbps --duration 500ms --json"))
+            let run = linerate(&format!("send --rate {rate} --line-rate 10mbps --duration 500ms --json"))
                 .run()
                 .well();
             let intended = 10e3 * run.json()["elapsed_s"].as_f64().unwrap();
@@ -67,7 +67,7 @@ fn at_the_maximum_rate_everything_that_left_is_counted() {
     if !has_namespaces() {
         return;
     }
-    let run = linerate("gen --dut sink --rate max --vm var2 --duration 500ms --json").run().well();
+    let run = linerate("send --dut sink --rate max --flows var2 --duration 500ms --json").run().well();
     let (offered, received) = (number(&run, "offered"), number(&run, "dut_received"));
     assert_eq!(number(&run, "unsent"), 0);
     assert!(offered > 10_000, "{offered}");
@@ -82,7 +82,7 @@ fn it_generates_until_interrupted() {
         return;
     }
     eventually(|| {
-        let run = linerate("gen --rate 2kpps --json --interval 100ms").start();
+        let run = linerate("send --rate 2kpps --json --interval 100ms").start();
         assert!(
             wait_until(Duration::from_secs(60), || run.stderr().lines().count() >= 3),
             "{}",
@@ -106,7 +106,7 @@ fn a_counter_counts_ours_and_passes_others() {
         let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
         // It counts once it has said so.
         assert!(wait_until(Duration::from_secs(60), || !counter.stderr().is_empty()), "{}", counter.stderr());
-        let line = "gen --ports eth1,eth2 --rate 2kpps --vm var2 --duration 500ms --json";
+        let line = "send --ports eth1,eth2 --rate 2kpps --flows var2 --duration 500ms --json";
         let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
         site.tester.run("ping -q -c 3 -i 0.1 -w 5 100.65.1.1");
         counter.signal(Signal::SIGINT);
@@ -127,7 +127,7 @@ fn a_counter_measures_how_long_frames_were_on_their_way() {
     let site = Site::cables();
     let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
     assert!(wait_until(Duration::from_secs(60), || !counter.stderr().is_empty()), "{}", counter.stderr());
-    linerate("gen --ports eth1,eth2 --rate 1kpps --duration 300ms").inside(&site.tester).run().well();
+    linerate("send --ports eth1,eth2 --rate 1kpps --duration 300ms").inside(&site.tester).run().well();
     counter.signal(Signal::SIGINT);
     let counted = counter.finish().well();
     let [median, most] = ["latency_p50_ns", "latency_p99_ns"].map(|name| number(&counted, name));
@@ -156,7 +156,7 @@ fn a_million_flows_take_less_than_200_megabytes() {
     const LIMIT: u64 = 200 << 20;
     let home = Namespace::new();
     let line =
-        format!("gen --profile {REPOSITORY}/profiles/million-flows.toml --rate 10kpps --interval 100ms");
+        format!("send --profile {REPOSITORY}/profiles/million-flows.toml --rate 10kpps --interval 100ms");
     let run = linerate(&line).inside(&home).start();
     assert!(wait_until(Duration::from_secs(60), || run.stderr().lines().count() >= 3), "{}", run.stderr());
     let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();

@@ -1,5 +1,8 @@
 //! `linerate lab`: labs that stay open to look inside.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use crate::common::namespace::Namespace;
 use crate::common::{has_namespaces, linerate};
 
@@ -110,4 +113,54 @@ fn a_running_load_test_is_listed_and_can_be_looked_into() {
     // Its run ends it, nobody else.
     let refused = linerate(&format!("lab down {name}")).inside(&home).run();
     assert!(refused.refusal(1).contains(name), "{}", refused.stderr);
+}
+
+/// Opens the abstract socket of a lab and answers as a lab does, with namespaces of its own.
+const SQUATTER: &str = r#"
+import array, json, os, socket
+server = socket.socket(socket.AF_UNIX)
+server.bind("\0linerate-lab-mine")
+server.listen()
+print("ready", flush=True)
+namespaces = [os.open("/proc/self/ns/" + kind, os.O_RDONLY) for kind in ("net", "mnt")]
+info = dict(name="mine", pid=1, dut="\x1b[2Jrouter", purpose="lab up", ports=[], dut_core=0, configuration={})
+while True:
+    client, _ = server.accept()
+    request = client.recv(64)
+    try:
+        if request.startswith(b"namespace"):
+            fds = array.array("i", namespaces)
+            client.sendmsg([b"ok\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        else:
+            client.sendall(json.dumps(info).encode() + b"\n" if request == b"info\n" else b"ok\n")
+    except OSError:
+        pass # it has heard enough
+    client.close()
+"#;
+
+#[test]
+fn a_lab_that_another_user_claims_to_hold_is_not_entered() {
+    if !has_namespaces() {
+        return;
+    }
+    let home = Namespace::new();
+    let mut squatter = home.command("setpriv");
+    squatter.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all", "python3", "-c", SQUATTER]);
+    // Debian's own Python: others may not let everybody in.
+    squatter.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let mut squatter = squatter.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(squatter.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let run = |line: &str| linerate(line).inside(&home).run();
+    let entered = run("lab exec mine dut -- true");
+    let closed = run("lab down mine");
+    let listed = run("lab list");
+    squatter.kill().unwrap();
+    squatter.wait().unwrap();
+    assert_eq!(line, "ready\n");
+    for refused in [entered, closed] {
+        let refusal = refused.refusal(1);
+        assert!(refusal.contains("'mine'") && refusal.contains("user 65534"), "{refusal}");
+    }
+    assert_eq!(listed.well().stdout, "");
 }

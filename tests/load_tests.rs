@@ -65,8 +65,8 @@ fn must_pass(line: &str, check: impl Fn(&Record)) {
     });
 }
 
-/// Half a second at 2 kpps.
-const BRIEF: &str = "--rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";
+/// A third of a second at 2 kpps.
+const BRIEF: &str = "--rate 2kpps --warm-up-duration 100ms --duration 300ms --step 100ms --drain 100ms";
 
 #[test]
 fn a_ramp_prints_its_record_on_standard_output_alone_and_keeps_the_same() {
@@ -74,7 +74,7 @@ fn a_ramp_prints_its_record_on_standard_output_alone_and_keeps_the_same() {
         return;
     }
     let finished: Finished =
-        linerate(&format!("ramp --dut linux-router {QUICK} --target 2kpps --json")).run().well();
+        linerate(&format!("ramp --dut linux-router {QUICK} --rate 2kpps --json")).run().well();
     adds_up(&finished.record());
     assert_eq!(finished.records(), [finished.record()]);
     assert!(
@@ -93,7 +93,8 @@ fn a_record_has_what_its_schema_promises() {
     if !has_namespaces() {
         return;
     }
-    let line = format!("ramp --dut linux-router:gro=off --vm var2 {QUICK} --target 2kpps --name mine --json");
+    let line =
+        format!("ramp --dut linux-router:gro=off --flows var2 {QUICK} --rate 2kpps --name mine --json");
     let json = linerate(&line).run().well().json();
     let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or("nothing").to_owned();
     let number = |pointer: &str| json.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
@@ -153,7 +154,7 @@ fn a_ramp_rises_in_equal_steps_and_reaches_its_target() {
     if !has_namespaces() {
         return;
     }
-    let line = format!("ramp --dut xdp-xconnect {QUICK} --step 100ms --target 4kpps");
+    let line = format!("ramp --dut xdp-xconnect {QUICK} --step 100ms --rate 4kpps");
     eventually(|| {
         let record = linerate(&line).arg("--json").run().well().record();
         adds_up(&record);
@@ -176,7 +177,7 @@ fn a_target_is_a_share_of_the_line_rate() {
     if !has_namespaces() {
         return;
     }
-    let line = format!("ramp --dut xdp-xconnect {QUICK} --line-rate 2mbps --target 50% --json");
+    let line = format!("ramp --dut xdp-xconnect {QUICK} --line-rate 2mbps --rate 50% --json");
     let record = linerate(&line).run().well().record();
     assert_eq!(record.line_rate_bps, 2e6);
     let target = 1e6 / (84.0 * 8.0);
@@ -192,7 +193,7 @@ fn every_device_passes_traffic_both_ways() {
     for dut in
         ["linux-router", "linux-router:gro=off", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated"]
     {
-        must_pass(&format!("saturate --dut {dut} {BRIEF} --bidirectional --vm var2"), |record| {
+        must_pass(&format!("saturate --dut {dut} {BRIEF} --bidirectional --flows var2"), |record| {
             assert_eq!(record.dut.label(), dut);
             assert_eq!(
                 record.directions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>(),
@@ -209,7 +210,7 @@ fn routers_route_ipv6() {
         return;
     }
     for dut in ["linux-router", "xdp-router"] {
-        must_pass(&format!("saturate --dut {dut} {BRIEF} --ip 6 --vm var2 --bidirectional"), |record| {
+        must_pass(&format!("saturate --dut {dut} {BRIEF} --ip 6 --flows var2 --bidirectional"), |record| {
             assert_eq!(record.profile.tunables["ip"], "6");
         });
     }

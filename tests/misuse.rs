@@ -9,7 +9,8 @@ use crate::common::{PROGRAM, QUICK, has_namespaces, linerate, refusal_without_pr
 
 /// Refused as wrong use, with a line that holds all of `clues`.
 fn refuses(line: &str, clues: &[&str]) {
-    let finished = linerate(line).run();
+    // Nothing is sent, so that other tests may measure meanwhile.
+    let finished = linerate(line).on_my_machine().run();
     holds(finished.refusal(2), clues);
     assert!(finished.records().is_empty(), "{line}: left a record");
 }
@@ -22,7 +23,8 @@ fn holds(refusal: &str, clues: &[&str]) {
 
 #[test]
 fn an_unknown_subcommand_lists_the_known_ones() {
-    let known = ["ramp", "saturate", "bench", "gen", "count", "profile", "lab", "report", "export", "doctor"];
+    let known =
+        ["ramp", "saturate", "bench", "send", "count", "profile", "lab", "report", "export", "doctor"];
     refuses("rmap", &[&["'rmap'"], &known[..]].concat());
     refuses("lab upp", &["'upp'", "list", "up", "exec", "down"]);
 }
@@ -30,7 +32,7 @@ fn an_unknown_subcommand_lists_the_known_ones() {
 #[test]
 fn who_stops_reading_hears_no_complaint() {
     let mut child = Command::new(PROGRAM)
-        .args(["profile", "show", "--size", "imix", "--vm", "var2"])
+        .args(["profile", "show", "--size", "imix", "--flows", "var2"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -41,16 +43,17 @@ fn who_stops_reading_hears_no_complaint() {
 }
 
 #[test]
-fn an_unknown_flag_lists_the_known_ones() {
-    refuses("ramp --dutt sink", &["--dutt", "--dut", "--ports", "--profile", "--ramp-duration"]);
-    refuses("doctor --jsn", &["--jsn", "--json"]);
+fn an_unknown_flag_names_a_similar_one() {
+    refuses("ramp --dutt sink", &["--dutt", "similar argument", "--dut"]);
+    refuses("doctor --jsn", &["--jsn", "similar argument", "--json"]);
+    refuses("doctor --xyzzy", &["--xyzzy", "linerate doctor --help"]);
 }
 
 #[test]
 fn an_unknown_device_lists_the_known_ones() {
     let known =
         ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "sink", "calibrated", "delayed"];
-    for command in ["ramp", "saturate", "gen", "bench --quick", "lab up x"] {
+    for command in ["ramp", "saturate", "send", "bench --quick", "lab up x"] {
         refuses(&format!("{command} --dut cisco"), &[&["'cisco'"], &known[..]].concat());
     }
 }
@@ -65,7 +68,7 @@ fn an_unknown_parameter_lists_the_known_ones() {
 
 #[test]
 fn an_unknown_profile_lists_the_known_ones() {
-    for command in ["ramp", "gen", "profile show"] {
+    for command in ["ramp", "send", "profile show"] {
         refuses(
             &format!("{command} --profile bnech"),
             &["'bnech'", "bench", "imix", "udp_1pkt_simple", ".toml"],
@@ -75,11 +78,11 @@ fn an_unknown_profile_lists_the_known_ones() {
 
 #[test]
 fn an_unknown_value_lists_the_known_ones() {
-    refuses("ramp --vm var3", &["'var3'", "none", "var1", "var2", "random", "tuple"]);
+    refuses("ramp --flows var3", &["'var3'", "none", "var1", "var2", "random", "tuple"]);
     refuses("ramp --ip 5", &["'5'", "4, 6"]);
     refuses("ramp --vlan 4095", &["'4095'", "1 to 4094"]);
-    refuses("ramp --target 5furlongs", &["'5furlongs'", "kpps", "gbps", "%"]);
-    refuses("ramp --target 120%", &["'120%'", "100%"]);
+    refuses("ramp --rate 5furlongs", &["'5furlongs'", "kpps", "gbps", "%"]);
+    refuses("ramp --rate 120%", &["'120%'", "100%"]);
     refuses("export --format xml .", &["'xml'", "trex-loadtest", "csv"]);
     refuses("saturate --duration soon", &["'soon'", "30s"]);
 }
@@ -95,7 +98,7 @@ fn a_frame_size_over_the_engines_limit_is_refused_with_the_limit() {
     if !has_namespaces() {
         return;
     }
-    for command in ["ramp", "saturate", "gen"] {
+    for command in ["ramp", "saturate", "send"] {
         refuses(
             &format!("{command} --size 9216"),
             &["9216", "xdp", &engine::xdp::MAX_FRAME.to_string(), "--size"],
@@ -136,7 +139,7 @@ fn ports_that_are_not_there_are_refused_with_those_that_are() {
     let refused = |line: &str, clues: &[&str]| {
         holds(linerate(line).inside(&site.tester).run().refusal(2), clues);
     };
-    for command in ["ramp", "saturate", "gen"] {
+    for command in ["ramp", "saturate", "send"] {
         refused(&format!("{command} --ports eth1,eth9"), &["'eth9'", "eth1, eth2"]);
         refused(&format!("{command} --ports eth1,eth1"), &["'eth1'", "two different"]);
         refused(&format!("{command} --ports eth1"), &["two interfaces"]);
@@ -172,7 +175,7 @@ fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
     site.tester.run("ip route add default via 100.65.1.1");
     let run = |force: &str| {
         let line =
-            format!("ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 {force} {QUICK} --target 2kpps");
+            format!("ramp --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 {force} {QUICK} --rate 2kpps");
         linerate(&line).inside(&site.tester).run()
     };
     for once in ["", "--force"] {
@@ -212,7 +215,7 @@ fn frames_that_a_ports_mtu_does_not_carry_are_refused_with_the_remedy() {
     }
     let site = Site::cables();
     site.tester.run("ip link set eth2 mtu 1000");
-    let run = |size: &str| linerate(&format!("gen --ports eth1,eth2 {size} --rate 100 --duration 100ms"));
+    let run = |size: &str| linerate(&format!("send --ports eth1,eth2 {size} --rate 100 --duration 100ms"));
     holds(
         run("--size 1019").inside(&site.tester).run().refusal(2),
         &["eth2", "1000", "1018", "--size", "mtu 1001"],
@@ -225,7 +228,7 @@ fn missing_privileges_are_named_with_the_remedy() {
     if !has_namespaces() {
         return;
     }
-    for line in ["ramp", "saturate", "gen", "lab up nobody", "bench --quick", "count lo"] {
+    for line in ["ramp", "saturate", "send", "lab up nobody", "bench --quick", "count lo"] {
         holds(&refusal_without_privileges(line), &["root", "CAP_"]);
     }
 }
@@ -237,7 +240,7 @@ fn a_refused_run_leaves_nothing_in_the_kernel() {
     }
     let home = Namespace::new();
     let before = (home.interfaces(), home.abstract_sockets());
-    for line in ["ramp --size 9216", "gen --cores 4095", "ramp --ports lo,lo"] {
+    for line in ["ramp --size 9216", "send --cores 4095", "ramp --ports lo,lo"] {
         linerate(line).inside(&home).run().refusal(2);
         assert_eq!((home.interfaces(), home.abstract_sockets()), before, "{line}");
     }

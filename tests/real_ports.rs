@@ -15,7 +15,7 @@ const GATEWAYS_V6: &str = "--gateways 2001:2:0:1::1,2001:2:0:2::1";
 
 /// A ramp to 2 kpps through `site`, in its record.
 fn ramp(site: &Site, flags: &str) -> Finished {
-    linerate(&format!("ramp --ports eth1,eth2 {QUICK} --target 2kpps --json {flags}"))
+    linerate(&format!("ramp --ports eth1,eth2 {QUICK} --rate 2kpps --json {flags}"))
         .inside(&site.tester)
         .run()
 }
@@ -39,7 +39,7 @@ fn a_router_is_found_by_arp_and_forwards_both_ways() {
     }
     let site = Site::router();
     eventually(|| {
-        let record = ramp(&site, &format!("{GATEWAYS} --vm var2 --bidirectional")).well().record();
+        let record = ramp(&site, &format!("{GATEWAYS} --flows var2 --bidirectional")).well().record();
         let ports = &record.tester.ports;
         assert_eq!((ports[0].name.as_str(), ports[1].name.as_str()), ("eth1", "eth2"));
         assert_eq!((ports[0].xdp_mode.as_str(), ports[0].driver.as_deref()), ("native", Some("veth")));
@@ -65,7 +65,7 @@ fn a_router_is_found_by_neighbour_discovery_and_forwards_both_ways() {
     }
     let site = Site::router();
     eventually(|| {
-        let flags = format!("{GATEWAYS_V6} --ip 6 --size imix --vm var2 --bidirectional");
+        let flags = format!("{GATEWAYS_V6} --ip 6 --size imix --flows var2 --bidirectional");
         passes(&ramp(&site, &flags).well().record(), 2)
     });
     let neighbours = site.tester.run("ip neighbour");

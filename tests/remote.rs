@@ -229,7 +229,7 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
     );
     let failed = linux("--dut-option port0=far1 --dut-option port1=far2 --dut-option sysctls=no.such=1");
     assert!(
-        failed.contains("set the kernel's settings: ") && failed.contains("linerate dut plan"),
+        failed.contains("set the kernel's settings: ") && failed.contains("linerate remote plan"),
         "{failed}"
     );
     let other =
@@ -260,7 +260,7 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
 fn a_device_is_looked_at_without_changing_it() {
     let Some(remote) = Remote::new() else { return };
     let before = remote.state();
-    let check = format!("dut check --dut-host dut {LINUX}");
+    let check = format!("remote check --dut-host dut {LINUX}");
     let found = remote.run(&format!("{check} --json")).run().well().json();
     assert_eq!((&found["host"], &found["driver"]), (&"dut".into(), &"linux".into()));
     assert!(found["fingerprint"]["kernel"].as_str().unwrap().starts_with("Linux "));
@@ -271,12 +271,12 @@ fn a_device_is_looked_at_without_changing_it() {
 
     // sudo keeps none of the environment; what ssh came over is known all the same.
     remote.device.fake("sudo", "shift; exec env -i PATH=\"$PATH\" \"$@\"");
-    let login = "dut check --dut-host dut --dut-sudo --dut-driver linux --dut-option port0=mgmt1 --dut-option port1=far2";
+    let login = "remote check --dut-host dut --dut-sudo --dut-driver linux --dut-option port0=mgmt1 --dut-option port1=far2";
     assert!(remote.run(login).run().refusal(1).contains("it does over mgmt1"));
     let calls = fs::read_to_string(remote.device.file("calls")).unwrap();
     assert!(calls.starts_with("sudo -n /bin/sh -c "), "{calls}");
 
-    let plan = linerate(&format!("dut plan {LINUX} --dut-option mac0=02::")).run().well().stdout;
+    let plan = linerate(&format!("remote plan {LINUX} --dut-option mac0=02::")).run().well().stdout;
     for line in [
         "port0=far1",
         "sysctl -qw net.ipv4.ip_forward=1",
@@ -467,7 +467,7 @@ fn a_bench_configures_a_device_for_each_run_by_a_driver_of_the_user() {
     let Some(remote) = Remote::new() else { return };
     let before = remote.state();
     let directory = tempfile::tempdir().unwrap();
-    let text = linerate("dut drivers linux --text").run().well().stdout;
+    let text = linerate("remote drivers linux --text").run().well().stdout;
     fs::write(directory.path().join("mine.toml"), text.replace("\"linux\"", "\"mine\"")).unwrap();
     let bench = |options: &str| {
         format!(

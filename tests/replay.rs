@@ -74,15 +74,15 @@ fn what_cannot_be_replayed_is_refused_with_the_remedy() {
     fs::write(at.join("cooked.pcap"), cooked).unwrap();
     fs::write(at.join("cut.pcap"), &whole[..50]).unwrap();
     for (words, code, clues) in [
-        ("replay none.pcap", 1, ["none.pcap", "No such file"]),
-        ("replay empty.pcap", 2, ["empty", "tcpdump"]),
-        ("replay other.pcap", 2, ["neither pcap nor pcapng", "Wireshark"]),
-        ("replay cooked.pcap", 2, ["113 (Linux cooked)", "Ethernet"]),
-        ("replay cut.pcap", 2, ["within frame 1", "name another"]),
-        ("replay sent.pcap --speed 0", 2, ["'0'", "times as fast"]),
-        ("replay sent.pcap --speed 2 --rate 1kpps", 2, ["--speed", "--rate"]),
-        ("replay sent.pcap --loops 0", 2, ["loops", "1"]),
-        ("replay sent.pcap --write-frames 5", 2, ["--write-pcap", "required"]),
+        ("send none.pcap", 1, ["none.pcap", "No such file"]),
+        ("send empty.pcap", 2, ["empty", "tcpdump"]),
+        ("send other.pcap", 2, ["neither pcap nor pcapng", "Wireshark"]),
+        ("send cooked.pcap", 2, ["113 (Linux cooked)", "Ethernet"]),
+        ("send cut.pcap", 2, ["within frame 1", "name another"]),
+        ("send sent.pcap --speed 0", 2, ["'0'", "times as fast"]),
+        ("send sent.pcap --speed 2 --rate 1kpps", 2, ["--speed", "--rate"]),
+        ("send sent.pcap --loops 0", 2, ["loops", "1"]),
+        ("send sent.pcap --output-frames 5", 2, ["--output", "required"]),
         ("ramp --profile cooked.pcap", 2, ["113", "cooked.pcap"]),
         ("ramp --profile sent.pcap --size 128", 2, ["--size", "built-in"]),
     ] {
@@ -108,7 +108,8 @@ fn a_bridge_brings_every_frame_back_as_it_left_and_when() {
 
 fn through_a_bridge(directory: &tempfile::TempDir, engine: &str) {
     eventually(|| {
-        let line = "replay sent.pcap --dut linux-bridge:gro=off --keep-macs --write-pcap got.pcap --drain 200ms --json";
+        let line =
+            "send sent.pcap --dut linux-bridge:gro=off --keep-macs --output got.pcap --drain 200ms --json";
         let finished =
             linerate(&format!("{line} --engine {engine}")).in_directory(directory.path()).run().well();
         let summary = finished.json();
@@ -132,7 +133,7 @@ fn a_router_gets_frames_addressed_to_it_and_the_rest_stays() {
         return;
     }
     let directory = directory();
-    let line = "replay sent.pcap --dut linux-router:gro=off --loops 3 --rate 2kpps --write-pcap got.pcap --write-frames 100 --drain 300ms --json";
+    let line = "send sent.pcap --dut linux-router:gro=off --loops 3 --rate 2kpps --output got.pcap --output-frames 100 --drain 300ms --json";
     let Some(finished) = eventually(|| {
         let finished = linerate(line).in_directory(directory.path()).run().well();
         let summary = finished.json();
@@ -161,7 +162,7 @@ fn a_load_test_counts_every_frame_of_a_capture() {
     }
     let directory = directory();
     eventually(|| {
-        let line = format!("ramp --profile sent.pcap --dut xdp-xconnect --target 20kpps --json {QUICK}");
+        let line = format!("ramp --profile sent.pcap --dut xdp-xconnect --rate 20kpps --json {QUICK}");
         let run = linerate(&line).in_directory(directory.path()).run();
         if !run.status.success() {
             return Err(run.stderr);

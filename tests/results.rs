@@ -32,7 +32,7 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     if !has_namespaces() {
         return;
     }
-    let line = "bench --quick --ramp-duration 200ms --dut calibrated:rate=5kpps --line-rate 10mbps --json";
+    let line = "bench --quick --duration 200ms --dut calibrated:rate=5kpps --line-rate 10mbps --json";
     let bench = linerate(line).run().well();
     let kept = records(&bench.directory.join("runs/quick"));
     let tests: Vec<&str> = kept.iter().map(|record| record.test.as_str()).collect();
@@ -62,7 +62,7 @@ fn records_become_a_page_and_what_other_programs_read() {
     if !has_namespaces() {
         return;
     }
-    let line = "ramp --dut xdp-xconnect --target 2kpps --warm-up-duration 200ms --ramp-duration 2s --step 100ms \
+    let line = "ramp --dut xdp-xconnect --rate 2kpps --warm-up-duration 200ms --duration 2s --step 100ms \
                 --hold-duration 300ms --drain 100ms";
     let first = linerate(line).arg("--bidirectional").run().well();
     let directory = first.directory.as_path();
@@ -154,10 +154,10 @@ fn the_doctor_finds_this_machine_fit_and_names_a_remedy_for_each_lack() {
 #[test]
 fn profiles_are_listed_and_shown() {
     let list = linerate("profile").run().well().stdout;
-    for clue in ["bench", "imix", "udp_1pkt_simple", "--size", "--vm", "--vlan"] {
+    for clue in ["bench", "imix", "udp_1pkt_simple", "--size", "--flows", "--vlan"] {
         assert!(list.contains(clue), "no '{clue}' in: {list}");
     }
-    let show = linerate("profile show --size imix --vm var2 --count 48").run().well().stdout;
+    let show = linerate("profile show --size imix --flows var2 --count 48").run().well().stdout;
     for clue in ["16.0.0.4", "48.0.0.4", "1514"] {
         assert!(show.contains(clue), "no '{clue}' in: {show}");
     }

@@ -10,12 +10,28 @@ use nix::unistd::Pid;
 use results::record::GoalResult;
 use stats::Random;
 
-/// A machine may be disturbed for longer than this many take.
-const SEARCHES: usize = 3;
-/// As long as a capacity takes on a machine at rest, and as much again.
-const SEARCH: &str = "search --max-duration 50s --json --dut";
-/// What a device's queue of 256 frames hides by design.
-const HIDDEN: f64 = 0.0025;
+/// A way to search, and the device that it suits.
+struct Search {
+    flags: &'static str,
+    /// Frames that the device's queue holds.
+    queue: u64,
+    /// How far from the capacity the result may be.
+    tolerance: f64,
+    /// Searches after which the machine counts as one that does not come to rest.
+    attempts: usize,
+}
+
+/// As the program searches by default.
+const USUAL: Search =
+    Search { flags: "search --time-limit 50s --json", queue: 256, tolerance: 0.005, attempts: 3 };
+/// The same to half the precision and with a queue of a quarter, which takes a quarter of the time.
+const BRIEF: Search = Search {
+    flags: "search --goal ndr:width=1%,queue=64,initial=100ms,final=250ms,sum=1s --time-limit 20s \
+            --warm-up-duration 300ms --drain 100ms --json",
+    queue: 64,
+    tolerance: 0.01,
+    attempts: 2,
+};
 
 /// Another one in each process, from 30 k to 400 k, even on a logarithmic scale.
 fn drawn(number: u64) -> f64 {
@@ -23,37 +39,53 @@ fn drawn(number: u64) -> f64 {
     (30_000.0 * (400.0_f64 / 30.0).powf(Random::new(seed).uniform())).round()
 }
 
-/// The NDR that a search finds for a device of `capacity`.
-fn ndr(capacity: f64) -> GoalResult {
-    let record = linerate(SEARCH).arg(format!("calibrated:rate={capacity}pps")).run().well().record();
-    let ndr = record.directions[0].results["ndr"];
-    assert_eq!(record.results["ndr"], ndr, "one direction is the sum");
-    ndr
-}
+impl Search {
+    /// The NDR that it finds for a device of `capacity`.
+    fn ndr(&self, capacity: f64) -> GoalResult {
+        let dut = format!("calibrated:rate={capacity}pps,burst={}", self.queue);
+        let record = linerate(self.flags).arg("--dut").arg(dut).run().well().record();
+        let ndr = record.directions[0].results["ndr"];
+        assert_eq!(record.results["ndr"], ndr, "one direction is the sum");
+        ndr
+    }
 
-/// Whether what is said of the capacity is true, however wide the interval.
-fn holds(capacity: f64, ndr: &GoalResult) -> bool {
-    ndr.lower_pps <= capacity * (1.0 + HIDDEN) && ndr.upper_pps.is_none_or(|upper| upper >= capacity)
+    /// Whether what is said of the capacity is true, however wide the interval. By design the device's queue
+    /// may hide half of the width.
+    fn holds(&self, capacity: f64, ndr: &GoalResult) -> bool {
+        ndr.lower_pps <= capacity * (1.0 + self.tolerance / 2.0)
+            && ndr.upper_pps.is_none_or(|upper| upper >= capacity)
+    }
+
+    /// Fails if it does not find a capacity that it was not told.
+    fn finds(&self, capacity: f64) {
+        let mut wrong = Vec::new();
+        for _ in 0..self.attempts {
+            let found = self.ndr(capacity);
+            let near = (found.pps / capacity - 1.0).abs() <= self.tolerance && self.holds(capacity, &found);
+            match (near, found.disturbed || found.irregular.is_some()) {
+                (true, false) => return,
+                (false, false) => wrong.push(found),
+                (_, true) => assert!(self.holds(capacity, &found), "{capacity}: {found:?}"),
+            }
+        }
+        assert_eq!(wrong, [], "{capacity}");
+        eprintln!("skipped: the machine was not at rest in {} searches, and they said so", self.attempts);
+    }
 }
 
 #[test]
+fn a_capacity_that_nobody_told_is_found_within_one_percent() {
+    if has_namespaces() {
+        BRIEF.finds(drawn(0));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
 fn a_capacity_that_nobody_told_is_found_within_half_a_percent() {
-    if !has_namespaces() {
-        return;
+    if has_namespaces() {
+        USUAL.finds(drawn(2));
     }
-    let capacity = drawn(0);
-    let mut wrong = Vec::new();
-    for _ in 0..SEARCHES {
-        let found = ndr(capacity);
-        let near = (found.pps / capacity - 1.0).abs() <= 0.005 && holds(capacity, &found);
-        match (near, found.disturbed || found.irregular.is_some()) {
-            (true, false) => return,
-            (false, false) => wrong.push(found),
-            (_, true) => assert!(holds(capacity, &found), "{capacity}: {found:?}"),
-        }
-    }
-    assert_eq!(wrong, [], "{capacity}");
-    eprintln!("skipped: the machine was not at rest in {SEARCHES} searches, and they said so");
 }
 
 /// Burns `core` for up to 50 ms, then rests for up to 200 ms, over and over, until told.
@@ -81,12 +113,12 @@ fn beside_processes_that_burn_all_cores_a_search_is_never_silently_wrong() {
             let stop = &stop;
             scope.spawn(move || burn(core, stop));
         }
-        let found = ndr(capacity);
+        let found = BRIEF.ndr(capacity);
         stop.store(true, Ordering::Relaxed);
         found
     });
     let near = (found.pps / capacity - 1.0).abs() <= 0.02;
-    assert!(near || (found.disturbed && holds(capacity, &found)), "{capacity}: {found:?}");
+    assert!(near || (found.disturbed && BRIEF.holds(capacity, &found)), "{capacity}: {found:?}");
 }
 
 #[test]
@@ -94,7 +126,7 @@ fn the_record_has_what_scripts_read() {
     if !has_namespaces() {
         return;
     }
-    let line = "search --max-duration 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
+    let line = "search --time-limit 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
     let printed = linerate(line).run().well().json();
     for results in [&printed["results"], &printed["directions"][0]["results"]] {
         for goal in ["ndr", "pdr"] {

@@ -16,7 +16,7 @@ fn devices_in_user_space_are_reached_without_dpdk() {
     for dut in duts {
         let found = eventually(|| {
             let run =
-                linerate(&format!("ramp --engine memif --dut {dut} --target 10kpps --json {QUICK}")).run();
+                linerate(&format!("ramp --engine memif --dut {dut} --rate 10kpps --json {QUICK}")).run();
             let record = if run.status.success() { run.record() } else { return Err(run.stderr) };
             assert_eq!(record.tester.engine, "memif");
             for direction in record.samples.iter().flat_map(|sample| &sample.directions) {

@@ -71,7 +71,7 @@ mod with_dpdk {
         }
         for flags in ["--dut testpmd", "--dut testpmd:mode=macswap --bidirectional --size 9216"] {
             let Some(()) = eventually(|| {
-                let line = format!("ramp --engine dpdk {flags} --target 20kpps --json {QUICK}");
+                let line = format!("ramp --engine dpdk {flags} --rate 20kpps --json {QUICK}");
                 let run = linerate(&line).run();
                 if !run.status.success() {
                     return Err(run.stderr);
@@ -182,7 +182,7 @@ mod with_dpdk {
         ] {
             let Some(()) = eventually(|| {
                 let line = format!(
-                    "ramp --engine dpdk {flags} --receive-cores 1 --dut-core 1 --vm var2 --target 5kpps --json {QUICK}"
+                    "ramp --engine dpdk {flags} --receive-cores 1 --dut-core 1 --flows var2 --rate 5kpps --json {QUICK}"
                 );
                 let run = linerate(&line).run();
                 if !run.status.success() {
@@ -214,7 +214,7 @@ mod with_dpdk {
         eventually(|| {
             let record = record(&format!(
                 "search --engine dpdk --dut calibrated:rate={RATE},burst=64 --goal {goal} --max-rate 150kpps \
-                 --max-duration 8s --warm-up-duration 200ms --drain 50ms"
+                 --time-limit 8s --warm-up-duration 200ms --drain 50ms"
             ));
             // Whatever disturbs it, what is claimed is true, but for what the burst hides in a trial.
             let found = &record.results["ndr"];
@@ -287,17 +287,18 @@ mod with_dpdk {
             return;
         }
         // A device that lets nothing through is not in the way.
-        let found = linerate("self-test --engine dpdk --dut calibrated:loss=100% --json").run().well().json();
+        let found =
+            linerate("verify ceiling --engine dpdk --dut calibrated:loss=100% --json").run().well().json();
         let ceiling = found["ceiling_pps"].as_f64().unwrap();
         assert!(ceiling > 10e3 && found["base_latency_min_ns"].as_u64().unwrap() > 0, "{found}");
-        let null = linerate("self-test --engine dpdk --port0 net_null0 --port1 net_null1").run();
+        let null = linerate("verify ceiling --engine dpdk --port0 net_null0 --port1 net_null1").run();
         assert!(null.refusal(1).contains("by a cable"), "{}", null.stderr);
     }
 
     #[test]
     fn a_command_that_sends_by_the_kernel_alone_says_so() {
         let null = "--engine dpdk --port0 net_null0 --port1 net_null1";
-        let finished = linerate(&format!("gen --duration 100ms {null}")).run();
+        let finished = linerate(&format!("send --duration 100ms {null}")).run();
         assert!(finished.refusal(2).contains("by the kernel alone"), "{}", finished.stderr);
     }
 
@@ -354,7 +355,7 @@ mod with_dpdk {
         for driver in ["net_af_packet", "net_af_xdp"] {
             let Some(()) = eventually(|| {
                 let ports = format!("--port0 {driver}0,iface=one --port1 {driver}1,iface=two");
-                let line = format!("ramp --engine dpdk {ports} --size 256 --target 5kpps --json {QUICK}");
+                let line = format!("ramp --engine dpdk {ports} --size 256 --rate 5kpps --json {QUICK}");
                 let run = linerate(&line).inside(&namespace).run();
                 match forwarded(&run) {
                     Some(frames) if frames > 500 => Ok(()),
@@ -365,6 +366,31 @@ mod with_dpdk {
             };
         }
         assert!(!namespace.run("ip link").contains("xdp"), "a program is left at an interface");
+    }
+
+    #[test]
+    fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
+        if !has_namespaces() {
+            return;
+        }
+        let namespace = cable();
+        namespace.run("ip address add 192.0.2.2/24 dev one\nip route add default via 192.0.2.1");
+        let run = |port0: &str, force: &str| {
+            let ports = format!("--port0 {port0} --port1 net_null1,no-rx=1 {force}");
+            linerate(&format!("saturate --engine dpdk {ports} --rate 1kpps --duration 200ms"))
+                .inside(&namespace)
+                .run()
+        };
+        for port0 in ["net_af_packet0,iface=one", "net_af_xdp0,iface=one", "net_tap0,remote=one"] {
+            for once in ["", "--force"] {
+                let refused = run(port0, once);
+                let refusal = refused.refusal(2);
+                assert!(refusal.contains("'one' carries the default route"), "{port0}: {refusal}");
+            }
+        }
+        let forced = run("net_af_packet0,iface=one", "--force --force");
+        assert!(!forced.stderr.contains("default route"), "{}", forced.stderr);
+        assert!(!forced.records().is_empty(), "{}", forced.stderr);
     }
 
     #[test]
@@ -426,8 +452,7 @@ mod with_dpdk {
             capture.frames.into_iter().map(|frame| frame.bytes).collect::<Vec<_>>()
         };
         let replay = |ports: &str| {
-            let line =
-                format!("replay sent.pcap --engine dpdk {ports} --keep-macs --write-pcap got.pcap --json");
+            let line = format!("send sent.pcap --engine dpdk {ports} --keep-macs --output got.pcap --json");
             linerate(&line).in_directory(directory.path()).run()
         };
         // What port 1 reads is another file, whose frames are those that were sent.

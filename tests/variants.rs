@@ -8,8 +8,8 @@ use crate::common::{Linerate, eventually, has_namespaces, linerate};
 use results::Record;
 use results::record::Status;
 
-/// Half a second at 2 kpps.
-const BRIEF: &str = "--rate 2kpps --warm-up-duration 200ms --duration 500ms --step 100ms --drain 100ms";
+/// A third of a second at 2 kpps.
+const BRIEF: &str = "--rate 2kpps --warm-up-duration 100ms --duration 300ms --step 100ms --drain 100ms";
 
 /// A brief load through `dut`, which `commands` configure.
 fn saturate<'a>(dut: &str, commands: &[&str]) -> Linerate<'a> {

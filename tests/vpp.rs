@@ -108,7 +108,7 @@ fn it_is_started_configured_and_asked_as_its_command_line_has_it() {
     let Some(programs) = programs() else { return };
     let measured = eventually(|| {
         let _ = fs::remove_file(programs.path().join("log"));
-        let line = format!("ramp --engine dpdk --dut vpp:mode=xconnect --target 10kpps --json {QUICK}");
+        let line = format!("ramp --engine dpdk --dut vpp:mode=xconnect --rate 10kpps --json {QUICK}");
         let finished = run(&programs, &line).run();
         let record = if finished.status.success() { finished.record() } else { return Err(finished.stderr) };
         let direction = &record.directions[0];

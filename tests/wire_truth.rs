@@ -1,4 +1,4 @@
-//! What is on the wire, by tools that are not ours: tcpdump captures what `linerate gen` sends,
+//! What is on the wire, by tools that are not ours: tcpdump captures what `linerate send` sends,
 //! etherparse reads it and verifies every checksum, and each frame is compared byte for byte with
 //! what the profile's frame table says.
 
@@ -136,7 +136,7 @@ fn on_the_wire(flags: &str, profile: &Profile, directions: Directions, frames: u
         let capture = Capture::start(&site.far, end);
         let milliseconds = frames / 2;
         let line =
-            format!("gen --ports eth1,eth2 --rate 2kpps --duration {milliseconds}ms --json {flag} {flags}");
+            format!("send --ports eth1,eth2 --rate 2kpps --duration {milliseconds}ms --json {flag} {flags}");
         let sent = linerate(&line).inside(&site.tester).run().well().json()["offered"].as_u64().unwrap();
         let sent = sent as usize / table.directions();
         let captured = capture.frames();
@@ -228,7 +228,7 @@ fn the_reverse_direction_swaps_sources_and_destinations() {
         return;
     }
     let profile = Profile::builtin("bench", &Tunables { vm: Some(Vm::Var1), ..Tunables::default() }).unwrap();
-    let Some(seen) = on_the_wire("--vm var1", &profile, Directions::Both, 300) else { return };
+    let Some(seen) = on_the_wire("--flows var1", &profile, Directions::Both, 300) else { return };
     for (number, frame) in seen.iter().enumerate() {
         let step = 4 + (number % 251) as u16;
         assert_eq!(

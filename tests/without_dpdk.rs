@@ -9,9 +9,9 @@ use common::linerate;
 
 #[test]
 fn without_dpdk_its_places_are_refused_and_named() {
-    let finished = linerate("build-rate --onto net_null").run();
+    let finished = linerate("generator --onto null").run();
     assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
-    let left_out = linerate("build-rate --sizes 64 --cores 0 --duration 10ms").run().well();
+    let left_out = linerate("generator --onto --sizes 64 --cores 0 --duration 10ms").run().well();
     assert!(left_out.stderr.contains("net_memif are left out"), "{}", left_out.stderr);
     assert!(left_out.stderr.contains("\nmemif "), "{}", left_out.stderr);
 }

@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use dut::DutSpec;
@@ -113,16 +114,28 @@ fn what_was_added_to_a_device_is_there_after_a_reset() {
          ip -6 route add 2001:db8::/64 via 2001:2:0:2::2
          ip address add 2001:db8:1::1/64 dev dut0
          ip neighbour add 100.65.2.77 lladdr 02:00:00:00:00:77 dev dut1 nud permanent");
-    let state =
-        "ip route show table all; ip -6 route show table all; ip neighbour show nud permanent; ip -6 address";
-    let sorted = |text: String| {
+    // The kernel notices a while later that a link is up: until then it says so of routes, and of links.
+    let state = || {
+        let text =
+            run("ip route show table all; ip -6 route show table all; ip neighbour show nud permanent; \
+                        ip -6 -oneline address");
         let mut lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
         lines.sort();
         lines
     };
-    let before = sorted(run(state));
+    let settled = |right: &dyn Fn(&[String]) -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let state = state();
+            if right(&state) || Instant::now() > deadline {
+                return state;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let before = settled(&|state| !state.iter().any(|line| line.contains("linkdown")));
     lab.reset().unwrap();
-    assert_eq!(sorted(run(state)), before);
+    assert_eq!(settled(&|state| state == before), before);
 }
 
 #[test]

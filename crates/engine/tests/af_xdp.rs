@@ -34,7 +34,7 @@ fn start_on(ports: &[PortRef; 2], table: &FrameTable, cores: [&[usize]; 2]) -> R
     let stop = Arc::new(AtomicBool::new(false));
     let [zero, one] = ports;
     AfXdpEngine::start(
-        [zero, one],
+        &[zero, one],
         None,
         Options::default(),
         &Crew { send_cores, receive_cores, table, stop },
@@ -125,7 +125,10 @@ fn several_workers_have_a_queue_each() {
     drop(ports);
     let Some(ports) = cable() else { return };
     let text = refusal(&ports, &table, &[0, 1]);
-    assert!(text.contains("has 1 queues") && text.contains("ethtool -L port0 combined 2"), "{text}");
+    assert!(
+        text.contains("fewer queues to send by (1)") && text.contains("ethtool -L port0 combined 2"),
+        "{text}"
+    );
 }
 
 fn wait_for(engine: &mut AfXdpEngine, milliseconds: u64) {

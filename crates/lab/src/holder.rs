@@ -9,7 +9,8 @@
 //! | `namespace tester`, `namespace dut` | a line `ok`, with the network and the mount namespace as file descriptors |
 //! | `stop` | a line `ok`, or the reason why not |
 //!
-//! Only root and the user who runs the lab are answered.
+//! Only root and the user who runs the lab are answered, and only a lab of root or of the user who asks is
+//! believed.
 
 mod client;
 
@@ -50,6 +51,17 @@ pub enum HolderError {
     /// The name is taken.
     #[error("there is a lab called '{0}' already: choose another name, or 'linerate lab down {0}'")]
     Taken(String),
+    /// Another user has the name.
+    #[error(
+        "the name '{name}' is held by user {owner}, and only labs of root or of your own are used: \
+         choose another name"
+    )]
+    Foreign {
+        /// The name.
+        name: String,
+        /// The user's number.
+        owner: u32,
+    },
     /// There is no lab of this name.
     #[error("there is no lab called '{name}'. There are: {known}")]
     Unknown {
@@ -209,10 +221,20 @@ fn info(name: &str, lab: &Lab, purpose: Purpose) -> Result<Info> {
     })
 }
 
+/// Whether a lab can be called `name`.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
+}
+
+/// Whether what the user `uid` runs may be talked to.
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == getuid().as_raw()
+}
+
 /// The socket of the lab called `name`.
 fn address(name: &str) -> Result<SocketAddr, HolderError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+    if !is_name(name) {
         return Err(HolderError::Name(name.to_owned()));
     }
     SocketAddr::from_abstract_name(format!("{PREFIX}{name}"))
@@ -223,8 +245,7 @@ impl Service {
     fn answer(&self, mut stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let peer = getsockopt(&stream, PeerCredentials)?.uid();
-        if peer != 0 && peer != getuid().as_raw() {
+        if !is_trusted(getsockopt(&stream, PeerCredentials)?.uid()) {
             return writeln!(stream, "only root and the user who runs the lab may use it");
         }
         let mut request = String::new();

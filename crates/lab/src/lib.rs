@@ -34,4 +34,4 @@ pub use namespace::Namespace;
 pub use napi::NapiThread;
 pub use placement::Placement;
 pub use plan::{SIDES, Side};
-pub use ports::{Destination, Port, PortsError, RealPorts, open_port};
+pub use ports::{Destination, Port, PortsError, RealPorts, open_port, refuse_names_in_use};

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use nix::net::if_::if_nametoindex;
 use wire::MacAddress;
 
 use crate::error::Result;
@@ -159,6 +160,22 @@ pub fn open_port(name: &str, destination: Destination, force: u8) -> Result<Port
             Destination::Gateway(gateway) => neighbour::resolve(&netlink, link, gateway)?,
         };
         Ok(describe(link, mac))
+    })
+}
+
+/// Refuses what of `names` are interfaces that this machine needs itself, as [`RealPorts::open`] refuses them.
+/// What is no interface of the calling thread's network namespace is left to whoever opens it.
+///
+/// # Errors
+/// [`PortsError::InUse`], or [`crate::Error::Kernel`] when the kernel does not say what there is.
+pub fn refuse_names_in_use(names: &[&str], force: u8) -> Result<()> {
+    on_own_thread(|| {
+        // The kernel finds an interface by its alternative names, too.
+        let indexes: Vec<u32> = names.iter().filter_map(|name| if_nametoindex(*name).ok()).collect();
+        let netlink = Netlink::open()?;
+        let links = netlink.links()?;
+        let wanted: Vec<&Link> = links.iter().filter(|link| indexes.contains(&link.index)).collect();
+        refuse_what_is_in_use(&netlink, &links, &wanted, force)
     })
 }
 

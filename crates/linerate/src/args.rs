@@ -30,13 +30,13 @@ pub struct Traffic {
     #[arg(long)]
     pub size: Option<Size>,
     /// How flows vary: none, var1, var2, random or tuple [default: none]
-    #[arg(long)]
-    pub vm: Option<Vm>,
+    #[arg(long, visible_alias = "vm")]
+    pub flows: Option<Vm>,
     /// IP version
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub ip: Option<IpVersion>,
     /// One or two VLAN tags, outer first, as in 100 or 200,100
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub vlan: Option<VlanTags>,
     /// Load both directions at once
     #[arg(long, short)]
@@ -49,7 +49,7 @@ impl Traffic {
         if is_file(&self.profile) {
             return self.file();
         }
-        let tunables = Tunables { size: self.size, vm: self.vm, ip: self.ip, vlan: self.vlan.clone() };
+        let tunables = Tunables { size: self.size, vm: self.flows, ip: self.ip, vlan: self.vlan.clone() };
         Profile::builtin(&self.profile, &tunables).map_err(|error| misuse(error.to_string()))
     }
 
@@ -59,9 +59,9 @@ impl Traffic {
     }
 
     fn file(&self) -> Result<Profile> {
-        if self.size.is_some() || self.vm.is_some() || self.ip.is_some() || self.vlan.is_some() {
+        if self.size.is_some() || self.flows.is_some() || self.ip.is_some() || self.vlan.is_some() {
             return Err(misuse(
-                "--size, --vm, --ip and --vlan belong to built-in profiles: set them in the file",
+                "--size, --flows, --ip and --vlan belong to built-in profiles: set them in the file",
             ));
         }
         if is_capture(&self.profile) {
@@ -103,6 +103,7 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
 /// What to send it through.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Device under test")]
+#[command(group = clap::ArgGroup::new("named ports").args(["ports", "port0"]))]
 pub struct Device {
     /// A device of the built-in lab, with its parameters: NAME[:KEY=VALUE,…]
     #[arg(long, value_name = "DUT", conflicts_with = "ports")]
@@ -112,53 +113,66 @@ pub struct Device {
     pub ports: Option<Vec<String>>,
     /// What sends and receives: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or
     /// memif in user space; auto is xdp where each of --ports can transmit redirected frames, else af_xdp
-    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
     pub engine: EngineName,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
     /// or a card's PCI address; of --engine memif: memif:socket=/run/memif.sock,role=client
-    #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with_all = ["dut", "ports"])]
+    #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with_all = ["dut", "ports"], hide_short_help = true)]
     pub port0: Option<String>,
     /// Port 1 in user space
-    #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"])]
+    #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"], hide_short_help = true)]
     pub port1: Option<String>,
     /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
     #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
     pub gateways: Option<Vec<IpAddr>>,
     /// The device's MAC addresses at --port0 and --port1, for a router; without them frames go to the
     /// other port
-    #[arg(long, value_name = "MAC,MAC", value_delimiter = ',', num_args = 1, requires = "port0")]
+    #[arg(
+        long,
+        value_name = "MAC,MAC",
+        value_delimiter = ',',
+        num_args = 1,
+        requires = "port0",
+        hide_short_help = true
+    )]
     pub gateway_macs: Option<Vec<MacAddress>>,
     /// Twice: use an interface even if it carries the default route or this login
-    #[arg(long, action = clap::ArgAction::Count, requires = "ports")]
+    #[arg(long, action = clap::ArgAction::Count, requires = "named ports", hide_short_help = true)]
     pub force: u8,
     /// Line rate (L1) that percentages refer to [default: the interface's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     pub line_rate: Option<f64>,
     /// Cores that generate, one worker each
-    #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "CORE,…", value_delimiter = ',', hide_short_help = true)]
     pub cores: Option<Vec<usize>>,
     /// Cores that receive in user space, one worker each, which share the queues of each port
     /// [default: those that generate]
-    #[arg(long, value_name = "CORE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "CORE,…", value_delimiter = ',', hide_short_help = true)]
     pub receive_cores: Option<Vec<usize>>,
     /// The core that the lab's device works on
-    #[arg(long, value_name = "CORE")]
+    #[arg(long, value_name = "CORE", hide_short_help = true)]
     pub dut_core: Option<usize>,
     /// A shell command that configures the device first, run in the namespace of the lab's device,
     /// with --ports on this machine; repeat it for more
-    #[arg(long = "dut-command", value_name = "COMMAND")]
+    #[arg(long = "dut-command", value_name = "COMMAND", hide_short_help = true)]
     pub dut_commands: Vec<String>,
     /// The device between --ports as ssh takes it, to configure, describe and count it by a driver
-    #[arg(long, value_name = "[USER@]HOST", requires = "ports", requires = "dut_driver")]
+    #[arg(
+        long,
+        value_name = "[USER@]HOST",
+        requires = "ports",
+        requires = "dut_driver",
+        hide_short_help = true
+    )]
     pub dut_host: Option<String>,
-    /// The driver: linux, freebsd (pfSense too), vpp, or a TOML file; `linerate dut drivers` has more
-    #[arg(long, value_name = "DRIVER", requires = "dut_host")]
+    /// The driver: linux, freebsd (pfSense too), vpp, or a TOML file; `linerate remote drivers` has more
+    #[arg(long, value_name = "DRIVER", requires = "dut_host", hide_short_help = true)]
     pub dut_driver: Option<String>,
     /// An option of the driver; repeat it for more
-    #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = key_value, requires = "dut_host")]
+    #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = key_value, requires = "dut_host", hide_short_help = true)]
     pub dut_options: Vec<(String, String)>,
     /// Run everything on the device by sudo
-    #[arg(long, requires = "dut_host")]
+    #[arg(long, requires = "dut_host", hide_short_help = true)]
     pub dut_sudo: bool,
 }
 
@@ -192,16 +206,16 @@ impl Device {
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// The directory that records are kept in
-    #[arg(long, short, value_name = "DIR", default_value = "runs")]
-    pub output: PathBuf,
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub runs: PathBuf,
     /// Print the record as JSON on standard output
     #[arg(long)]
     pub json: bool,
     /// What reports call this run [default: from the device and the test]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub name: Option<String>,
     /// A label that the record carries, to find it by; repeat it for more
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
 }
 
@@ -223,16 +237,16 @@ impl Output {
 #[command(next_help_heading = "Measurement")]
 pub struct Measurement {
     /// The low rate that proves that traffic passes
-    #[arg(long, value_name = "RATE", default_value = "1kpps")]
+    #[arg(long, value_name = "RATE", default_value = "1kpps", hide_short_help = true)]
     pub warm_up: Rate,
     /// How long it is sent
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, hide_short_help = true)]
     pub warm_up_duration: Duration,
     /// A sample that loses more than this share of its frames is lossy
-    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
     pub loss_threshold: f64,
     /// How long to wait for the last frames
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
     pub drain: Duration,
 }
 

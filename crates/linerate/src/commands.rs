@@ -1,32 +1,28 @@
 //! The subcommands: one module for each, which reads its flags, calls and prints.
 
 mod bench;
-mod build_rate;
 mod compare;
 mod count;
 mod device;
 mod doctor;
 mod explain;
 mod export;
-mod generate;
 mod generator;
 mod lab;
 mod latency;
 mod profile;
-mod queues;
 mod ramp;
 mod remote;
-mod replay;
 mod report;
 mod rfc2544;
 mod saturate;
 mod search;
-mod self_test;
+mod send;
 mod soak;
 mod verify;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
@@ -58,27 +54,21 @@ pub enum Command {
     Rfc2544(rfc2544::Args),
     /// Run a set of load tests against several devices, and compare them
     Bench(bench::Args),
-    /// Generate traffic until told to stop, as pkt-gen does
-    Gen(generate::Args),
-    /// Replay a capture as it is, at its own pace or another, and keep what comes back
-    Replay(replay::Args),
-    /// Measure how fast a generator sends, ours or another program
+    /// Send a profile until told to stop, or a capture as it is
+    Send(Box<send::Args>),
+    /// Measure how fast a generator sends, or builds frames: this one or another program
     Generator(generator::Args),
-    /// Find out how fast this machine builds frames, without sending them, as ipgen's -X
-    BuildRate(build_rate::Args),
     /// Count what arrives at an interface
     Count(count::Args),
-    /// Explain why a device is no faster
+    /// Explain why a device is no faster: cost, flamegraph, queues
     Explain(explain::Args),
-    /// Show which queues of an interface the packets take, and how evenly
-    Queues(queues::Args),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
     Lab(lab::Args),
-    /// Try drivers of devices that are other computers, without a load test
-    Dut(remote::Args),
-    /// Measure devices of known truth, and certify how far the tester is off
+    /// Try drivers of devices that are reached by ssh
+    Remote(remote::Args),
+    /// Certify how far the tester is off, and find its own ceiling
     Verify(verify::Args),
     /// Compare repeats of several configurations, and say what they prove
     Compare(compare::Args),
@@ -86,8 +76,6 @@ pub enum Command {
     Report(report::Args),
     /// Convert records for other programs
     Export(export::Args),
-    /// Find out what the tester itself reaches, with a cable between its ports
-    SelfTest(self_test::Args),
     /// Say what this machine can and cannot do, each with its remedy
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
@@ -96,6 +84,32 @@ pub enum Command {
     /// The router of a load test in user space, which starts it
     #[command(hide = true)]
     UserSpaceRouter(device::Route),
+}
+
+/// The subcommands as the help lists them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Measure", &["ramp", "saturate", "search", "latency", "soak", "rfc2544", "bench"]),
+    ("Traffic", &["send", "count", "profile"]),
+    ("Results", &["compare", "report", "export"]),
+    ("Set-up", &["lab", "remote", "doctor", "verify", "explain", "generator"]),
+];
+
+/// The command line, whose help lists the subcommands in groups.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (group, names) in GROUPS {
+        template += &format!("\n{group}:\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            template += &format!("  {name:10} {}\n", about.map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    command.help_template(
+        template
+            + "\nOptions:\n{options}\n\n'linerate COMMAND -h' shows the flags that most people need, \
+        --help all of them.",
+    )
 }
 
 /// Does what `command` says.
@@ -111,23 +125,45 @@ pub fn run(command: &Command) -> Result<Exit> {
         Command::Soak(args) => soak::main(args),
         Command::Rfc2544(args) => rfc2544::main(args),
         Command::Bench(args) => bench::main(args),
-        Command::Gen(args) => generate::main(args),
-        Command::Replay(args) => replay::main(args),
+        Command::Send(args) => send::main(args),
         Command::Generator(args) => generator::main(args),
-        Command::BuildRate(args) => build_rate::main(args),
         Command::Count(args) => count::main(args),
         Command::Explain(args) => explain::main(args),
-        Command::Queues(args) => queues::main(args),
         Command::Profile(args) => profile::main(args),
         Command::Lab(args) => lab::main(args),
-        Command::Dut(args) => remote::main(args),
+        Command::Remote(args) => remote::main(args),
         Command::Verify(args) => verify::main(args),
         Command::Compare(args) => compare::main(args),
         Command::Report(args) => report::main(args),
         Command::Export(args) => export::main(args),
-        Command::SelfTest(args) => self_test::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::UserSpaceDevice(args) => device::forward(args),
         Command::UserSpaceRouter(args) => device::route(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_subcommand_once_and_fits_a_screen() {
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut there: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        listed.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(listed, there);
+        let help = super::command().render_help().to_string();
+        assert!(help.lines().count() <= 40, "{help}");
+    }
+
+    #[test]
+    fn the_short_help_of_a_ramp_fits_a_screen() {
+        let mut ramp = super::command().find_subcommand("ramp").unwrap().clone();
+        let help = ramp.render_help().to_string();
+        assert!(help.lines().count() <= 40, "{help}");
+        assert!(help.contains("--dut") && !help.contains("--receive-cores"), "{help}");
     }
 }

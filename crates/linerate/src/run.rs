@@ -26,7 +26,7 @@ pub fn single(
     let strategy = plan(&testbed, mean)?;
     let name = output.name.as_deref();
     let labels = Labels::new(testbed.dut_name(), &profile, traffic.bidirectional, name, given);
-    let record = run(&mut testbed, &profile, directions, labels, &*strategy, &output.output, &stop)?;
+    let record = run(&mut testbed, &profile, directions, labels, &*strategy, &output.runs, &stop)?;
     show(&record, output)?;
     if let Some(remote) = testbed.remote() {
         remote.undo()?;
@@ -39,7 +39,7 @@ pub fn show(record: &Record, output: &Output) -> Result<()> {
     let colour = progress::colour();
     eprintln!("{}", report::terminal::plot(record, 72, 14, colour));
     eprintln!("{}", report::terminal::verdict(record, colour));
-    eprintln!("record: {}", output.output.join(format!("{}.json", record.id)).display());
+    eprintln!("record: {}", output.runs.join(format!("{}.json", record.id)).display());
     if output.json {
         println!("{}", serde_json::to_string_pretty(record)?);
     }

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
 use lab::NapiThread;
 use lab::napi;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::usage::{self, Ticks};
 

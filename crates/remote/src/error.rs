@@ -31,7 +31,7 @@ pub enum Error {
     /// A command on the device failed.
     #[error(
         "{host}: {what}: '{command}' failed (exit status {status}): {said}. Try it there by hand, or \
-         change the options ('linerate dut plan' prints all commands)"
+         change the options ('linerate remote plan' prints all commands)"
     )]
     Failed {
         /// The device.

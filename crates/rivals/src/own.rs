@@ -37,7 +37,7 @@ impl Program for Own {
     fn launch(&self, task: &Task) -> Launch {
         let size = task.datagram.frames().first().copied().unwrap_or(wire::size::MIN);
         Launch::of(&format!(
-            "{} gen --engine {} --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
+            "{} send --engine {} --port {} --to {} --size {size} --rate max --cores {} --interval 1h --json",
             self.executable(),
             self.engine,
             task.port.name,

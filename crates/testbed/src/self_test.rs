@@ -42,7 +42,7 @@ pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Resul
         };
         return Err(format!(
             "the tester's own ceiling is not known: connect {zero} and {one} by a cable and run \
-             'linerate self-test' with {flags} and this profile"
+             'linerate verify ceiling' with {flags} and this profile"
         ));
     }
     again(testbed, profile, directions)

@@ -74,7 +74,7 @@ impl UserSpace {
             max_frame_size,
         };
         let (link, dut) = match (named, &device.dut) {
-            (Some((zero, one)), _) => (link::to_named(engine, [zero, one], core)?, None),
+            (Some((zero, one)), _) => (link::to_named(engine, [zero, one], core, device.force)?, None),
             (None, Some(spec)) => {
                 if let Some(refusal) = engine_refusal(engine) {
                     return Err(misuse(refusal));

@@ -126,7 +126,9 @@ pub fn listing() -> String {
     for builtin in &BUILTINS {
         text += &format!("{}\n    {}\n", builtin.name, builtin.description);
         for tunable in TUNABLES.iter().filter(|tunable| builtin.tunables.contains(&tunable.name)) {
-            text += &format!("    --{:<5} {}: {}\n", tunable.name, tunable.values, tunable.description);
+            // Records keep TRex's word.
+            let flag = if tunable.name == "vm" { "flows" } else { tunable.name };
+            text += &format!("    --{flag:<6} {}: {}\n", tunable.values, tunable.description);
         }
     }
     text

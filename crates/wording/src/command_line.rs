@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, Parser};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Command, FromArgMatches};
 
-/// The command line of this process, or how it ends: with what is wrong, or with the help asked for.
+/// The command line of this process, which `program` describes, or how it ends: with what is wrong, or with the help asked for.
 ///
 /// # Errors
 /// The exit status: 2 if it was used wrongly.
-pub fn parse<T: Parser + CommandFactory>() -> Result<T, ExitCode> {
-    T::try_parse().map_err(|error| explain(&error, &T::command()))
+pub fn parse<T: FromArgMatches>(program: Command) -> Result<T, ExitCode> {
+    let parsed = program.clone().try_get_matches().and_then(|mut found| T::from_arg_matches_mut(&mut found));
+    parsed.map_err(|error| explain(&error, &program))
 }
 
 fn explain(error: &clap::Error, program: &Command) -> ExitCode {
@@ -31,43 +32,37 @@ pub fn said(error: &clap::Error) -> String {
     said.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The same, with what is known instead.
+/// The same, with what may have been meant, or what is known instead.
 fn in_one_line(error: &clap::Error, program: &Command, words: impl Iterator<Item = String>) -> String {
     let said = said(error);
-    let command = innermost(program, words);
+    let (command, path) = innermost(program, words);
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    let commands: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
-    let known = match error.kind() {
-        ErrorKind::InvalidSubcommand => commands,
-        ErrorKind::UnknownArgument if commands.is_empty() || said.contains("'-") => flags(command, program),
-        ErrorKind::UnknownArgument => commands,
-        _ => Vec::new(),
-    };
-    if known.is_empty() { said } else { format!("{said}. There are: {}", known.join(", ")) }
-}
-
-/// The flags of a command, and those of the program that all commands have.
-fn flags(command: &Command, program: &Command) -> Vec<String> {
-    let of_all = program.get_arguments().filter(|argument| argument.is_global_set());
-    let mut flags = Vec::new();
-    for flag in command.get_arguments().chain(of_all).filter_map(clap::Arg::get_long) {
-        let flag = format!("--{flag}");
-        if !flags.contains(&flag) {
-            flags.push(flag);
+    let commands: Vec<&str> = shown.map(Command::get_name).collect();
+    match (error.kind(), error.get(ContextKind::SuggestedArg)) {
+        (ErrorKind::UnknownArgument, Some(similar)) => {
+            format!("{said}. A similar argument exists: '{similar}'")
         }
+        (ErrorKind::UnknownArgument, None) if commands.is_empty() || said.contains("'-") => {
+            format!("{said}. '{path} --help' shows all")
+        }
+        (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, _) if !commands.is_empty() => {
+            format!("{said}. There are: {}", commands.join(", "))
+        }
+        _ => said,
     }
-    flags
 }
 
-/// The subcommand that the words on the command line lead to; others are flags and what belongs to them.
-fn innermost(program: &Command, words: impl Iterator<Item = String>) -> &Command {
-    let mut command = program;
+/// The subcommand that the words on the command line lead to, and what a user types to reach it; other words are
+/// flags and what belongs to them.
+fn innermost(program: &Command, words: impl Iterator<Item = String>) -> (&Command, String) {
+    let (mut command, mut path) = (program, program.get_name().to_owned());
     for word in words {
         if let Some(subcommand) = command.find_subcommand(&word) {
             command = subcommand;
+            path += &format!(" {}", subcommand.get_name());
         }
     }
-    command
+    (command, path)
 }
 
 #[cfg(test)]
@@ -96,14 +91,17 @@ mod tests {
             said_of("--json show nothing"),
             "unrecognized subcommand 'nothing'. There are: errors, fib"
         );
-        assert_eq!(said_of("show fib --jsom"), "unexpected argument '--jsom' found. There are: --json");
-        assert_eq!(said_of("reload now"), "unexpected argument 'now' found. There are: --file, --json");
+        assert_eq!(
+            said_of("show fib --jsom"),
+            "unexpected argument '--jsom' found. A similar argument exists: '--json'"
+        );
+        assert_eq!(said_of("reload now"), "unexpected argument 'now' found. 'ctl reload --help' shows all");
     }
 
     #[test]
     fn the_subcommand_is_found_among_flags() {
         let program = Command::new("p").subcommand(Command::new("lab").subcommand(Command::new("up")));
-        assert_eq!(innermost(&program, words("lab upp")).get_name(), "lab");
-        assert_eq!(innermost(&program, words("-q lab up name")).get_name(), "up");
+        assert_eq!(innermost(&program, words("lab upp")).1, "p lab");
+        assert_eq!(innermost(&program, words("-q lab up name")).1, "p lab up");
     }
 }

@@ -48,7 +48,7 @@ pub fn run(configuration: &str) -> Result<()> {
     unsafe { env::set_var("RUNTIME_DIRECTORY", DIRECTORY) };
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(fastpath::daemon::run(&file, &|text| eprintln!("{text}"))?)
+    fastpath::daemon::run(&file, &|text| eprintln!("{text}"))
 }
 
 /// The command line of that process.
@@ -179,6 +179,17 @@ impl Ports {
             Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
         }
     }
+
+    /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
+    /// threads that hand it the packets and with those that set up and take down the lab: a worker of the highest
+    /// precedence that polled would leave these a hundredth of the core, and each of their turns would take a
+    /// quarter of a second.
+    fn idle(self) -> &'static str {
+        match self {
+            Self::Memif => "poll",
+            Self::AfXdp => "sleep",
+        }
+    }
 }
 
 /// Whether a router answers at `socket` within `patience`. It listens there before it has its devices, and
@@ -195,8 +206,9 @@ fn client(pid: u32) -> Result<Client> {
 fn configuration(mode: &str, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
     let mut text = format!(
         "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
-         workers = {{ cores = [{}], precedence = \"urgent\" }}\n",
-        site.core
+         workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
+        site.core,
+        ports.idle()
     );
     // Writing to a string does not fail.
     for (number, side) in SIDES.into_iter().enumerate() {

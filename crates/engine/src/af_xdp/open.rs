@@ -66,7 +66,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     let senders = if sends { opening.senders } else { 0 };
     if senders > queues.transmit as usize {
         return Err(Error::Refused(format!(
-            "interface {name} has {} queues to send by, and {senders} cores send: use fewer cores, or give it \
+            "{senders} cores send, and interface {name} has fewer queues to send by ({}): use fewer cores, or give it \
              more queues (ethtool -L {name} combined {senders})",
             queues.transmit,
             name = port.name

@@ -141,7 +141,7 @@ enum NeighbourCommand {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = match wording::command_line::parse() {
+    let cli: Cli = match wording::command_line::parse(<Cli as clap::CommandFactory>::command()) {
         Ok(cli) => cli,
         Err(status) => return status,
     };

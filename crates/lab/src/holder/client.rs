@@ -8,9 +8,9 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sockopt::PeerCredentials};
 
-use super::{HolderError, Info, PATIENCE, PREFIX, address};
+use super::{HolderError, Info, PATIENCE, PREFIX, address, is_name, is_trusted};
 use crate::namespace::contain;
 
 /// One of the two namespaces of a lab.
@@ -24,6 +24,8 @@ pub enum Side {
 
 /// How long a lab may take to come down.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer that are read.
+const ANSWER_LIMIT: usize = 64 << 10;
 
 /// The labs of this machine that this user may use, by name.
 #[must_use]
@@ -54,7 +56,7 @@ pub fn execute(name: &str, side: Side, command: &[String]) -> Result<ExitStatus,
 pub fn down(name: &str) -> Result<(), HolderError> {
     let answer = ask(name, "stop")?;
     if answer != "ok" {
-        return Err(HolderError::Refused { name: name.to_owned(), reason: answer });
+        return Err(HolderError::Refused { name: name.to_owned(), reason: printable(&answer) });
     }
     let deadline = Instant::now() + DOWN_PATIENCE;
     while names().iter().any(|known| known == name) {
@@ -73,14 +75,15 @@ fn names() -> Vec<String> {
 }
 
 /// Lines of `/proc/net/unix`: `Num RefCount Protocol Flags Type St Inode Path`. Only listening
-/// sockets have the flag; accepted ones bear the same path.
+/// sockets have the flag; accepted ones bear the same path. Anybody can open a socket of any name: only what
+/// can be a lab's is a name.
 fn parse_names(text: &str) -> Vec<String> {
     const LISTENING: &str = "00010000";
     let name = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let flags = words.nth(3)?;
         let name = words.nth(3)?.strip_prefix('@')?.strip_prefix(PREFIX)?;
-        (flags == LISTENING).then(|| name.to_owned())
+        (flags == LISTENING && is_name(name)).then(|| name.to_owned())
     };
     let mut names: Vec<String> = text.lines().filter_map(name).collect();
     names.sort();
@@ -88,6 +91,8 @@ fn parse_names(text: &str) -> Vec<String> {
     names
 }
 
+/// Sends a request to the lab called `name`, if root or this user opened it: any user of this machine can take
+/// the name, and would have root enter namespaces of that user's choice.
 fn connect(name: &str, request: &str) -> Result<UnixStream, HolderError> {
     let broken = |cause| HolderError::Broken { name: name.to_owned(), cause };
     let mut stream = UnixStream::connect_addr(&address(name)?).map_err(|cause| match cause.kind() {
@@ -98,18 +103,44 @@ fn connect(name: &str, request: &str) -> Result<UnixStream, HolderError> {
         }
         _ => broken(cause),
     })?;
+    // Those of who listens, from when that began.
+    let owner = getsockopt(&stream, PeerCredentials).map_err(|errno| broken(errno.into()))?.uid();
+    if !is_trusted(owner) {
+        return Err(HolderError::Foreign { name: name.to_owned(), owner });
+    }
     stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
     stream.write_all(format!("{request}\n").as_bytes()).map_err(broken)?;
     Ok(stream)
 }
 
 /// One request, one line of answer.
 fn ask(name: &str, request: &str) -> Result<String, HolderError> {
-    let mut answer = String::new();
-    connect(name, request)?
-        .read_to_string(&mut answer)
+    let stream = connect(name, request)?;
+    let answer = read_answer(&stream, Instant::now() + PATIENCE)
         .map_err(|cause| HolderError::Broken { name: name.to_owned(), cause })?;
     Ok(answer.trim_end().to_owned())
+}
+
+/// All that comes until the other end closes, which is to happen until `deadline`.
+fn read_answer(mut stream: &UnixStream, deadline: Instant) -> io::Result<String> {
+    let mut answer = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let length = stream.read(&mut part)?;
+        if length == 0 {
+            return String::from_utf8(answer).map_err(|_| io::ErrorKind::InvalidData.into());
+        }
+        answer.extend_from_slice(part.get(..length).unwrap_or_default());
+        if answer.len() > ANSWER_LIMIT {
+            return Err(io::Error::other(format!("its answer is longer than {ANSWER_LIMIT} bytes")));
+        }
+    }
 }
 
 /// The network and mount namespaces of one side.
@@ -137,9 +168,14 @@ fn namespaces(name: &str, side: Side) -> Result<[OwnedFd; 2], HolderError> {
         (message.bytes, fds)
     };
     <[OwnedFd; 2]>::try_from(fds).map_err(|_| {
-        let reason = String::from_utf8_lossy(text.get(..length).unwrap_or_default()).trim_end().to_owned();
-        HolderError::Refused { name: name.to_owned(), reason }
+        let reason = String::from_utf8_lossy(text.get(..length).unwrap_or_default());
+        HolderError::Refused { name: name.to_owned(), reason: printable(reason.trim_end()) }
     })
+}
+
+/// `text` without what a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -156,6 +192,29 @@ mod tests {
                     0000000000000000: 00000002 00000000 00010000 0001 01 20005 /run/linerate-lab-b\n";
         assert_eq!(parse_names(text), ["a", "bench-7"]);
         assert!(parse_names("").is_empty());
+        let hostile = "0: 00000002 00000000 00010000 0001 01 20001 @linerate-lab-\u{1b}[2J\n";
+        assert!(parse_names(hostile).is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_bounded_in_length_and_time() {
+        let read = |answer: &[u8], close: bool| {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let answer = answer.to_vec();
+            let writer = thread::spawn(move || {
+                // Fails when the reader has had enough.
+                let _ = theirs.write_all(&answer);
+                (!close).then_some(theirs)
+            });
+            let found = read_answer(&ours, Instant::now() + Duration::from_millis(200));
+            drop(ours);
+            drop(writer.join().unwrap());
+            found.map_err(|error| error.to_string())
+        };
+        assert_eq!(read(b"ok\n", true), Ok("ok\n".to_owned()));
+        assert!(read(&vec![b'a'; 2 * ANSWER_LIMIT], true).unwrap_err().contains("longer than 65536 bytes"));
+        assert!(read(b"ok\n", false).is_err(), "it never closes");
+        assert!(read(b"\xff", true).is_err());
     }
 
     #[test]

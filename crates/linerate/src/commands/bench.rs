@@ -40,11 +40,11 @@ pub struct Args {
 #[command(next_help_heading = "Output")]
 struct Output {
     /// The directory that records are kept in [default: runs/NAME of the bench, or runs/quick]
-    #[arg(long, short, value_name = "DIR")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
     /// The page to write [default: report.html among the records, or here with --quick]
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Print figures, comparisons and records, or of a dry run the plan, as JSON on standard output
     #[arg(long)]
     json: bool,

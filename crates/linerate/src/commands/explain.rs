@@ -2,6 +2,7 @@
 
 mod cost;
 mod flamegraph;
+mod queues;
 
 use anyhow::Result;
 
@@ -19,11 +20,14 @@ enum What {
     Cost(cost::Args),
     /// In which functions the device's core spends its time under a steady load, as a drawing
     Flamegraph(flamegraph::Args),
+    /// Which queues of an interface the packets take, and how evenly
+    Queues(queues::Args),
 }
 
 pub fn main(args: &Args) -> Result<Exit> {
     match &args.what {
         What::Cost(args) => cost::main(args),
         What::Flamegraph(args) => flamegraph::main(args),
+        What::Queues(args) => queues::main(args),
     }
 }

@@ -4,11 +4,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rivals::Measurement;
+use rivals::build_rate::{Place, Wanted, measure, show};
 use rivals::datagram::Datagram;
 use rivals::program::Chosen;
+use testbed::stop;
+use traffic::IpVersion;
+use traffic::tunable::{Size, Vm};
 
 use crate::args::{self, Device, Output};
 use crate::{Exit, run};
+
+/// How long a generator is measured.
+const DURATION: Duration = Duration::from_secs(5);
+/// How long each figure of built frames is measured.
+const BUILD: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,14 +33,35 @@ pub struct Args {
     /// How long it sends before it is measured
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
     warm_up_duration: Duration,
-    /// How long it is measured
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
-    duration: Duration,
+    /// How long it is measured [default: 5s; with --onto 200ms, and a minute at most]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    duration: Option<Duration>,
     /// How long one sample is
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
     step: Duration,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    build: Build,
+}
+
+/// Frames that are built and not sent.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Building frames without sending them, as ipgen's -X")]
+struct Build {
+    /// Where the frames go: memory, memif (to a sink), or with DPDK null and net_memif; everywhere if no place is
+    /// named. Figures are of the first of --cores, the first two, and so on
+    #[arg(long, value_name = "PLACE,…", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["program", "datagram", "dut", "ports"])]
+    onto: Option<Vec<Place>>,
+    /// Frame sizes in bytes with FCS [default: 64,128,256,512,1024,1280,1518,4096,9216]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', requires = "onto")]
+    sizes: Vec<Size>,
+    /// How flows vary: none, var1, var2, random or tuple
+    #[arg(long, visible_alias = "vm", default_value = "var2", requires = "onto")]
+    flows: Vm,
+    /// IP version
+    #[arg(long, default_value = "4", requires = "onto")]
+    ip: IpVersion,
 }
 
 impl Args {
@@ -42,15 +72,38 @@ impl Args {
             datagram: self.datagram,
             target: self.device.target(),
             warm_up: self.warm_up_duration,
-            duration: self.duration,
+            duration: self.duration.unwrap_or(DURATION),
             step: self.step,
         }
     }
 }
 
 pub fn main(args: &Args) -> Result<Exit> {
+    if let Some(onto) = &args.build.onto {
+        return build(args, onto);
+    }
     let given = args.output.labels()?;
-    let record = args.measurement().run(args.output.name.as_deref(), given, &args.output.output)?;
+    let record = args.measurement().run(args.output.name.as_deref(), given, &args.output.runs)?;
     run::show(&record, &args.output)?;
     Ok(run::ending(&record))
+}
+
+/// Builds frames without sending them, and shows how fast.
+fn build(args: &Args, onto: &[Place]) -> Result<Exit> {
+    let Build { sizes, flows, ip, .. } = &args.build;
+    let wanted = Wanted {
+        sizes: sizes.clone(),
+        flows: *flows,
+        ip: *ip,
+        cores: args.device.cores.clone().unwrap_or_default(),
+        onto: onto.to_vec(),
+        duration: args.duration.unwrap_or(BUILD),
+    };
+    let Some(found) = measure(&wanted, &*stop::flag()?)? else { return Ok(Exit::Failed) };
+    eprint!("{}", show(&found.figures));
+    found.notes.iter().for_each(|note| eprintln!("{note}"));
+    if args.output.json {
+        println!("{}", serde_json::to_string_pretty(&found.figures)?);
+    }
+    Ok(Exit::Done)
 }

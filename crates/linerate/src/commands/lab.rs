@@ -92,7 +92,11 @@ fn list(json: bool) -> Result<Exit> {
     for lab in labs {
         println!(
             "{:16} {:32} {} (process {}, DUT core {})",
-            lab.name, lab.dut, lab.purpose, lab.pid, lab.dut_core
+            lab.name.escape_debug().to_string(),
+            lab.dut.escape_debug().to_string(),
+            lab.purpose.escape_debug(),
+            lab.pid,
+            lab.dut_core
         );
     }
     Ok(Exit::Done)

@@ -39,15 +39,15 @@ pub struct Args {
     duration: Duration,
     /// How long the search takes at most
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
-    search_duration: Duration,
+    time_limit: Duration,
     /// The low rate that proves that traffic passes
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
     warm_up: Rate,
     /// How long it is sent
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     warm_up_duration: Duration,
     /// How long to wait for the last frames of each load
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     drain: Duration,
     #[command(flatten)]
     output: Output,
@@ -82,13 +82,7 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
     let max_pps = pps(Rate::Percent(100.0))?;
     let search = || -> Result<Search> {
         let goals = vec![Goal::pdr()];
-        Ok(Search {
-            conditions,
-            goals,
-            min_pps: pps(SEARCH_FROM)?,
-            max_pps,
-            max_duration: args.search_duration,
-        })
+        Ok(Search { conditions, goals, min_pps: pps(SEARCH_FROM)?, max_pps, max_duration: args.time_limit })
     };
     let loads = args.loads.iter().map(|load| {
         Ok(match load {

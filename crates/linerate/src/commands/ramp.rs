@@ -20,15 +20,15 @@ pub struct Args {
     measurement: Measurement,
     /// The load to rise to
     #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
-    target: Rate,
+    rate: Rate,
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = args::duration)]
-    ramp_duration: Duration,
+    duration: Duration,
     /// How long it stays at the target
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration, hide_short_help = true)]
     hold_duration: Duration,
     /// How long one step of the ramp is, and so one sample
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     step: Duration,
     #[command(flatten)]
     output: Output,
@@ -47,8 +47,8 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
     let warm_up_pps = pps(args.measurement.warm_up)?;
     Ok(Ramp {
         conditions: args.measurement.conditions(warm_up_pps, args.step, line_rate_bps),
-        target_pps: pps(args.target)?,
-        rise: args.ramp_duration,
+        target_pps: pps(args.rate)?,
+        rise: args.duration,
         hold: args.hold_duration,
     })
 }

@@ -1,4 +1,4 @@
-//! `linerate dut`: drivers of devices that are other computers, tried without a load test.
+//! `linerate remote`: drivers of devices that are other computers, tried without a load test.
 
 use anyhow::Result;
 use remote::{Device, Driver, Parameter, Ssh};

@@ -136,7 +136,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         records.push(record);
     }
     eprintln!("\n{}", report::terminal::rfc2544(&records, colour()));
-    eprintln!("records: {}", args.output.output.display());
+    eprintln!("records: {}", args.output.runs.display());
     if args.output.json {
         println!("{}", serde_json::to_string_pretty(&records)?);
     }
@@ -159,7 +159,7 @@ fn one(
         None => format!("{} {test}", testbed.dut_name()),
     };
     let labels = Labels { name, test, given: args.output.labels()? };
-    testbed::run::run(testbed, profile, args.directions(), labels, strategy, &args.output.output, stop)
+    testbed::run::run(testbed, profile, args.directions(), labels, strategy, &args.output.runs, stop)
 }
 
 /// A finished size in one line.

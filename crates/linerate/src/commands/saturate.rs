@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
     duration: Duration,
     /// How long one sample is
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, hide_short_help = true)]
     step: Duration,
     #[command(flatten)]
     output: Output,

@@ -34,15 +34,15 @@ pub struct Args {
     max_rate: Rate,
     /// How long the search takes at most
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
-    max_duration: Duration,
+    time_limit: Duration,
     /// The low rate that proves that traffic passes
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
     warm_up: Rate,
     /// How long it is sent
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     warm_up_duration: Duration,
     /// How long to wait for the last frames of each trial
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     drain: Duration,
     #[command(flatten)]
     output: Output,
@@ -69,7 +69,7 @@ fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> R
         goals: if args.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { args.goals.clone() },
         min_pps: pps(args.min_rate)?,
         max_pps: pps(args.max_rate)?,
-        max_duration: args.max_duration,
+        max_duration: args.time_limit,
     })
 }
 

@@ -30,13 +30,13 @@ pub struct Args {
     #[arg(long)]
     stop_on_stall: bool,
     /// The rate that proves that traffic passes
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
     warm_up: Rate,
     /// How long it is sent
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     warm_up_duration: Duration,
     /// How long to wait for the last frames
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, hide_short_help = true)]
     drain: Duration,
     #[command(flatten)]
     output: Output,

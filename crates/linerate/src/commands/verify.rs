@@ -1,6 +1,7 @@
 //! `linerate verify`: runs the tester against devices of known truth; a certificate leaves: what
 //! was true, what was measured, and the error.
 
+mod ceiling;
 mod experiment;
 mod finding;
 mod stand;
@@ -22,7 +23,10 @@ use stand::Host;
 const MOST_ATTEMPTS: usize = 6;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The short form, in about 25 s: one capacity of 200 to 500 kpps instead of ten of 30 to 900
     /// kpps, and shorter loads
     #[arg(long)]
@@ -74,7 +78,21 @@ const FULL: Plan = Plan {
     repeats: Duration::from_secs(600),
 };
 
+#[derive(clap::Subcommand)]
+enum What {
+    /// Find out what the tester itself reaches, with a cable between its ports
+    Ceiling(Box<ceiling::Args>),
+}
+
 pub fn main(args: &Args) -> Result<Exit> {
+    match &args.what {
+        Some(What::Ceiling(args)) => ceiling::main(args),
+        None => certify(args),
+    }
+}
+
+/// Measures devices of known truth.
+fn certify(args: &Args) -> Result<Exit> {
     let stop = stop::flag()?;
     let (started, clock) = (SystemTime::now(), Instant::now());
     let seed = args.seed.unwrap_or_else(|| drawn_from(started));

@@ -19,6 +19,7 @@ pub enum Place {
     /// Into the ring of a memif of our own, which a sink empties.
     Memif,
     /// To a port of DPDK that drops them.
+    #[serde(rename = "null")]
     NetNull,
     /// Through shared memory of DPDK's to a sink on another core.
     NetMemif,
@@ -32,7 +33,7 @@ impl Place {
         match self {
             Self::Memory => "memory",
             Self::Memif => "memif",
-            Self::NetNull => "net_null",
+            Self::NetNull => "null",
             Self::NetMemif => "net_memif",
         }
     }
@@ -83,7 +84,7 @@ impl Places {
             if !asked.is_empty() {
                 return Ok(Self { list: asked.to_vec(), notes: Vec::new(), online });
             }
-            let note = "net_null and net_memif are left out: this linerate was built without DPDK";
+            let note = "null and net_memif are left out: this linerate was built without DPDK";
             let list = ALL.into_iter().filter(|place| !place.is_of_dpdk()).collect();
             Ok(Self { list, notes: vec![note.to_owned()], online })
         }
@@ -206,7 +207,7 @@ mod tests {
             assert_eq!(place.name().parse(), Ok(place));
             assert_eq!(serde_json::to_value(place).unwrap(), place.name());
         }
-        assert!("net_nil".parse::<Place>().unwrap_err().contains("net_null"));
+        assert!("nil".parse::<Place>().unwrap_err().contains("null"));
     }
 
     #[test]

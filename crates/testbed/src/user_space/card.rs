@@ -26,7 +26,7 @@ fn address(device: &str) -> &str {
 /// Why the card at `device` cannot be used by DPDK, with the remedy; `devices` is [`SYSFS`].
 pub fn refusal(devices: &Path, device: &str) -> Option<String> {
     let address = address(device);
-    let full = if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() };
+    let full = full(address);
     let card = devices.join(&full);
     if !card.is_dir() {
         let known = network_cards(devices);
@@ -51,6 +51,16 @@ pub fn refusal(devices: &Path, device: &str) -> Option<String> {
             ))
         }
     }
+}
+
+/// The interfaces that the kernel has of the card at `device`; `devices` is [`SYSFS`].
+pub fn interfaces(devices: &Path, device: &str) -> Vec<String> {
+    names(&devices.join(full(address(device))).join("net"))
+}
+
+/// `address` with the domain, which may be left out where it is 0.
+fn full(address: &str) -> String {
+    if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() }
 }
 
 fn is_network(card: &Path) -> bool {

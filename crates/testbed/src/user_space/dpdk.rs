@@ -16,6 +16,7 @@ use wording::usage::misuse;
 
 use super::card::{self, is_card};
 use super::link::{Link, Watch, arguments, counters};
+use crate::port;
 
 /// Two ports.
 pub struct Ports {
@@ -36,11 +37,16 @@ impl Ports {
         Ok(Self { dpdk: start(core, &[])?, devices: [device(0), device(1)] })
     }
 
-    /// Those that the user names: drivers with their arguments, or cards.
+    /// Those that the user names: drivers with their arguments, or cards. Interfaces of the kernel that this
+    /// machine needs itself are refused unless `force` is 2 or more.
     ///
     /// # Errors
-    /// When a card cannot be used, or DPDK does not start.
-    pub fn named(devices: [String; 2], core: usize) -> Result<Self> {
+    /// When a port would take such an interface, a card cannot be used, or DPDK does not start.
+    pub fn named(devices: [String; 2], core: usize, force: u8) -> Result<Self> {
+        let cards = Path::new(card::SYSFS);
+        let taken: Vec<String> = devices.iter().flat_map(|device| interfaces(cards, device)).collect();
+        let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+        lab::refuse_names_in_use(&taken, force).map_err(port::refused)?;
         Ok(Self { dpdk: start(core, &devices)?, devices })
     }
 
@@ -71,6 +77,16 @@ impl Link for Ports {
     }
 }
 
+/// What `device` may take of the kernel's interfaces: those of a card that the kernel shares, and whatever an
+/// argument names, as in `iface=`, `tx_iface=` and `remote=`; not every name is one of an interface.
+fn interfaces(cards: &Path, device: &str) -> Vec<String> {
+    let mut names = if is_card(device) { card::interfaces(cards, device) } else { Vec::new() };
+    // A driver's argument may be a device of its own, in brackets.
+    let arguments = device.split([',', '(', ')']).filter_map(|part| part.split_once('='));
+    names.extend(arguments.map(|(_, value)| value.trim().to_owned()));
+    names
+}
+
 /// DPDK, which is started once in the life of a process, for the cards among `devices` of then; what it does
 /// beside runs on `core`.
 ///
@@ -92,4 +108,18 @@ pub fn start(core: usize, devices: &[String]) -> Result<Arc<Dpdk>> {
     let (dpdk, _) = engine::dpdk::start(core, &cards)?;
     *started = Some((cards, Arc::clone(&dpdk)));
     Ok(dpdk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_may_name_an_interface() {
+        let names = |device: &str| interfaces(Path::new("/none/such"), device);
+        assert_eq!(names("net_af_xdp0,iface=eth0,start_queue=1"), ["eth0", "1"]);
+        assert_eq!(names("net_pcap0,rx_pcap=in.pcap,tx_iface=eth0"), ["in.pcap", "eth0"]);
+        assert_eq!(names("net_failsafe0,dev(net_af_packet0,iface=eth0)"), ["eth0"]);
+        assert!(names("net_null0").is_empty() && names("0000:01:00.0").is_empty());
+    }
 }

@@ -24,7 +24,7 @@ impl Ports {
         Err(misuse(ABSENT))
     }
 
-    pub fn named(_: [String; 2], _: usize) -> Result<Self> {
+    pub fn named(_: [String; 2], _: usize, _: u8) -> Result<Self> {
         Err(misuse(ABSENT))
     }
 }

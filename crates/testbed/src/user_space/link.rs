@@ -73,13 +73,13 @@ pub fn to_sockets(
     }
 }
 
-/// The two ports that a user names.
+/// The two ports that a user names, who said `force` so many times.
 ///
 /// # Errors
-/// When they are none.
-pub fn to_named(engine: EngineName, devices: [String; 2], core: usize) -> Result<Box<dyn Link>> {
+/// When they are none, or this machine needs one of them itself.
+pub fn to_named(engine: EngineName, devices: [String; 2], core: usize, force: u8) -> Result<Box<dyn Link>> {
     match engine {
         EngineName::Memif => Ok(Box::new(own::Ends::named(devices)?)),
-        _ => Ok(Box::new(dpdk::Ports::named(devices, core)?)),
+        _ => Ok(Box::new(dpdk::Ports::named(devices, core, force)?)),
     }
 }

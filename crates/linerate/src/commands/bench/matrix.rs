@@ -65,7 +65,7 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Exit> {
     let bench = file::load(file)?;
     let plan = Plan::new(&bench);
     let checked = check(&plan)?;
-    let directory = output.output.clone().unwrap_or_else(|| Path::new("runs").join(&bench.name));
+    let directory = output.runs.clone().unwrap_or_else(|| Path::new("runs").join(&bench.name));
     if args.dry_run {
         let work = Work::new(&plan, directory, args, checked)?;
         if output.json {
@@ -153,7 +153,7 @@ impl<'a> Work<'a> {
         let kept = plan.kept(&records);
         if let Some((run, record)) = plan.outdated(&kept) {
             return Err(misuse(format!(
-                "{} has a record of '{}' that was made with other settings ({}): give another --output, or \
+                "{} has a record of '{}' that was made with other settings ({}): give another --runs, or \
                  move the old records away",
                 directory.display(),
                 plan.name(run),
@@ -305,7 +305,7 @@ impl<'a> Work<'a> {
             eprintln!("\n{}", report::terminal::bench(bench, colour()));
         }
         if !records.is_empty() {
-            let page = output.report.clone().unwrap_or_else(|| self.directory.join(PAGE));
+            let page = output.output.clone().unwrap_or_else(|| self.directory.join(PAGE));
             let benches = slice::from_ref(description);
             let contents = Contents { records: &records, benches, ..Contents::default() };
             report_command::write(&contents, &self.plan.bench.title, &page)?;

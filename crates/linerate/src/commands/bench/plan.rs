@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
         for (key, value) in LABELS.into_iter().zip(values) {
             flag("--label", &format!("{key}={value}"));
         }
-        flag("--output", &directory.display().to_string());
+        flag("--runs", &directory.display().to_string());
         words.push("--json".to_owned());
         words.extend(dut.remote.iter().filter(|remote| remote.sudo).map(|_| "--dut-sudo".to_owned()));
         if direction == Direction::Both {
@@ -245,8 +245,8 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
 fn substance<'w>(words: impl Iterator<Item = &'w String>) -> Vec<&'w str> {
     let mut after_flag = false;
     let is_kept = |word: &&str| {
-        let is_value = std::mem::replace(&mut after_flag, *word == "--output");
-        !is_value && *word != "--output"
+        let is_value = std::mem::replace(&mut after_flag, *word == "--runs");
+        !is_value && *word != "--runs"
     };
     words.map(String::as_str).filter(is_kept).collect()
 }
@@ -337,7 +337,7 @@ mod tests {
             baseline: Some("none".to_owned()),
             strategy: Strategy {
                 subcommand: Subcommand::Ramp,
-                options: vec!["--target".to_owned(), "97%".to_owned()],
+                options: vec!["--rate".to_owned(), "97%".to_owned()],
                 line: 1,
             },
             duts: vec![dut("none", &[]), dut("10 rules", &["nft 'a'"])],
@@ -391,9 +391,9 @@ mod tests {
         let words = plan.command(Run { cell: 3, repeat: 2 }, Path::new("runs/rules"));
         assert_eq!(
             words.join("|"),
-            "ramp|--bidirectional|--target|97%|--cores|0|--dut|linux-router|--profile|bench|--size|64|--dut-command|\
+            "ramp|--bidirectional|--rate|97%|--cores|0|--dut|linux-router|--profile|bench|--size|64|--dut-command|\
              nft 'a'|--name|10 rules, 64, both ways|--label|bench=rules|--label|cell=10 rules/64/both|\
-             --label|repeat=2|--output|runs/rules|--json"
+             --label|repeat=2|--runs|runs/rules|--json"
         );
     }
 

@@ -47,10 +47,10 @@ pub struct Args {
     line_rate: f64,
     /// The share of line rate that ramps rise to
     #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
-    target: f64,
+    rate: f64,
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
-    ramp_duration: Duration,
+    duration: Duration,
 }
 
 impl Args {
@@ -93,14 +93,14 @@ const DRAIN: Duration = Duration::from_millis(300);
 const LOSS_THRESHOLD: f64 = 0.001;
 
 pub fn main(args: &Args, output: &Output) -> Result<Exit> {
-    let directory = output.output.as_deref().unwrap_or(Path::new(DIRECTORY));
+    let directory = output.runs.as_deref().unwrap_or(Path::new(DIRECTORY));
     let stop = stop::flag()?;
     let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
     let plan: Vec<(&Test, &DutSpec)> =
         TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
     // What is impossible for all is said once, not for each.
     drop(lab::Namespace::create()?);
-    let each = args.ramp_duration + WARM_UP.duration + HOLD + 2 * DRAIN;
+    let each = args.duration + WARM_UP.duration + HOLD + 2 * DRAIN;
     eprintln!(
         "{} load tests on {} device(s), about {:.0} s; line rate {}",
         TESTS.len(),
@@ -152,8 +152,8 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
             loss_threshold: LOSS_THRESHOLD,
             line_rate_bps: args.line_rate,
         },
-        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.target, mean),
-        rise: args.ramp_duration,
+        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.rate, mean),
+        rise: args.duration,
         hold: HOLD,
     };
     let name = format!("{dut} {}", test.label);
@@ -187,7 +187,7 @@ fn finish(records: &[Record], directory: &Path, output: &Output) -> Result<()> {
         report::terminal::table(records, colour())
     );
     eprintln!("records: {}", directory.display());
-    let page = output.report.as_deref().unwrap_or(Path::new(PAGE));
+    let page = output.output.as_deref().unwrap_or(Path::new(PAGE));
     let contents = Contents { records, ..Contents::default() };
     report_command::write(&contents, "Linerate quick bench", page)?;
     if output.json {

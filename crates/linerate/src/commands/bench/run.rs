@@ -61,7 +61,7 @@ pub fn lock(directory: &Path) -> Result<File> {
                 thread::sleep(Duration::from_millis(20));
             }
             Err(TryLockError::WouldBlock) => bail!(
-                "another bench, or what one has left running, uses {}: wait for its end, or give another --output",
+                "another bench, or what one has left running, uses {}: wait for its end, or give another --runs",
                 directory.display()
             ),
             Err(TryLockError::Error(error)) => {
@@ -208,7 +208,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let held = lock(directory.path()).unwrap();
         let refusal = lock(directory.path()).unwrap_err().to_string();
-        assert!(refusal.contains("another bench") && refusal.contains("--output"), "{refusal}");
+        assert!(refusal.contains("another bench") && refusal.contains("--runs"), "{refusal}");
         drop(held);
         lock(directory.path()).unwrap();
         assert!(lock(&directory.path().join("gone")).is_err());

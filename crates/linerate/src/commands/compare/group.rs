@@ -167,7 +167,7 @@ fn directory(path: &Path) -> Result<Word> {
     }
     if records.is_empty() {
         return Err(misuse(format!(
-            "{} has no complete records: name a directory that a run wrote to, with --output",
+            "{} has no complete records: name a directory that a run wrote to, with --runs",
             path.display()
         )));
     }

@@ -38,7 +38,7 @@ pub struct Args {
     device: Device,
     /// The low load, in each direction
     #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
-    low: Rate,
+    low_rate: Rate,
     /// How long each load is offered
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
     duration: Duration,
@@ -63,7 +63,7 @@ pub fn main(args: &Args) -> Result<Exit> {
                 "the time of a device is known only if it is started here: give a device of ours, --dut",
             ));
         }
-        let low_pps = testbed.pps(args.low, mean_frame_size)?;
+        let low_pps = testbed.pps(args.low_rate, mean_frame_size)?;
         let test = CostTest {
             conditions: Conditions {
                 warm_up: WarmUp { pps: low_pps, duration: args.warm_up_duration },

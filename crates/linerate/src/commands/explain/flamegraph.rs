@@ -58,7 +58,7 @@ pub struct Args {
     /// The load in each direction: a rate (500kpps), a share of what the device forwards at most (50%),
     /// or max, as much as the tester can
     #[arg(long, value_name = "RATE|SHARE", default_value = "max", value_parser = load)]
-    load: Wanted,
+    rate: Wanted,
     /// How long the core is sampled
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
     duration: Duration,
@@ -256,7 +256,7 @@ fn take(args: &Args, target: &Target, profiler: &Profiler, stop: &Arc<AtomicBool
     if folded.samples() < ENOUGH {
         bail!(
             "only {} samples show the device's core at work, and {idle} show it idle: sample for longer \
-             (--duration), or with more load (--load)",
+             (--duration), or with more load (--rate)",
             folded.samples()
         );
     }
@@ -336,8 +336,8 @@ impl Steady {
                 loss_threshold: 0.001,
                 line_rate_bps: testbed.line_rate_bps(),
             },
-            wanted: args.load,
-            load: match args.load {
+            wanted: args.rate,
+            load: match args.rate {
                 Wanted::Rate(Rate::Max) | Wanted::Share(_) => Load::Max,
                 Wanted::Rate(rate) => Load::Rate(testbed.pps(rate, mean_frame_size)?),
             },

@@ -89,7 +89,7 @@ pub(super) struct ProfileEntry {
 
 impl ProfileEntry {
     pub fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
-        [("--size", &self.size), ("--vm", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
+        [("--size", &self.size), ("--flows", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
     }
 
     /// The flags that say what generators send.

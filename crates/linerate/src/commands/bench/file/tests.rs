@@ -5,7 +5,7 @@ const SOUND: &str = r#"
 name = "firewall-rules"
 [strategy]
 use = "ramp"
-options = ["--target", "97%"]
+options = ["--rate", "97%"]
 [[duts]]
 name = "none"
 dut = "linux-router"
@@ -132,7 +132,7 @@ fn what_no_run_could_use_is_refused_before_any() {
     refused(&gateways, 9, &["'10.0.0.1'", "two addresses"]);
     let gateways = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\ngateways = \"a,b\"");
     refused(&gateways, 9, &["belong to ports"]);
-    refused(&SOUND.replace("--target", "--bidirectional"), 5, &["directions"]);
+    refused(&SOUND.replace("--rate", "--bidirectional"), 5, &["directions"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `linerate queues`: which queues of an interface the packets take, and how evenly.
+//! `linerate explain queues`: which queues of an interface the packets take, and how evenly.
 
 use std::fs::File;
 use std::io::IsTerminal;

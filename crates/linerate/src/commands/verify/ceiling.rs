@@ -1,4 +1,4 @@
-//! `linerate self-test`: what the tester reaches without a device, with a cable between its ports.
+//! `linerate verify ceiling`: what the tester reaches without a device, with a cable between its ports.
 
 use anyhow::Result;
 use testbed::Testbed;

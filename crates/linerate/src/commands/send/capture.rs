@@ -1,12 +1,9 @@
-//! `linerate replay`: a capture through a device, as tcpreplay's users expect: whole frames, at the pace
+//! A capture through a device, as tcpreplay's users expect: whole frames, at the pace
 //! they were captured at or another; what comes back is counted, and kept as a capture.
 //!
 //! Frames bear no signature here, so they are told from others by their content. A load test of the same
 //! frames, each of them counted, is `--profile FILE.pcap` of all others.
 
-mod kept;
-
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -22,50 +19,19 @@ use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
+use super::Args;
+use super::kept::Kept;
 use crate::Exit;
-use crate::args::{self, Device, read_capture};
-use kept::Kept;
+use crate::args::read_capture;
 
 /// The shortest frame without FCS: what is shorter is padded with zeros, as a card does.
 const SHORTEST: usize = (size::MIN - size::FCS) as usize;
 /// The longest that a replay may take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-#[derive(clap::Args)]
-pub struct Args {
-    /// The capture: pcap or pcapng, of Ethernet
-    capture: String,
-    /// So many times as fast as it was captured, as in 1, 10 or 0.5 [default: 1]
-    #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "rate")]
-    speed: Option<f64>,
-    /// Evenly at this rate instead; max is as fast as the port takes frames
-    #[arg(long, value_name = "RATE", value_parser = args::rate)]
-    rate: Option<Rate>,
-    /// How often the capture is sent
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    loops: u64,
-    /// Keep the Ethernet addresses of the capture, instead of the port's and the device's
-    #[arg(long)]
-    keep_macs: bool,
-    /// Write what arrives at port 1 to this file, as pcap
-    #[arg(long, value_name = "FILE")]
-    write_pcap: Option<PathBuf>,
-    /// Write no more frames than these, and no more than 1 GiB
-    #[arg(long, value_name = "COUNT", default_value = "1000000", requires = "write_pcap")]
-    write_frames: u64,
-    /// How long to wait for the last frames
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
-    drain: Duration,
-    #[command(flatten)]
-    device: Device,
-    /// Print a summary as JSON on standard output
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn main(args: &Args) -> Result<Exit> {
-    let file = read_capture(&args.capture)?;
-    let refused = |error| misuse(format!("{}: {error}", args.capture));
+pub fn main(args: &Args, name: &str) -> Result<Exit> {
+    let file = read_capture(name)?;
+    let refused = |error| misuse(format!("{name}: {error}"));
     let mut capture = Capture::read(&file).and_then(Capture::whole).map_err(refused)?;
     drop(file);
     let stop = stop::flag()?;
@@ -93,8 +59,7 @@ pub fn main(args: &Args) -> Result<Exit> {
             replay.planned()
         )));
     }
-    let mut kept =
-        args.write_pcap.as_deref().map(|file| Kept::create(file, args.write_frames)).transpose()?;
+    let mut kept = args.output.as_deref().map(|file| Kept::create(file, args.output_frames)).transpose()?;
     let mut carrier = testbed.carrier(longest)?;
     let cores = testbed.generating_cores();
     pin(cores.first().copied().unwrap_or_default())?;
@@ -109,7 +74,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     capture.notes.iter().for_each(|note| eprintln!("{note}"));
     eprint!("{}", report(args, &outcome, kept));
     if args.json {
-        println!("{}", summary(args, &capture, &outcome, kept));
+        println!("{}", summary(args, name, &capture, &outcome, kept));
     }
     let all = capture.frames.len() as u64 * args.loops;
     Ok(if outcome.sent == all { Exit::Done } else { Exit::Failed })
@@ -126,14 +91,6 @@ fn pace(args: &Args, testbed: &Testbed, mean_size: f64) -> Result<Pace> {
         None => Pace::Captured(args.speed.unwrap_or(1.0)),
         Some(Rate::Max) => Pace::Max,
         Some(rate) => Pace::Rate(port::to_pps(rate, mean_size, testbed.line_rate_bps())?),
-    })
-}
-
-/// Reads how many times as fast; `x2` is `2`.
-fn factor(text: &str) -> Result<f64, String> {
-    let number = text.trim_start_matches('x').parse().ok();
-    number.filter(|factor| (1e-6..=1e6).contains(factor)).ok_or_else(|| {
-        format!("'{text}' is no speed: give how many times as fast as captured, as in 1, 10 or 0.5")
     })
 }
 
@@ -163,20 +120,20 @@ fn report(args: &Args, outcome: &Outcome, kept: Option<(u64, u64)>) -> String {
             human::count(*missed)
         );
     }
-    if let (Some((written, left_out)), Some(file)) = (kept, &args.write_pcap) {
+    if let (Some((written, left_out)), Some(file)) = (kept, &args.output) {
         text += &format!("{} are in {}", human::count(written), file.display());
         text += &match left_out {
             0 => "\n".to_owned(),
-            some => format!(", which is full: {} are not (--write-frames)\n", human::count(some)),
+            some => format!(", which is full: {} are not (--output-frames)\n", human::count(some)),
         };
     }
     text
 }
 
-fn summary(args: &Args, capture: &Capture, outcome: &Outcome, kept: Option<(u64, u64)>) -> Value {
+fn summary(args: &Args, name: &str, capture: &Capture, outcome: &Outcome, kept: Option<(u64, u64)>) -> Value {
     let lateness = |percent| outcome.lateness.percentile(percent);
     json!({
-        "capture": args.capture,
+        "capture": name,
         "frames": capture.frames.len(),
         "loops": args.loops,
         "sent": outcome.sent,
@@ -193,17 +150,4 @@ fn summary(args: &Args, capture: &Capture, outcome: &Outcome, kept: Option<(u64,
         "not_written": kept.map(|(_, left_out)| left_out),
         "notes": capture.notes,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn speeds_are_read_with_and_without_the_sign() {
-        assert_eq!(["1", "x10", "0.5"].map(factor), [Ok(1.0), Ok(10.0), Ok(0.5)]);
-        for text in ["0", "-1", "fast", "x", "NaN", "inf"] {
-            assert!(factor(text).unwrap_err().contains("times as fast"), "{text}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! `linerate gen`: traffic until told to stop, as pkt-gen's users expect.
+//! A profile: traffic until told to stop, as pkt-gen's users expect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,34 +25,8 @@ use wire::rate::Rate;
 use wire::{human, size};
 use wording::usage::misuse;
 
+use super::Args;
 use crate::Exit;
-use crate::args::{self, Device, Traffic};
-
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    device: Device,
-    /// One interface to send on, instead of a device
-    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports"])]
-    port: Option<String>,
-    /// Where frames of --port go: a MAC address, or a neighbour's IP address
-    #[arg(long, value_name = "MAC|IP", requires = "port")]
-    to: Option<String>,
-    /// The rate in each direction; max is as fast as the tester can
-    #[arg(long, value_name = "RATE", default_value = "max", value_parser = args::rate)]
-    rate: Rate,
-    /// How long to send [default: until Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = args::duration)]
-    duration: Option<Duration>,
-    /// How often to report
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
-    interval: Duration,
-    /// Print a summary as JSON on standard output
-    #[arg(long)]
-    json: bool,
-}
 
 pub fn main(args: &Args) -> Result<Exit> {
     let profile = args.traffic.profile()?;
@@ -60,8 +34,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     let way_out = WayOut::open(args, usize::from(profile.largest_size()))?;
     let table = profile.table(&way_out.endpoints(), args.traffic.directions());
     let load = match args.rate {
-        Rate::Max => Load::Max,
-        rate => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
+        None | Some(Rate::Max) => Load::Max,
+        Some(rate) => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
     let _programs = way_out.attach_programs()?;
     let mut generator = way_out.start(&table, args, &stop)?;
@@ -211,7 +185,7 @@ impl WayOut {
             };
             return Ok(Source::Engine(engine));
         }
-        Ok(Source::Kernel(match self {
+        let generator = match self {
             Self::Testbed(testbed) => {
                 let cores = testbed.generating_cores();
                 let generator = Generator::start(table, &testbed.port_refs()?, testbed.namespace(), cores)?;
@@ -222,7 +196,8 @@ impl WayOut {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }
-        }))
+        };
+        Ok(Source::Kernel(Box::new(generator)))
     }
 
     /// What the interfaces counted that frames leave by.
@@ -249,7 +224,7 @@ const INTERVAL: u64 = 1;
 /// What sends.
 enum Source {
     /// The kernel's generator.
-    Kernel(Generator),
+    Kernel(Box<Generator>),
     /// An engine that also receives; all is sent in its first interval.
     Engine(Box<dyn Engine>),
 }
