@@ -2,9 +2,11 @@
 //! system's own tools, found by ARP and neighbour discovery.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use crate::common::sites::Site;
-use crate::common::{Finished, QUICK, eventually, has_namespaces, linerate};
+use crate::common::{Finished, QUICK, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
 use results::Record;
 use results::record::{Phase, Status};
 
@@ -41,6 +43,14 @@ fn a_router_is_found_by_arp_and_forwards_both_ways() {
         let ports = &record.tester.ports;
         assert_eq!((ports[0].name.as_str(), ports[1].name.as_str()), ("eth1", "eth2"));
         assert_eq!((ports[0].xdp_mode.as_str(), ports[0].driver.as_deref()), ("native", Some("veth")));
+        let facts = ports[1].facts.as_ref().unwrap();
+        assert_eq!(
+            (facts.name.as_str(), facts.driver.as_deref(), facts.carrier),
+            ("eth2", Some("veth"), true)
+        );
+        assert_eq!(record.tester.engine, "xdp");
+        let why = record.tester.engine_reason.as_deref().unwrap();
+        assert!(why.contains("eth1 and eth2 transmit redirected frames"), "{why}");
         assert_eq!(record.dut.name, "ports");
         passes(&record, 2)
     });
@@ -148,7 +158,87 @@ fn a_port_that_cannot_transmit_frames_of_xdp_is_refused_not_counted_as_sending()
     let site = Site::cables();
     // Without NAPI at its other end, a veth drops what is redirected to it.
     site.far.run("ethtool -K far1 gro off");
+    let finished = ramp(&site, "--engine xdp");
+    let refusal = finished.refusal(2);
+    for clue in ["--engine xdp", "the other end of the veth eth1", "gro on", "XDP program"] {
+        assert!(refusal.contains(clue), "no '{clue}' in: {refusal}");
+    }
+}
+
+#[test]
+fn auto_takes_af_xdp_where_a_port_cannot_transmit_redirected_frames() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::bridge();
+    site.far.run("ethtool -K far1 gro off\nethtool -K far2 gro off");
+    eventually(|| {
+        let finished = ramp(&site, "").well();
+        let record = finished.record();
+        assert_eq!(record.tester.engine, "af_xdp");
+        let why = record.tester.engine_reason.clone().unwrap();
+        assert!(why.contains("the other end of the veth eth1"), "{why}");
+        assert!(finished.stderr.contains(&why), "{}", finished.stderr);
+        passes(&record, 1)
+    });
+}
+
+#[test]
+fn an_address_that_the_device_asks_for_and_no_port_has_is_named_with_its_command() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    // The device's route leads to an address that the port has no more.
+    site.tester.run("ip address replace 100.65.2.77/24 dev eth2\nip address del 100.65.2.2/24 dev eth2");
+    site.far.run("ip neighbour flush dev far2");
+    let finished = ramp(&site, GATEWAYS);
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+    let reason = finished.record().reason.unwrap();
+    for clue in ["(100.65.2.1) asks at eth2 by ARP for 100.65.2.2", "ip address add 100.65.2.2/24 dev eth2"] {
+        assert!(reason.contains(clue), "no '{clue}' in: {reason}");
+        assert!(finished.stderr.contains(clue), "no '{clue}' in: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_port_of_a_bridge_and_one_with_another_program_are_refused_with_what_frees_them() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    site.tester.run("ip link add br0 type bridge\nip link set eth1 master br0");
     let finished = ramp(&site, "");
     let refusal = finished.refusal(2);
-    assert!(refusal.contains("eth1") && refusal.contains("XDP"), "{refusal}");
+    assert!(refusal.contains("bridge br0") && refusal.contains("ip link set eth1 nomaster"), "{refusal}");
+    site.tester.run("ip link set eth1 nomaster");
+
+    let counting = linerate("count eth2 --duration 60s").inside(&site.tester).start();
+    let attached = || site.tester.run("ip link show eth2").contains("xdp");
+    assert!(wait_until(Duration::from_secs(20), attached), "{}", counting.stderr());
+    let finished = ramp(&site, "");
+    let refusal = finished.refusal(2);
+    assert!(refusal.contains("eth2 has an XDP program of another process"), "{refusal}");
+    assert!(refusal.contains("ip link set dev eth2 xdp off"), "{refusal}");
+    counting.signal(Signal::SIGINT);
+    counting.finish();
+}
+
+#[test]
+fn doctor_tells_what_ports_are_and_can_and_leaves_nothing_there() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    site.far.run("ethtool -K far2 gro off");
+    let lines = linerate("doctor --ports eth1,eth2,eth9 --json").inside(&site.tester).run().json();
+    let found = |name: &str| {
+        let line = lines.as_array().unwrap().iter().find(|line| line["name"] == name).unwrap();
+        line["found"].as_str().unwrap().to_owned()
+    };
+    assert!(found("eth1").starts_with("veth, ") && found("eth1").contains("10000 Mb/s, MTU 1500"));
+    assert!(found("eth1 engine").starts_with("xdp"), "{}", found("eth1 engine"));
+    assert!(found("eth2 engine").contains("the other end of the veth eth2"), "{}", found("eth2 engine"));
+    assert!(found("eth9").contains("no interface 'eth9'"));
+    assert!(!site.tester.run("ip link").contains("xdp"), "a program is left at a port");
 }

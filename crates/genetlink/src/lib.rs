@@ -1,10 +1,16 @@
-//! Generic netlink, the little that is needed of it here: a family's name, a command and attributes
-//! enter; the attributes of each answer leave.
+//! Netlink without an async runtime, the little that is needed of it here: a generic family's name, a
+//! command and attributes enter, or a message of route netlink; the attributes of each answer leave.
+//!
+//! The kernel answers at once; a request whose answer does not come within [`PATIENCE`], or is longer than
+//! 16 MiB, fails.
 
 use std::io;
+use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::TimeVal;
 use rtnetlink::sys::Socket;
-use rtnetlink::sys::protocols::NETLINK_GENERIC;
+use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 
 // The numbers of linux/netlink.h and linux/genetlink.h.
 const NLMSG_ERROR: u16 = 2;
@@ -19,8 +25,14 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
+/// How long an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
 const MESSAGE_HEADER: usize = 16;
-const HEADERS: usize = MESSAGE_HEADER + 4;
+/// The header of generic netlink: command, version and two reserved bytes.
+const GENERIC_HEADER: usize = 4;
+/// Bytes of all answers to one request.
+const MOST: usize = 16 << 20;
 
 /// Whether a request has one answer or one for each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +55,7 @@ impl Family {
     /// # Errors
     /// [`io::ErrorKind::NotFound`] when the kernel has no such family.
     pub fn open(name: &str) -> io::Result<Self> {
-        let controller = Self { socket: Socket::new(NETLINK_GENERIC)?, id: GENL_ID_CTRL };
+        let controller = Self { socket: open_socket(NETLINK_GENERIC)?, id: GENL_ID_CTRL };
         let attributes = attribute(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
         let answers = controller.request(CTRL_CMD_GETFAMILY, Answers::One, &attributes)?;
         let id = answers.iter().find_map(|answer| find(answer, CTRL_ATTR_FAMILY_ID)?.try_into().ok());
@@ -57,20 +69,45 @@ impl Family {
     /// What the kernel refuses it with.
     pub fn request(&self, command: u8, answers: Answers, attributes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let flags = if answers == Answers::Each { NLM_F_DUMP } else { NLM_F_ACK };
-        self.socket.send(&message(self.id, NLM_F_REQUEST | flags, command, attributes), 0)?;
-        let mut collected = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = datagram.as_slice();
-            while let Some((kind, body, tail)) = split_message(rest) {
-                match kind {
-                    NLMSG_DONE | NLMSG_ERROR => return verdict(body).map(|()| collected),
-                    _ => collected.push(body.get(HEADERS - MESSAGE_HEADER..).unwrap_or_default().to_vec()),
-                }
-                rest = tail;
+        let body = [&[command, 1, 0, 0], attributes].concat();
+        let bodies = exchange(&self.socket, &message(self.id, NLM_F_REQUEST | flags, &body))?;
+        Ok(bodies.iter().map(|body| body.get(GENERIC_HEADER..).unwrap_or_default().to_vec()).collect())
+    }
+}
+
+/// Sends one message of route netlink, as `RTM_GETLINK` is, in the network namespace of the calling thread.
+/// `body` and each answer are a family's header (of a link, `struct ifinfomsg`) with attributes behind it.
+///
+/// # Errors
+/// What the kernel refuses it with.
+pub fn request_route(kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    exchange(&open_socket(NETLINK_ROUTE)?, &message(kind, NLM_F_REQUEST | NLM_F_ACK, body))
+}
+
+fn open_socket(protocol: isize) -> io::Result<Socket> {
+    let socket = Socket::new(protocol)?;
+    let patience = TimeVal::new(PATIENCE.as_secs().cast_signed(), 0);
+    setsockopt(&socket, sockopt::ReceiveTimeout, &patience)?;
+    Ok(socket)
+}
+
+/// Sends a message and returns the body of each answer.
+fn exchange(socket: &Socket, message: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    socket.send(message, 0)?;
+    let (mut collected, mut bytes) = (Vec::new(), 0);
+    while bytes <= MOST {
+        let (datagram, _) = socket.recv_from_full()?;
+        bytes += datagram.len();
+        let mut rest = datagram.as_slice();
+        while let Some((kind, body, tail)) = split_message(rest) {
+            match kind {
+                NLMSG_DONE | NLMSG_ERROR => return verdict(body).map(|()| collected),
+                _ => collected.push(body.to_vec()),
             }
+            rest = tail;
         }
     }
+    Err(io::ErrorKind::FileTooLarge.into())
 }
 
 /// A last message begins with the negative error number; 0 acknowledges.
@@ -82,14 +119,13 @@ fn verdict(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn message(kind: u16, flags: u16, command: u8, attributes: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADERS + attributes.len());
-    bytes.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(MESSAGE_HEADER + body.len());
+    bytes.extend(((MESSAGE_HEADER + body.len()) as u32).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend([0; 8]); // sequence number and port: one request at a time needs neither
-    bytes.extend([command, 1, 0, 0]);
-    bytes.extend(attributes);
+    bytes.extend(body);
     bytes
 }
 
@@ -131,6 +167,7 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 #[must_use]
 pub fn number(value: &[u8]) -> Option<u64> {
     Some(match value.len() {
+        1 => u64::from(value[0]),
         2 => u16::from_ne_bytes(value.try_into().ok()?).into(),
         4 => u32::from_ne_bytes(value.try_into().ok()?).into(),
         8 => u64::from_ne_bytes(value.try_into().ok()?),
@@ -158,9 +195,9 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         let inner = [attribute(7, b"abc"), attribute(9, &5_u32.to_ne_bytes())];
-        let bytes = [message(0x20, 1, 3, &nested(2, &inner)), message(NLMSG_DONE, 0, 0, &[])].concat();
+        let bytes = [message(0x20, 1, &nested(2, &inner)), message(NLMSG_DONE, 0, &[])].concat();
         let (kind, body, rest) = split_message(&bytes).unwrap();
-        let outer = find(&body[4..], 2).unwrap();
+        let outer = find(body, 2).unwrap();
         assert_eq!(kind, 0x20);
         assert_eq!(attributes(outer).collect::<Vec<_>>(), [(7, &b"abc"[..]), (9, &5_u32.to_ne_bytes()[..])]);
         assert_eq!(find(outer, 8), None);
@@ -177,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_two_four_or_eight_bytes() {
-        assert_eq!(number(&7_u16.to_ne_bytes()), Some(7));
+    fn numbers_have_one_two_four_or_eight_bytes() {
+        assert_eq!((number(&[7]), number(&7_u16.to_ne_bytes())), (Some(7), Some(7)));
         assert_eq!(number(&u32::MAX.to_ne_bytes()), Some(u32::MAX.into()));
         assert_eq!(number(&u64::MAX.to_ne_bytes()), Some(u64::MAX));
         assert_eq!((number(&[1, 2, 3]), number(&[])), (None, None));
@@ -191,6 +228,12 @@ mod tests {
             Family::open("no-such-family").err().and_then(|e| e.raw_os_error()),
             Some(nix::libc::ENOENT)
         );
+        // Interface 1 is the loopback in every network namespace.
+        let mut link = [0; 16];
+        link[4] = 1;
+        let (get, name) = (18, 3);
+        let answers = request_route(get, &link).unwrap();
+        assert_eq!(find(&answers[0][16..], name), Some(&b"lo\0"[..]));
         assert!(verdict(&[]).is_err());
         assert!(verdict(&0_i32.to_ne_bytes()).is_ok());
     }

@@ -112,8 +112,8 @@ pub struct Device {
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
     /// What sends and receives: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or
-    /// memif in user space
-    #[arg(long, value_name = "ENGINE", default_value = "xdp", hide_short_help = true)]
+    /// memif in user space; auto is xdp where each of --ports can transmit redirected frames, else af_xdp
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
     pub engine: EngineName,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
     /// or a card's PCI address; of --engine memif: memif:socket=/run/memif.sock,role=client

@@ -364,9 +364,11 @@ fn tester() -> Tester {
         mtu: 9216,
         speed_bps: Some(10e9),
         xdp_mode: "native".to_owned(),
+        facts: None,
     };
     Tester {
         engine: "xdp".to_owned(),
+        engine_reason: None,
         cores: vec![0],
         receive_core: Some(1),
         receive_cores: Vec::new(),

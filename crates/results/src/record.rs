@@ -10,6 +10,7 @@ mod evidence;
 mod generator;
 mod latency;
 mod node;
+mod port_facts;
 mod queues;
 mod remote;
 mod rfc2544;
@@ -28,6 +29,7 @@ pub use evidence::{Evidence, LossBegan, RateInterval};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
+pub use port_facts::{Controller, Pause, PortFacts, Queues, Rings, XdpFeature, XdpProgram};
 pub use queues::{InterfaceQueues, QueueUse};
 pub use remote::{Count, Remote};
 pub use rfc2544::{
@@ -232,6 +234,9 @@ impl Dut {
 pub struct Tester {
     /// The engine, like `xdp`.
     pub engine: String,
+    /// Why it is that engine, where it was chosen by what the ports can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_reason: Option<String>,
     /// The cores that generate, one worker each.
     pub cores: Vec<usize>,
     /// The core that receives, where that is known.
@@ -264,6 +269,9 @@ pub struct Port {
     pub speed_bps: Option<f64>,
     /// `native` or `generic` XDP.
     pub xdp_mode: String,
+    /// What the kernel and the driver said of it before the first frame, where it is a real interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<PortFacts>>,
 }
 
 /// The machine.

@@ -5,6 +5,7 @@ pub mod control;
 pub mod cross_check;
 mod dut_command;
 pub mod environment;
+pub mod inspection;
 pub mod machine;
 pub mod port;
 pub mod progress;

@@ -111,6 +111,7 @@ pub fn run(
         Ok(found) => sent.tester.self_test = Some(found),
         Err(unknown) => sent.notes.push(unknown),
     }
+    let questions = testbed.questions();
     let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
     let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
     let nodes_read = Instant::now();
@@ -144,11 +145,21 @@ pub fn run(
         Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
     record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
+    if let Some(reason) = record.reason.as_mut().filter(|_| record.status == Status::Failed) {
+        for question in questions.iter().flat_map(unanswered) {
+            *reason += &format!("; {question}");
+        }
+    }
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
     results::consistency::settle(&mut record);
     writer.write(&record)?;
     Ok(record)
+}
+
+/// What the device asked for and nobody answered; nothing where this machine's own addresses are not known.
+fn unanswered(questions: &ports::Questions) -> Vec<ports::Question> {
+    ports::own_addresses().map(|own| questions.unanswered(&own)).unwrap_or_default()
 }
 
 /// What is sent and by what, for the record.

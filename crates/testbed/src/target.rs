@@ -53,7 +53,7 @@ impl Target {
         Self {
             dut: Some(dut),
             ports: None,
-            engine: EngineName::Xdp,
+            engine: EngineName::Auto,
             port0: None,
             port1: None,
             gateways: None,
@@ -87,6 +87,8 @@ impl Target {
 /// What sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineName {
+    /// The kernel where each port can transmit redirected frames, else AF_XDP sockets.
+    Auto,
     /// The kernel.
     Xdp,
     /// AF_XDP sockets at interfaces of the kernel.
@@ -99,7 +101,7 @@ pub enum EngineName {
 
 impl EngineName {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Xdp, Self::AfXdp, Self::Dpdk, Self::Memif];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Xdp, Self::AfXdp, Self::Dpdk, Self::Memif];
 
     /// Whether its ports are in user space, and not interfaces of the kernel.
     #[must_use]
@@ -112,7 +114,7 @@ impl EngineName {
     pub fn max_frame(self) -> usize {
         match self {
             Self::Xdp => engine::xdp::MAX_FRAME,
-            Self::AfXdp => engine::af_xdp::MAX_FRAME,
+            Self::Auto | Self::AfXdp => engine::af_xdp::MAX_FRAME,
             Self::Dpdk | Self::Memif => engine::user_space::MAX_FRAME,
         }
     }
@@ -121,6 +123,7 @@ impl EngineName {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Xdp => "xdp",
             Self::AfXdp => "af_xdp",
             Self::Dpdk => "dpdk",
@@ -140,6 +143,6 @@ impl FromStr for EngineName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no engine: there are xdp, af_xdp, dpdk and memif"))
+        found.ok_or_else(|| format!("'{text}' is no engine: there are auto, xdp, af_xdp, dpdk and memif"))
     }
 }

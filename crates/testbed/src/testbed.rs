@@ -25,6 +25,7 @@ use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
 
+use crate::inspection::{self, Inspection};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
@@ -51,6 +52,8 @@ pub struct Testbed {
     line_rate_bps: f64,
     receive_cost_ns: Option<f64>,
     reset_command: Option<String>,
+    /// What is known of real interfaces.
+    inspection: Option<Inspection>,
     dut_commands: Vec<String>,
     notes: Vec<String>,
 }
@@ -66,16 +69,21 @@ impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
     pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
-        let most = device.engine.max_frame();
-        if !device.engine.is_in_user_space() && max_frame_size > most {
+        // Between interfaces of the user's, what these can do decides.
+        let engine = match device.engine {
+            EngineName::Auto if device.ports.is_none() => EngineName::Xdp,
+            named => named,
+        };
+        let most = engine.max_frame();
+        if !engine.is_in_user_space() && max_frame_size > most {
             return Err(misuse(format!(
                 "frames of {max_frame_size} bytes are too large: the {} engine sends at most {most} bytes; \
                  choose a smaller --size, or --engine memif or dpdk",
-                device.engine
+                engine
             )));
         }
         let placement = place(device)?;
-        if device.engine == EngineName::Xdp && device.receive_cores.is_some() {
+        if engine == EngineName::Xdp && device.receive_cores.is_some() {
             return Err(misuse(
                 "--receive-cores are of user space: add --engine af_xdp, dpdk or memif. In the kernel, frames are received where \
                  their interrupts are served",
@@ -118,16 +126,25 @@ impl Testbed {
             server: None,
             unmerged: None,
             site,
-            engine: device.engine,
+            engine,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
             receive_cost_ns: None,
             reset_command: None,
+            inspection: None,
             dut_commands: device.dut_commands.clone(),
             notes: Vec::new(),
         };
         for port in testbed.ports() {
             port::check_mtu(port, max_frame_size)?;
+        }
+        if let Site::Real(real, _) = &testbed.site {
+            let [zero, one] = real.ports();
+            let inspection = Inspection::of(&[zero, one], device.engine, max_frame_size)?;
+            inspection.tell();
+            testbed.notes.extend(inspection.warnings.iter().cloned());
+            testbed.engine = inspection.engine;
+            testbed.inspection = Some(inspection);
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
         if let Site::Lab(program, _) = &testbed.site {
@@ -254,6 +271,13 @@ impl Testbed {
         Ok(work)
     }
 
+    /// What the device asks for at real interfaces from now on.
+    pub fn questions(&self) -> Option<ports::Questions> {
+        let Site::Real(real, _) = &self.site else { return None };
+        let ports = real.ports().each_ref().map(|port| (port.name.as_str(), port.ifindex));
+        ports::Questions::listen(&ports).ok()
+    }
+
     /// The core for a device of ours.
     pub fn dut_core(&self) -> usize {
         self.placement.dut
@@ -322,10 +346,24 @@ impl Testbed {
             table,
             stop: Arc::clone(stop),
         })?;
-        if let Some(lab) = self.lab() {
-            lab.pin().context("cannot keep the device off the generator's core")?;
+        match &self.site {
+            Site::Lab(_, lab) => {
+                lab.pin().context("cannot keep the device off the generator's core")?;
+            }
+            Site::Real(real, _) => {
+                inspection::wait_for_links(&real.ports().each_ref().map(|port| port.name.as_str()))?;
+            }
+            Site::UserSpace(_) => {}
         }
         Ok(engine)
+    }
+
+    /// Programs at ports that send only while one is attached, for what sends without receiving there.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or a link does not come back.
+    pub fn attach_programs(&self) -> Result<Vec<ports::Attached>> {
+        self.inspection.as_ref().map_or(Ok(Vec::new()), Inspection::attach)
     }
 
     /// The ports for frames as they are, of up to `longest` bytes without FCS: raw sockets, or those of user space.
@@ -476,6 +514,7 @@ impl Testbed {
 
     /// The tester, for the record. `modes` is how each port runs its XDP program.
     pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+        let mut facts = self.inspection.iter().flat_map(|inspection| inspection.facts.iter().cloned());
         let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
             name: port.name.clone(),
             driver: port.driver.clone(),
@@ -483,9 +522,11 @@ impl Testbed {
             mtu: port.mtu,
             speed_bps: port.speed_bps,
             xdp_mode: (*mode).to_owned(),
+            facts: facts.next().map(Box::new),
         });
         record::Tester {
             engine: self.engine.name().to_owned(),
+            engine_reason: self.inspection.as_ref().and_then(|inspection| inspection.why.clone()),
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),

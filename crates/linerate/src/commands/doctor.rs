@@ -1,6 +1,7 @@
 //! `linerate doctor`: what this machine can and cannot do, each with its remedy.
 
 mod hugepages;
+mod ports;
 
 use std::path::Path;
 
@@ -15,6 +16,9 @@ pub struct Args {
     /// Reserve hugepages for DPDK first, until the machine starts anew; this changes the machine
     #[arg(long)]
     fix: bool,
+    /// Look at these interfaces, too: what they are and can, and what stands in the way of a load test
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    ports: Vec<String>,
     /// Print the findings as JSON on standard output
     #[arg(long)]
     json: bool,
@@ -26,16 +30,30 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let mut checks = lab::check_machine();
     checks.push(dpdk());
+    let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
+    lines.extend(args.ports.iter().flat_map(|port| ports::look_at(port)));
     if args.json {
-        let list: Vec<_> = checks.iter().map(to_json).collect();
+        let list: Vec<_> = lines.iter().map(to_json).collect();
         println!("{}", serde_json::to_string_pretty(&list)?);
     } else {
-        for check in &checks {
-            print(check);
-        }
+        lines.iter().for_each(print);
     }
-    let broken = checks.iter().any(|check| check.level == Level::Missing);
+    let broken = lines.iter().any(|line| line.level == Level::Missing);
     Ok(if broken { Exit::Failed } else { Exit::Done })
+}
+
+/// One thing that was looked at, of the machine or of a port.
+struct Line {
+    name: String,
+    level: Level,
+    found: String,
+    remedy: Option<String>,
+}
+
+impl From<Check> for Line {
+    fn from(Check { name, level, found, remedy }: Check) -> Self {
+        Self { name: name.to_owned(), level, found, remedy }
+    }
 }
 
 /// Whether there is an engine in user space, and a device for it.
@@ -71,18 +89,18 @@ fn word(level: Level) -> &'static str {
     }
 }
 
-fn print(check: &Check) {
-    println!("{:8} {:24} {}", word(check.level), check.name, check.found);
-    if let Some(remedy) = &check.remedy {
+fn print(line: &Line) {
+    println!("{:8} {:24} {}", word(line.level), line.name, line.found);
+    if let Some(remedy) = &line.remedy {
         println!("{:33} → {remedy}", "");
     }
 }
 
-fn to_json(check: &Check) -> serde_json::Value {
+fn to_json(line: &Line) -> serde_json::Value {
     json!({
-        "name": check.name,
-        "level": word(check.level),
-        "found": check.found,
-        "remedy": check.remedy,
+        "name": line.name,
+        "level": word(line.level),
+        "found": line.found,
+        "remedy": line.remedy,
     })
 }

@@ -309,7 +309,7 @@ mod tests {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
             site: Site::Lab("linux-router".to_owned()),
-            engine: EngineName::Xdp,
+            engine: EngineName::Auto,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
             remote: None,

@@ -16,6 +16,7 @@ use lab::{Destination, InterfaceCounters, Port};
 use serde_json::json;
 use testbed::Testbed;
 use testbed::cross_check;
+use testbed::inspection::Inspection;
 use testbed::port;
 use testbed::stop;
 use testbed::target::EngineName;
@@ -36,6 +37,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         None | Some(Rate::Max) => Load::Max,
         Some(rate) => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
+    let _programs = way_out.attach_programs()?;
     let mut generator = way_out.start(&table, args, &stop)?;
     let directions = table.directions();
     let before = way_out.interfaces(directions)?;
@@ -72,7 +74,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     // An interface that is gone says nothing.
     let left = way_out.interfaces(directions).ok().map(|after| since(&after, &before));
-    let disagreement = left.as_ref().and_then(|left| total.disagreement(left));
+    let disagreement = left.as_ref().and_then(|left| total.disagreement(left, generator.refused(total)));
     if args.json {
         println!("{}", total.json(elapsed, received, left.map(|left| left.sent)));
     }
@@ -113,7 +115,7 @@ enum WayOut {
     /// By two ports with a device between them.
     Testbed(Box<Testbed>),
     /// By one interface.
-    Port(Port),
+    Port(Port, Box<Inspection>),
 }
 
 impl WayOut {
@@ -135,28 +137,46 @@ impl WayOut {
         };
         let port = lab::open_port(name, destination, args.device.force).map_err(port::refused)?;
         port::check_mtu(&port, max_frame_size)?;
-        Ok(Self::Port(port))
+        let inspection = Inspection::of(&[&port], args.device.engine, max_frame_size)?;
+        inspection.tell();
+        Ok(Self::Port(port, Box::new(inspection)))
+    }
+
+    /// What sends.
+    fn engine(&self) -> EngineName {
+        match self {
+            Self::Testbed(testbed) => testbed.engine(),
+            Self::Port(_, inspection) => inspection.engine,
+        }
+    }
+
+    /// Programs at the ports that send only while one is attached.
+    fn attach_programs(&self) -> Result<Vec<ports::Attached>> {
+        match self {
+            Self::Testbed(testbed) => testbed.attach_programs(),
+            Self::Port(_, inspection) => inspection.attach(),
+        }
     }
 
     fn endpoints(&self) -> Endpoints {
         match self {
             Self::Testbed(testbed) => testbed.endpoints(),
-            Self::Port(port) => Endpoints([port::endpoint(port); 2]),
+            Self::Port(port, _) => Endpoints([port::endpoint(port); 2]),
         }
     }
 
     fn line_rate_bps(&self) -> f64 {
         match self {
             Self::Testbed(testbed) => testbed.line_rate_bps(),
-            Self::Port(port) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
+            Self::Port(port, _) => port.speed_bps.unwrap_or(port::FALLBACK_LINE_RATE),
         }
     }
 
     fn start(&self, table: &FrameTable, args: &Args, stop: &Arc<AtomicBool>) -> Result<Source> {
-        if args.device.engine == EngineName::AfXdp {
+        if self.engine() == EngineName::AfXdp {
             let engine: Box<dyn Engine> = match self {
                 Self::Testbed(testbed) => testbed.start_any_engine(table, stop)?.0,
-                Self::Port(port) => {
+                Self::Port(port, _) => {
                     let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                     let crew = Crew { send_cores: &cores, receive_cores: &[], table, stop: Arc::clone(stop) };
                     let port = port::reference(port);
@@ -172,7 +192,7 @@ impl WayOut {
                 testbed.lab().map(lab::Lab::pin).transpose()?;
                 generator
             }
-            Self::Port(port) => {
+            Self::Port(port, _) => {
                 let cores = args.device.cores.clone().unwrap_or_else(|| vec![0]);
                 Generator::start(table, &[port::reference(port)], None, &cores)?
             }
@@ -184,7 +204,7 @@ impl WayOut {
     fn interfaces(&self, directions: usize) -> Result<Vec<InterfaceCounters>> {
         let mut counters = match self {
             Self::Testbed(testbed) => testbed.interface_counters()?,
-            Self::Port(port) => lab::interface_counters([&port.name])?.to_vec(),
+            Self::Port(port, _) => lab::interface_counters([&port.name])?.to_vec(),
         };
         counters.truncate(directions);
         Ok(counters)
@@ -255,6 +275,11 @@ impl Source {
             }
         }
     }
+
+    /// What the full queue at the other end refused of `total`, where that is counted.
+    fn refused(&self, total: Tally) -> Option<u64> {
+        matches!(self, Self::Kernel(_)).then_some(total.0.refused)
+    }
 }
 
 /// Frames sent, of all directions.
@@ -293,15 +318,15 @@ impl Tally {
     }
 
     /// What to say if the interfaces counted something else.
-    fn disagreement(self, left: &InterfaceCounters) -> Option<String> {
-        let Sent { frames, refused, .. } = self.0;
-        (!cross_check::left(left, frames, Some(refused))).then(|| {
+    fn disagreement(self, left: &InterfaceCounters, refused: Option<u64>) -> Option<String> {
+        let Sent { frames, .. } = self.0;
+        (!cross_check::left(left, frames, refused)).then(|| {
             format!(
                 "{} counted {} frames sent, not {}: what really left is not certain; see `ip -s link` and \
                  `ethtool -S`",
                 left.name,
                 human::count(left.sent),
-                human::count(frames - refused.min(frames))
+                human::count(frames.saturating_sub(refused.unwrap_or(0)))
             )
         })
     }

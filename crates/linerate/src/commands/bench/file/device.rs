@@ -13,7 +13,7 @@ impl Source<'_> {
         let mut dut = Dut {
             name: entry.name.get_ref().clone(),
             site: Site::Lab(String::new()),
-            engine: EngineName::Xdp,
+            engine: EngineName::Auto,
             options: Vec::new(),
             line: self.line(entry.name.span().start),
             remote: None,
@@ -42,7 +42,7 @@ impl Source<'_> {
             self.error(entry.name.span().start, reason)
         })?;
         let at = engine.map_or(entry.name.span().start, |(_, at)| at);
-        dut.engine = engine.map_or(EngineName::Xdp, |(engine, _)| engine);
+        dut.engine = engine.map_or(EngineName::Auto, |(engine, _)| engine);
         self.check_engine(dut.engine, &dut.site, at)?;
         if dut.remote.is_some() && !matches!(dut.site, Site::Ports(..)) {
             let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
