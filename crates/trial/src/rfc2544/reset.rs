@@ -107,6 +107,7 @@ mod tests {
             duration_s: 0.1,
             dut_core_busy: None,
             disturbed: None,
+            noise: None,
             directions: vec![DirectionSample {
                 offered,
                 forwarded,
