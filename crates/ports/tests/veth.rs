@@ -1,5 +1,7 @@
 //! Facts, trials and questions of real interfaces: pairs of veths in a network namespace of the test's own.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
