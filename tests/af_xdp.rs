@@ -13,7 +13,7 @@ use serde_json::Value;
 const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
 
 fn ramp(site: &Site, flags: &str) -> Finished {
-    linerate(&format!("ramp --engine af_xdp --ports eth1,eth2 {QUICK} --target 2kpps --json {flags}"))
+    linerate(&format!("ramp --engine af_xdp --ports eth1,eth2 {QUICK} --rate 2kpps --json {flags}"))
         .inside(&site.tester)
         .run()
 }

@@ -72,7 +72,12 @@ fn brief(text: &str) -> String {
             words[at] = "1s";
         }
     }
-    words.join(" ")
+    let mut text = words.join(" ");
+    // A ramp holds its last load for five seconds by default.
+    if text.starts_with("linerate ramp ") && !text.contains("--hold-duration") {
+        text.push_str(" --hold-duration 500ms");
+    }
+    text
 }
 
 /// Runs `line` in `directory` as a reader would type it; the reason if that fails. Of make, it is
@@ -170,6 +175,7 @@ fn what_takes_longer_than_a_second_is_shortened_and_nothing_else() {
         brief("linerate explain flamegraph --duration 3s"),
         "linerate explain flamegraph --duration 3s"
     );
+    assert_eq!(brief("linerate ramp --dut sink"), "linerate ramp --dut sink --hold-duration 500ms");
     assert_eq!(brief("printf '%s\\n' '--duration'"), "printf '%s\\n' '--duration'");
 }
 

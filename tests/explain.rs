@@ -238,7 +238,7 @@ fn what_cannot_be_drawn_is_refused_with_the_remedy() {
 fn what_cannot_be_watched_is_refused() {
     for (line, reason) in [
         ("explain queues no-such-if", "there is no interface 'no-such-if'"),
-        ("explain queues lo --interval 0s", "--interval above 0"),
+        ("explain queues lo --interval 0s", "--interval must be greater than 0"),
         ("explain cost --ports lo,lo", "lo"),
         ("explain cost --watts 0", "is no power"),
         ("explain queues lo --netns no-such-namespace", "there is no network namespace"),

@@ -92,7 +92,7 @@ fn ipv6_passes_a_router_in_both_directions_at_once() {
         let (record, stderr) = record(&linerate(line).arg("--dut").arg("linux-router"));
         assert_eq!(
             (record.test.as_str(), record.directions.len()),
-            ("rfc2544 128b IPv6 bidirectional quick", 2)
+            ("rfc2544 128 B IPv6 bidirectional quick", 2)
         );
         assert!(
             stderr.contains("both directions at once") && !stderr.contains("bursts-over-ipv6"),

@@ -109,7 +109,7 @@ fn the_lab_works(guest: &mut Guest) {
 fn vlan_tags_are_taken_off_and_put_on(guest: &mut Guest) {
     guest.run(
         "sed 's/3mpps/200pps/; s/\"5s\"/\"1s\"/; s/^title/repeats = 1\\ntitle/' benchmarks/vlan.toml >vlan.toml
-         linerate bench vlan.toml --only one --output /tmp/vlan >/dev/null",
+         linerate bench vlan.toml --only one --runs /tmp/vlan >/dev/null",
     );
     let records = guest.run("cat /tmp/vlan/*.json");
     let records = serde_json::Deserializer::from_str(&records).into_iter::<serde_json::Value>();
@@ -134,7 +134,7 @@ fn nothing_stays_after_a_kill(guest: &mut Guest) {
                 lsmod | awk '$1 == \"veth\" { print $3 }'";
     let before = guest.run(look);
     guest.run(
-        "linerate gen --dut linux-router --rate 200pps >/tmp/killed 2>&1 &
+        "linerate send --dut linux-router --rate 200pps >/tmp/killed 2>&1 &
          pid=$!
          for try in $(seq 300); do grep -q pps /tmp/killed && break; sleep 0.2; done
          grep -q pps /tmp/killed || { cat /tmp/killed >&2; exit 1; }

@@ -177,7 +177,8 @@ mod tests {
         let mut record = results::fixtures::Scenario::default().record();
         let before = record.directions[0].limited_by;
         assert_ne!(before, LimitedBy::Tester);
-        record.cross_check = follow(&[counters("eth1", 0, 3, 0)], &[direction()], false);
+        let ports = [counters("eth1", 0, 3, 0), counters("eth2", 3, 0, 0)];
+        record.cross_check = follow(&ports, &[direction()], false);
         mark(&mut record);
         assert_eq!(record.directions[0].limited_by, LimitedBy::Tester);
         record.cross_check.clear();

@@ -5,6 +5,8 @@ use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::libc::{self, c_int, c_void, socklen_t};
@@ -29,6 +31,9 @@ const SO_BUSY_POLL_BUDGET: c_int = 70;
 /// How long a busy poll may look for frames, in microseconds; and frames at most.
 const BUSY_POLL_US: c_int = 20;
 const BUSY_POLL_FRAMES: c_int = 64;
+
+/// How long the kernel may take to free the queue of a socket that was closed.
+const FREED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether frames may stay where they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -326,7 +331,8 @@ impl Bound {
         Consumer::new(memory, layout, size, words).ok_or_else(misplaced)
     }
 
-    /// Binds it. The kernel itself tries without copies first where it may choose.
+    /// Binds it. The kernel itself tries without copies first where it may choose. It frees the queue of a
+    /// socket that was closed a moment later, so that a busy queue is tried again for [`FREED_WITHIN`].
     fn bind(&self, interface: &Interface, queue: u32, copying: Copying) -> Result<(), Error> {
         let choice = match copying {
             Copying::Automatic => 0,
@@ -340,12 +346,19 @@ impl Bound {
         address.sxdp_ifindex = interface.index();
         address.sxdp_queue_id = queue;
         let length = mem::size_of_val(&address) as socklen_t;
-        // SAFETY: the socket is open, and the address has `length` bytes.
-        let result = unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) };
-        if result < 0 {
-            return Err(Error::of_bind(interface.name(), queue, io::Error::last_os_error()));
+        let started = Instant::now();
+        loop {
+            // SAFETY: the socket is open, and the address has `length` bytes.
+            let result = unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) };
+            if result >= 0 {
+                return Ok(());
+            }
+            let cause = io::Error::last_os_error();
+            if cause.raw_os_error() != Some(libc::EBUSY) || started.elapsed() > FREED_WITHIN {
+                return Err(Error::of_bind(interface.name(), queue, cause));
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        Ok(())
     }
 
     fn mode(&self) -> Result<Mode, Error> {

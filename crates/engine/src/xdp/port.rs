@@ -1,6 +1,8 @@
 //! A port that frames leave by: its name enters; whether it can go on transmitting, or why not, leaves.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread;
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
 use nix::errno::Errno;
@@ -15,6 +17,10 @@ const GDRVINFO: u32 = 3;
 /// Drivers whose transmit queue is the receive queue of whatever is at the other end: a full one is the
 /// device's, not ours.
 const SHARED_QUEUE: [&str; 2] = ["veth", "tun"];
+
+/// How often, and how long after each other, an interface that is down is looked for once more.
+const REMOVAL_LOOKS: usize = 20;
+const REMOVAL_LOOK: Duration = Duration::from_millis(10);
 
 /// `struct ethtool_drvinfo` of `linux/ethtool.h`.
 #[repr(C)]
@@ -65,13 +71,14 @@ impl Port {
         let since = untaken - self.untaken;
         self.untaken = untaken;
         let name = &self.name;
-        if since.gone > 0 && self.index_now() != Ok(self.index) {
+        let is_down = since.down > 0 && self.is_down();
+        if (since.gone > 0 && self.is_gone()) || (is_down && self.is_being_removed()) {
             return Err(Error::Failed(format!(
                 "interface {name} vanished: it was removed, or moved to another namespace; see that it stays \
                  and measure again"
             )));
         }
-        if since.down > 0 && self.is_down() {
+        if is_down {
             return Err(Error::Failed(format!(
                 "interface {name} went down; `ip link set {name} up`, see what takes it down, and measure again"
             )));
@@ -80,6 +87,18 @@ impl Port {
             return Err(Error::Failed(self.cannot_transmit()));
         }
         Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        self.index_now() != Ok(self.index)
+    }
+
+    /// Whether it is gone a moment later: the kernel takes an interface down before it removes it.
+    fn is_being_removed(&self) -> bool {
+        (0..REMOVAL_LOOKS).any(|_| {
+            thread::sleep(REMOVAL_LOOK);
+            self.is_gone()
+        })
     }
 
     fn cannot_transmit(&self) -> String {

@@ -135,7 +135,7 @@ impl<'a> Plan<'a> {
                 flag("--port1", one);
             }
         }
-        if dut.engine != EngineName::Xdp {
+        if dut.engine != EngineName::Auto {
             flag("--engine", dut.engine.name());
         }
         if let Some(Remote { host, driver, options, .. }) = &dut.remote {
