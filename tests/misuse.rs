@@ -252,5 +252,5 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_sent() {
         return;
     }
     refuses("ramp --dut sink --step 1ms", &["step", "10ms"]);
-    refuses("saturate --dut sink --duration 0", &["duration above 0"]);
+    refuses("saturate --dut sink --duration 0", &["--duration must be greater than 0"]);
 }

@@ -6,12 +6,12 @@ use crate::common::linerate;
 #[test]
 fn ports_of_dpdk_are_asked_for_in_one_way() {
     for (flags, clue) in [
-        ("--engine netmap", "xdp, dpdk and memif"),
+        ("--engine netmap", "auto, xdp, af_xdp, dpdk and memif"),
         ("--port0 net_null0", "--port1"),
         ("--port0 net_null0 --port1 net_null1", "--engine dpdk"),
         ("--port0 net_null0 --port1 net_null1 --dut sink", "--dut"),
         ("--dut testpmd:mode=txonly", "io or macswap"),
-        ("--receive-cores 0", "--engine dpdk"),
+        ("--receive-cores 0", "dpdk or memif"),
         ("--engine dpdk --dut testpmd --receive-cores 4000", "core 4000"),
         ("--gateway-macs 02:00:00:00:00:09,02:00:00:00:00:08", "--port0"),
     ] {

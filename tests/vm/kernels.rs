@@ -108,7 +108,7 @@ fn keep_modules(unpacked: &Path, kept: &Path, version: &str) -> Result<(), Strin
         let module = path.strip_prefix("kernel/");
         let wanted = |part: &&str| module.is_some_and(|module| module.starts_with(*part));
         // Lists of what is built in have no directory.
-        if name.components().count() > 1 && !KEPT.iter().chain(&BELOW).any(|part| wanted(&part)) {
+        if name.components().count() > 1 && !KEPT.iter().chain(&BELOW).any(wanted) {
             continue;
         }
         let target = to.join(name);

@@ -1,7 +1,7 @@
 //! The generators: what to send and from where enters; the command that does it leaves, and from
 //! what it says when it ends, how many packets it says it sent.
 //!
-//! A new generator is one file here and one line in [`ALL`].
+//! A new generator is one file here and one line in `ALL`.
 
 use std::fmt;
 use std::fs;

@@ -11,9 +11,9 @@
 #define MAX_QUEUES 64
 
 /* Set before loading. */
-const volatile bool everything;	       /* all frames but ARP and ICMPv6, whatever they end with */
-const volatile __u32 trailer_length;   /* otherwise: frames whose last bytes, so many, */
-const volatile __u32 trailer_begins;   /* begin with these four, in the order of the network */
+const volatile bool everything;	     /* all frames but ARP and ICMPv6, whatever they end with */
+const volatile __u32 trailer_length; /* otherwise: frames whose last bytes, so many, */
+const volatile __u32 trailer_begins; /* begin with these four, in the order of the network */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);

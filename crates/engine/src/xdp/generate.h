@@ -82,10 +82,10 @@ enum reason { QUEUE_FULL, UNABLE, DOWN, GONE, TOO_LONG, OTHER, REASONS };
 /* What a worker sent in one interval and direction. */
 struct sent {
 	__u64 frames;
-	__u64 bytes;	/* without FCS */
-	__u64 unsent;	/* too late: of all directions together, counted under the first */
-	__u64 begun;	/* when the worker's interval really began, under the first direction */
-	__u64 refused;	/* of the frames: the device's receive queue was full */
+	__u64 bytes;		/* without FCS */
+	__u64 unsent;		/* too late: of all directions together, counted under the first */
+	__u64 begun;		/* when the worker's interval really began, under the first direction */
+	__u64 refused;		/* of the frames: the device's receive queue was full */
 	__u64 untaken[REASONS]; /* by the port */
 };
 
@@ -130,11 +130,11 @@ struct worker {
 	__u64 now;	     /* the last reading of the clock */
 	__u32 readings_left; /* frames that it may still serve for */
 	__u32 row;
-	__u32 failed;	     /* frames that did not fit the page: a defect */
-	__u64 settled;	     /* as `interval`: what was sent of those before is final */
-	__u32 direction;     /* of the frame that was redirected last */
-	__u32 unreported;    /* frames of which the kernel did not say what became of them */
-	__s32 error;	     /* the last one that counts as OTHER */
+	__u32 failed;	  /* frames that did not fit the page: a defect */
+	__u64 settled;	  /* as `interval`: what was sent of those before is final */
+	__u32 direction;  /* of the frame that was redirected last */
+	__u32 unreported; /* frames of which the kernel did not say what became of them */
+	__s32 error;	  /* the last one that counts as OTHER */
 } __attribute__((aligned(64)));
 
 struct worker workers[MAX_WORKERS];

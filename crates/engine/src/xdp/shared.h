@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the generator and the receiver agree on, and what user space (the skeletons that bpf-build makes) knows of them.
- * The signature is described in the crate wire, module signature.
+ * What the generator and the receiver agree on, and what user space (the skeletons that bpf-build makes)
+ * knows of them. The signature is described in the crate wire, module signature.
  */
 #pragma once
 

@@ -20,10 +20,18 @@ pub const ABSENT: &str = "--engine dpdk needs DPDK, which this linerate was buil
 pub enum Ports {}
 
 impl Ports {
+    /// Refuses ports at these sockets.
+    ///
+    /// # Errors
+    /// Always, with the remedy.
     pub fn to(_: &[Socket; 2], _: usize, _: usize) -> Result<Self> {
         Err(misuse(ABSENT))
     }
 
+    /// Refuses ports of these names.
+    ///
+    /// # Errors
+    /// Always, with the remedy.
     pub fn named(_: [String; 2], _: usize, _: u8) -> Result<Self> {
         Err(misuse(ABSENT))
     }
