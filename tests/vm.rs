@@ -1,8 +1,8 @@
 //! The program on Debian's stock kernels, with emulated network cards: machines under QEMU, by hardware where that
 //! works and by emulation where not. Emulation is slow: no test looks at a time, all look at counts.
 //!
-//! The lab and the newest kernel are tested by `make test-long`. Kernels are downloaded by apt-get and stay in `target/vm`, which
-//! may be removed.
+//! The lab and the newest kernel are tested by `make test-long`. Kernels are downloaded by apt-get and stay in
+//! `target/vm`, which may be removed.
 
 mod guest;
 mod initramfs;
@@ -43,6 +43,7 @@ impl Kernel {
 pub enum Card {
     VirtioNet,
     Vmxnet3,
+    E1000e,
 }
 
 impl Card {
@@ -51,6 +52,7 @@ impl Card {
         match self {
             Self::VirtioNet => "virtio-net-pci",
             Self::Vmxnet3 => "vmxnet3",
+            Self::E1000e => "e1000e",
         }
     }
 
@@ -59,6 +61,7 @@ impl Card {
         match self {
             Self::VirtioNet => "virtio_net",
             Self::Vmxnet3 => "vmxnet3",
+            Self::E1000e => "e1000e",
         }
     }
 }
@@ -79,6 +82,56 @@ fn on(kernel: Kernel, card: Card, test: impl FnOnce(&mut Guest)) {
 /// Devices of the lab, all that need no other program.
 const DEVICES: [&str; 6] =
     ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated:rate=10kpps", "delayed"];
+
+/// Two cards are the tester's, the other two a router's. Every frame that left, by what the program says,
+/// arrived at the router's card; what came back is what it received, by `engine`, which the cards call for.
+fn counts_are_those_of_the_cards(guest: &mut Guest, engine: &str) {
+    let mac = guest.run(
+        "ip netns add router
+         for n in 0 1; do
+             ip link set dev$n netns router
+             ip address add 100.65.$((n + 1)).2/24 dev port$n
+             ip link set port$n up
+             ip -n router address add 100.65.$((n + 1)).1/24 dev dev$n
+             ip -n router link set dev$n up
+         done
+         ip netns exec router sysctl -qw net.ipv4.ip_forward=1
+         ip -n router route add 16.0.0.0/8 via 100.65.1.2
+         ip -n router route add 48.0.0.0/8 via 100.65.2.2
+         sleep 2
+         ip netns exec router cat /sys/class/net/dev0/address",
+    );
+    let arrived = |guest: &mut Guest| {
+        let count = guest.run("ip netns exec router cat /sys/class/net/dev0/statistics/rx_packets");
+        count.trim().parse::<u64>().unwrap()
+    };
+    let before = arrived(guest);
+    let line = format!("send --port port0 --to {} --rate 300pps --duration 2s --json", mac.trim());
+    let sent = guest.linerate(&line).well();
+    assert!(sent.stderr.contains(&format!("engine: {engine}, because")), "{}", sent.stderr);
+    let offered = sent.json()["offered"].as_u64().unwrap();
+    assert!(offered > 0, "{}", sent.stderr);
+    let mut came = arrived(guest) - before;
+    for _ in 0..10 {
+        if came == offered {
+            break;
+        }
+        guest.run("sleep 0.5");
+        came = arrived(guest) - before;
+    }
+    let cards = guest.run("ip -s link show port0; ip netns exec router ip -s link show dev0");
+    assert_eq!(came, offered, "{}{}{cards}", sent.stdout, sent.stderr);
+
+    let line = "ramp --ports port0,port1 --gateways 100.65.1.1,100.65.2.1 --rate 300pps --duration 2s --step 500ms \
+                --hold-duration 500ms --drain 2s --json";
+    let record = guest.linerate(line).well().record();
+    let way = &record.directions[0];
+    assert!(way.offered > 0, "{:?}", record.notes);
+    assert_eq!(way.forwarded, way.offered, "{:?} {:?}", record.notes, record.cross_check);
+    assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);
+    let programs = guest.run("ip -details link show port0; ip -details link show port1");
+    assert!(!programs.contains("prog/xdp"), "{programs}");
+}
 
 /// The doctor finds what a stock kernel has.
 fn the_doctor_finds_all(guest: &mut Guest) {
@@ -154,6 +207,16 @@ fn nothing_stays_after_a_kill(guest: &mut Guest) {
 #[test]
 fn the_doctor_finds_what_the_kernel_of_the_release_has() {
     on(Kernel::Release, Card::VirtioNet, the_doctor_finds_all);
+}
+
+#[test]
+fn counts_are_those_of_a_virtio_card_on_the_kernel_of_the_release() {
+    on(Kernel::Release, Card::VirtioNet, |guest| counts_are_those_of_the_cards(guest, "xdp"));
+}
+
+#[test]
+fn counts_are_those_of_a_card_without_xdp_on_the_kernel_of_the_release() {
+    on(Kernel::Release, Card::E1000e, |guest| counts_are_those_of_the_cards(guest, "af_xdp"));
 }
 
 #[test]

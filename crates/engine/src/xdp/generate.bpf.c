@@ -290,6 +290,16 @@ static __always_inline void expect(struct worker *worker, __u32 id, __u32 direct
 	worker->direction = direction;
 }
 
+/*
+ * A card's driver may move the frame's start for a header of its own (virtio_net). Linux 6.1 sends a page
+ * that comes back from there as it is then, shifted and longer, unless the program changed the frame's
+ * bounds: metadata of 4 bytes, which no driver sends, are such a change.
+ */
+static __always_inline bool begins_where_it_was(struct xdp_md *ctx, __u32 direction)
+{
+	return queue_is_the_devices[direction & 1] || !bpf_xdp_adjust_meta(ctx, -4);
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
@@ -328,7 +338,8 @@ int generate(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;
 	if ((!one_length && !fill(ctx, length)) || !write_frame(ctx, row, worker, id, now) ||
-	    (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length))) {
+	    (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length)) ||
+	    !begins_where_it_was(ctx, direction)) {
 		worker->failed++;
 		return XDP_ABORTED;
 	}
