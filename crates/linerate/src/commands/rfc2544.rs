@@ -362,7 +362,7 @@ mod tests {
             let args = parse(line).unwrap();
             args.label(&args.traffic().unwrap()[0].profile().unwrap())
         };
-        assert_eq!(label("--sizes 128"), "rfc2544 128b");
+        assert_eq!(label("--sizes 128"), "rfc2544 128 B");
         assert_eq!(label("--sizes imix:aaz --mtu 1400"), "rfc2544 imix:aaz MTU 1400");
         assert_eq!(
             label("--quick -b --networks 256 --sizes imix:ab --ip 4"),
