@@ -240,7 +240,7 @@ fn what_a_device_reorders_and_duplicates_is_counted_to_the_frame() {
                     assert_eq!(totals.reordered, device.reordered, "{device:?}");
                     assert_eq!(totals.duplicates, device.duplicated, "{device:?}");
                     assert_eq!(device.duplicated, device.frames / u64::from(duplicate));
-                    // The last one may wait for another in vain, and on a busy machine others too.
+                    // The last one may wait for another that never comes, and on a busy machine others too.
                     let most = (device.frames - 1) / u64::from(reorder);
                     if device.reordered != most {
                         return Err(format!("{} frames reordered, not {most}", device.reordered));

@@ -1,4 +1,4 @@
-//! The certificate: the tester measures devices of known truth, and says how far it is off.
+//! The certificate: the tester measures reference devices, and says how far it is off.
 
 use crate::common::{has_namespaces, linerate, machine};
 use results::certificate::{Certificate, SCHEMA, Unit, Verdict};

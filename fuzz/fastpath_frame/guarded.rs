@@ -1,5 +1,5 @@
-//! Devices whose frames lie between guards: whoever writes beside a frame, or sends what lies beside one, is
-//! found out.
+//! Devices whose frames lie between guards: code that writes beside a frame, or sends what lies beside one,
+//! is found out.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};

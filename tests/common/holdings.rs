@@ -61,8 +61,8 @@ impl Holdings {
     }
 }
 
-/// All BPF objects of this kind, as bpftool tells. It gives up when one of them, whoever's it is,
-/// goes away while it looks.
+/// All BPF objects of this kind, as bpftool lists them. It is asked again when it gives up because one of
+/// them, no matter whose, went away while it looked.
 fn bpf(kind: &str) -> Vec<Value> {
     let mut list = Err("bpftool was not asked".to_owned());
     wait_until(Duration::from_secs(10), || {

@@ -58,7 +58,7 @@ pub struct Output {
 }
 
 impl Guest {
-    /// Boots `kernel` with four cards; the error says why the kernel is not to be had.
+    /// Boots `kernel` with four cards; the error says why the kernel is unavailable.
     pub fn boot(kernel: Kernel, card: Card) -> Result<Self, String> {
         let files = kernels::find(kernel)?;
         let image = image(&files);

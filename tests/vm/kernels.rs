@@ -53,7 +53,7 @@ pub fn directory() -> PathBuf {
     target.map_or_else(|| Path::new(REPOSITORY).join("target"), Path::to_owned).join("vm")
 }
 
-/// The files of `kernel`; the error says why it is not to be had.
+/// The files of `kernel`; the error says why it is unavailable.
 pub fn find(kernel: Kernel) -> Result<Files, String> {
     fs::create_dir_all(directory()).map_err(|error| format!("cannot make {:?}: {error}", directory()))?;
     // One process downloads, others wait for it.

@@ -1,5 +1,6 @@
-//! A device of ours in user space: its name and a core enter; a process leaves that forwards between two ports
-//! in shared memory, and where their other ends are, or that forwards between the interfaces of a lab's device.
+//! A device that Linerate starts in user space: its name and a core enter; a process leaves that forwards
+//! between two ports in shared memory, and where their other ends are, or that forwards between the
+//! interfaces of a lab's device.
 //! It dies with us, and leaves no files.
 
 mod counters;

@@ -202,12 +202,12 @@ fn delayed_reorders_and_duplicates_exactly_what_it_says() {
                 received.extend(frame.last());
             }
         }
-        // The hundredth waits for another, in vain.
+        // The hundredth waits for another frame, which never comes.
         while let Some(frame) = raw[0].receive(Duration::from_millis(300)) {
             received.extend(frame.last());
         }
         let [_, back] = lab.dut_counters().unwrap().unwrap();
-        // Where the next frame does not come soon, on a busy machine, others wait in vain too.
+        // Where the next frame does not come soon, on a busy machine, others wait without success too.
         assert!(back.duplicated == back.frames / 25 && back.reordered <= 9, "{back:?}");
         let counted = (back.frames, back.forwarded, back.reordered, back.duplicated);
         let is_right = received == expected && counted == (100, 100, 9, 4);

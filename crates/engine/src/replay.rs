@@ -1,7 +1,7 @@
 //! Replays frames as they are: frames with times, a pace and two ports enter; what left, what came back
 //! and when leaves.
 //!
-//! Beside [`crate::Engine`]s, whose frames carry a signature: these carry nothing of ours, so that what
+//! Beside [`crate::Engine`]s, whose frames carry a signature: Linerate adds none to these, so that what
 //! comes back is known by its content ([`traffic::capture::key`]), in one direction, by one thread. No
 //! frame is given up: one that is late leaves late, and its lateness is counted.
 

@@ -1,4 +1,4 @@
-//! A tester and a device under test of known truth, in virtual time.
+//! A tester and a reference device under test, in virtual time.
 //!
 //! A [`Device`] (capacity, queue, loss, stalls, disturbances) and a [`Tester`] (what it can send)
 //! enter; an [`Engine`] leaves on which strategies are tested in milliseconds, without a kernel.

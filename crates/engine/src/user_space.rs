@@ -199,7 +199,7 @@ pub trait Ports: Sized {
     /// What a thread that moves frames must be. Cheap to clone.
     type Member: Member;
 
-    /// Whoever works here is this.
+    /// What a thread that works with these ports must be.
     fn member(&self) -> Self::Member;
 
     /// What port 0 or port 1 is called.

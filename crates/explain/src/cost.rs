@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use results::record::{Basis, LoadCost, Node, NodeRuntime};
 
-/// A device that is busier than this with hardly any load looks for work in vain.
+/// A device that is busier than this with hardly any load polls: it looks for work where there is none.
 const POLLS: f64 = 0.9;
 /// What is hardly any load, as a share of the highest.
 const HARDLY: f64 = 0.1;

@@ -224,7 +224,7 @@ pub struct Version {
 }
 
 impl Answer {
-    /// What it says, without which kind of answer it is: whoever asked knows that.
+    /// What it says, without which kind of answer it is: the client that asked knows that.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         let value = match self {

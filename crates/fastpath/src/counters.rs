@@ -73,7 +73,7 @@ impl Dearest {
 pub enum Severity {
     /// As it should be.
     Information,
-    /// Something is wrong with the packet, or with whoever sent it.
+    /// Something is wrong with the packet, or with its sender.
     Error,
 }
 

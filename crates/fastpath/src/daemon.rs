@@ -99,7 +99,7 @@ fn attend(state: &mut State, workers: &Workers, told: &Receiver<Message>, log: &
     loop {
         match told.recv_timeout(patience) {
             Ok(Message::Asked(request, reply)) => {
-                // Whoever asked may have gone meanwhile.
+                // The client that asked may have gone meanwhile.
                 let _ = reply.send(state.answer(request));
             }
             Ok(Message::Reload) => match state.reload(None) {

@@ -13,8 +13,8 @@
 //! - Of one route that changes, every address has the old next hop or the new one, nothing else. A
 //!   route over many entries changes entry by entry, so that two addresses may differ for a moment.
 //! - A node is filled before the entry that leads to it is stored with `Release`; readers load entries
-//!   with `Acquire` (in bulk: `Relaxed`, and an `Acquire` fence before anything is followed). So whoever
-//!   finds a node finds it filled. The same holds for groups, and for whatever the writer's thread wrote
+//!   with `Acquire` (in bulk: `Relaxed`, and an `Acquire` fence before anything is followed). So a reader
+//!   that finds a node finds it filled. The same holds for groups, and for whatever the writer's thread wrote
 //!   of a next hop elsewhere before it inserted the first route through it.
 //! - A node or group that was taken out is used again only after every pass has ended that may have
 //!   found it; `epoch` says why that is certain.

@@ -89,7 +89,7 @@ impl Interface {
 pub enum Hop {
     /// To a neighbour at an interface.
     Neighbour(u16, IpAddr),
-    /// To whoever on an interface's subnet has their destination; the address is the interface's there.
+    /// To the host on an interface's subnet that has their destination; the address is the interface's there.
     Glean(u16, IpAddr),
     /// To the router itself, at this address of an interface.
     Local(u16, IpAddr),

@@ -114,7 +114,7 @@ fn is_station(mac: MacAddress) -> bool {
     mac.0[0] & 1 == 0 && mac.0 != [0; 6]
 }
 
-/// Writes the advertisement that answers a solicitation for an address of ours to the first
+/// Writes the advertisement that answers a solicitation for one of our addresses to the first
 /// [`NEIGHBOUR_LENGTH`] bytes of a packet (RFC 4861, 7.2.4), and says to whom it goes: to all, where the
 /// one who asked has no address.
 pub fn advertise(packet: &mut [u8], asked: &Discovery, ours: MacAddress) -> Ipv6Addr {
@@ -130,7 +130,7 @@ pub fn advertise(packet: &mut [u8], asked: &Discovery, ours: MacAddress) -> Ipv6
     destination
 }
 
-/// Writes a solicitation for `target` from an address of ours to the first [`NEIGHBOUR_LENGTH`] bytes of a
+/// Writes a solicitation for `target` from one of our addresses to the first [`NEIGHBOUR_LENGTH`] bytes of a
 /// packet (RFC 4861, 7.2.2), and says to which group it goes.
 pub fn solicit(packet: &mut [u8], target: Ipv6Addr, ours: (Ipv6Addr, MacAddress)) -> Ipv6Addr {
     let destination = ipv6::solicited_node(target);

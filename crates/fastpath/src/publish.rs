@@ -28,7 +28,7 @@ impl<T> Publisher<T> {
         Self(Arc::new(Shared { edition: AtomicU64::new(1), newest: Mutex::new(Arc::new(first)) }))
     }
 
-    /// Publishes the next value. Whoever sees what this thread does afterwards finds it.
+    /// Publishes the next value. A thread that sees what this one does afterwards finds the value.
     pub fn publish(&self, next: T) {
         *self.0.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         self.0.edition.fetch_add(1, Ordering::Release);

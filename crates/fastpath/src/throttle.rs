@@ -1,6 +1,6 @@
 //! How often neighbours are asked for their link addresses: destinations enter, a yes leaves at most once a
-//! millisecond or so for each, and for all together no more often than there are slots. Who has been asked
-//! in vain for some seconds is taken to be not there.
+//! millisecond or so for each, and for all together no more often than there are slots. A neighbour
+//! that has been asked for some seconds without an answer is taken to be absent.
 
 /// Destinations share slots by their hashes.
 const SLOTS: usize = 256;
@@ -46,7 +46,7 @@ impl Throttle {
         true
     }
 
-    /// Whether an address at an interface has been asked for in vain long enough by `now`, in clocks.
+    /// Whether an address at an interface has long been asked for without an answer by `now`, in clocks.
     pub fn in_vain(&self, interface: u16, address: u128, now: u64) -> bool {
         let mixed = mix(interface, address);
         let slot = &self.slots[slot_of(mixed)];

@@ -41,7 +41,7 @@ pub struct Frame {
     capacity: u32,
 }
 
-// SAFETY: whoever has the frame has its memory, as `Frame::new` demands; it may move between threads.
+// SAFETY: the owner of the frame has its memory, as `Frame::new` demands; it may move between threads.
 unsafe impl Send for Frame {}
 
 impl Frame {
@@ -190,7 +190,7 @@ impl Packets {
     }
 
     /// The same bytes once more: a further packet whose frame is that of `index`, for another output.
-    /// `None` when there is no room. The bytes are shared: whoever changes one changes both.
+    /// `None` when there is no room. The bytes are shared: a change to one changes both.
     pub fn share(&mut self, index: Index) -> Option<Index> {
         if self.count == PACKETS {
             return None;

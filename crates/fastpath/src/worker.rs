@@ -25,7 +25,7 @@ pub struct Receive {
     pub device: u16,
     /// The queue.
     pub input: Box<dyn Input>,
-    /// How its frames are dealt out to workers; the one that polls has them all if nothing is said.
+    /// How its frames are dealt out to workers; by default the one that polls has them all.
     pub handoff: Option<Handoff>,
 }
 

@@ -124,7 +124,7 @@ fn what_is_no_question_to_us_ends_under_its_reason() {
         assert_eq!(two.dropped(reason), before + 1, "{reason:?}");
         assert_eq!(two.wires[1].take(), None, "{reason:?}");
     }
-    // Whoever looks whether our address is taken hears that it is.
+    // A host that probes whether our address is taken hears that it is.
     two.wires[1].put(from_them(request(zero, US)));
     two.run();
     assert!(two.wires[1].take().is_some());

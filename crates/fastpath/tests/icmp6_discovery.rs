@@ -122,7 +122,7 @@ fn what_is_no_valid_message_to_us_ends_under_its_reason() {
         assert_eq!(two.wires[1].take(), None, "case {at}");
     }
     assert_eq!(learned(&mut two), []);
-    // Whoever is on none of our subnets is answered, but not noted.
+    // A host that is on none of our subnets is answered, but not noted.
     two.wires[1].put(solicitation(HOST, US, mac));
     two.run();
     assert!(two.wires[1].take().is_some());

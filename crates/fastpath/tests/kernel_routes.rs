@@ -1,4 +1,4 @@
-//! What the kernel's tables hold, as whoever follows them hears of it.
+//! What the kernel's tables hold, as a program that follows them hears of it.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 

@@ -1,5 +1,5 @@
 //! What the kernel forgets of interfaces that go down: a namespace enters, its routes, permanent
-//! neighbours and IPv6 addresses leave, and are there again afterwards, whoever added them.
+//! neighbours and IPv6 addresses leave, and are there again afterwards, no matter who added them.
 
 use std::net::IpAddr;
 

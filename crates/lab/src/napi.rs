@@ -1,7 +1,7 @@
 //! NAPI on threads of its own: an interface enters, the kernel thread that receives for it
 //! leaves, pinned to a core.
 //!
-//! Without this, whoever sends into a veth also does the receiver's work: the device under test
+//! Without this, the thread that sends into a veth also does the receiver's work: the device under test
 //! would run on the generator's core.
 
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ pub enum Turn {
     /// At once: a device forwards in soft interrupts, which no process holds up, and must not wait
     /// for one here.
     AtOnce,
-    /// At once, whoever runs, real-time threads included: for work of some microseconds only.
+    /// At once, whichever thread runs, real-time threads included: for work of some microseconds only.
     BeforeAll,
     /// When the thread that runs has had its slice: work gathers meanwhile and is done in full
     /// batches, as in a soft interrupt after another.

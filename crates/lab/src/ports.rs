@@ -164,7 +164,7 @@ pub fn open_port(name: &str, destination: Destination, force: u8) -> Result<Port
 }
 
 /// Refuses what of `names` are interfaces that this machine needs itself, as [`RealPorts::open`] refuses them.
-/// What is no interface of the calling thread's network namespace is left to whoever opens it.
+/// What is no interface of the calling thread's network namespace is left to the code that opens it.
 ///
 /// # Errors
 /// [`PortsError::InUse`], or [`crate::Error::Kernel`] when the kernel does not say what there is.

@@ -1,4 +1,4 @@
-//! Whoever reads standard output may stop reading, as `head` does: then there is nobody to tell, and the
+//! The reader of standard output may stop reading, as `head` does: then there is nobody to tell, and the
 //! program ends well.
 
 use std::panic::{self, PanicHookInfo};
@@ -9,7 +9,7 @@ pub fn ends_well() {
     let other = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if is_broken_pipe(info) {
-            // Nothing needs an orderly end: labs and programs of ours end with the process.
+            // Nothing needs an orderly end: labs and the programs started here end with the process.
             process::exit(0);
         }
         other(info);

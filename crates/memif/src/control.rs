@@ -79,7 +79,7 @@ enum End {
     Client(Search),
 }
 
-/// A client of ours.
+/// A client of this server.
 struct Visitor {
     channel: Channel,
     handshake: Server<OwnedFd>,

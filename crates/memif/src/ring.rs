@@ -304,7 +304,7 @@ impl Buffers {
         }
     }
 
-    /// Offers the buffer at `index` of ours anew.
+    /// Offers our own buffer at `index` anew.
     #[inline]
     pub fn reset(&self, ring: &Ring, index: u16) {
         if let Self::Own { spaced, .. } = self {

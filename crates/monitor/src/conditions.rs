@@ -49,7 +49,7 @@ pub struct CoreConditions {
     pub other_work: Option<Share>,
     /// How long kernel threads that are not ours ran there; `None` where the kernel does not tell.
     pub kernel_threads: Option<Share>,
-    /// How long a thread of ours waited for the core while another's work was done there.
+    /// How long one of our threads waited for the core while the work of others was done there.
     pub waited: Share,
     /// The core's speed as a share of what it usually is, in this process so far: of the fastest
     /// tenth of all timings. `None` if it was not timed.
@@ -192,7 +192,7 @@ impl Conditions {
 }
 
 impl CoreConditions {
-    /// The share of the time in which work of ours may have stood still here, or the share of the
+    /// The share of the time in which our work may have stood still here, or the share of the
     /// work that a slow core did not do.
     fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
         let steal = self.steal.map_or(0.0, Share::ratio);
@@ -336,7 +336,7 @@ pub(super) fn other_work(times: &Times, interrupts_are_apart: bool) -> Vec<Optio
 
 /// The longest that one of our threads waited for its core because of what is not ours.
 ///
-/// What others of ours ran on that core, and `at_large` on any, explains as much waiting; and
+/// What others of our threads ran on that core, and `at_large` on any, explains as much waiting; and
 /// a thread that wakes often waits a little each time.
 pub(super) fn waited(core: &CoreTimes, at_large: Duration) -> Duration {
     let all: Duration = core.threads.iter().map(|thread| thread.ran).sum();

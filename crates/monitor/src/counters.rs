@@ -208,7 +208,7 @@ impl CoreCounters {
             clock(self).zip(clock(earlier)).map(|(now, then)| now.saturating_sub(then))
         };
         let steal = grown(|core| core.steal);
-        // Not the busy ticks: those go to whoever is there when the timer strikes. Idle time the
+        // Not the busy ticks: those go to the thread that runs when the timer strikes. Idle time the
         // kernel takes by the clock.
         let idle = passed(|ticks| ticks.idle);
         let threads = self.threads.iter().zip(&earlier.threads);

@@ -51,7 +51,7 @@ impl Handover {
         let ball = &self.ball.0;
         ball.store(first, Ordering::Release);
         if !self.comes(first + 1, PATIENCE) {
-            // Whoever comes later finds nobody; who came just now gives up on the first turn.
+            // A guest that comes later finds nobody; one that came just now gives up on the first turn.
             ball.store(0, Ordering::Release);
             return;
         }

@@ -187,7 +187,7 @@ fn bind(command: &mut Command) -> Result<()> {
     let bound = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // Where we ignore it (`nohup linerate … &`), the program would too, and could not be asked to end.
-        // SAFETY: the default action runs nothing of ours.
+        // SAFETY: the default action runs none of our code.
         unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
         // We may have died before that.
         access(us.as_c_str(), AccessFlags::F_OK)?;

@@ -3,7 +3,7 @@
 //! `ssh` starts one small script there, the keeper, which reads requests from its standard input, a line
 //! each, and runs them. It also keeps what is to be undone. When its input ends, because we closed it, were
 //! killed or `ssh` was, it undoes all that is left, the last first, and ends. So the promise needs no
-//! process of ours to live, and one handshake is all that a run costs.
+//! Linerate process to stay alive, and one handshake is all that a run costs.
 //!
 //! The user's configuration of `ssh`, agent and known hosts apply; nothing is ever asked for.
 

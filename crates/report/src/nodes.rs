@@ -16,7 +16,7 @@ use crate::bench::{Bench, Cell, Repeat, Test};
 use crate::metric::Metric;
 pub use table::{CLOCKS, Column, Figure, Line, Table, caption, table};
 
-/// Devices' own input nodes: what they cost holds looking for packets in vain.
+/// Devices' own input nodes: their cost includes idle polling.
 const INPUTS: [&str; 12] = [
     "device-input",
     "memif-input",
@@ -109,7 +109,7 @@ pub struct Costs<'a> {
     pub forwarding: f64,
     /// Clocks a packet of all nodes but the input: the work, without idle polling.
     pub without_polling: f64,
-    /// Clocks a packet of all nodes: also those of looking for packets in vain.
+    /// Clocks a packet of all nodes, idle polling included.
     pub with_polling: f64,
     /// Clocks a second that each thread spent in its nodes, where the time is known. Of threads that never
     /// sleep it is the rate of the time stamp counter.

@@ -304,7 +304,7 @@ fn file_safe(text: &str) -> String {
     if name.is_empty() { "run".to_owned() } else { name }
 }
 
-/// What a file of ours holds.
+/// What a file of Linerate's holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
     /// A run.
@@ -318,7 +318,7 @@ pub enum Document {
 /// The record in `file`.
 ///
 /// # Errors
-/// See [`read`]; [`Error::Foreign`] if the file holds something else of ours.
+/// See [`read`]; [`Error::Foreign`] if the file holds another kind of [`Document`].
 pub fn load(file: &Path) -> Result<Record, Error> {
     match read(file)? {
         Document::Record(record) => Ok(*record),

@@ -2,7 +2,7 @@
 //!
 //! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
 //! counts packets at that port and at the other end of the cable. In user space they send through memory
-//! that a sink of ours shares and counts, or onto a port that drops all, where they alone count. What a
+//! that Linerate's own sink shares and counts, or onto a port that drops all, where they alone count. What a
 //! program says it sent stands beside that. [`crate::program`] knows the generators, [`programs`] runs one,
 //! [`crate::ground`] counts, [`crate::engine`] makes it an engine.
 

@@ -1,5 +1,5 @@
-//! Generators in user space: a program, ours or testpmd, that sends through memory shared with a sink of
-//! ours, which counts, or onto a port that drops all, where it alone counts.
+//! Generators in user space: a program, ours or testpmd, that sends through memory shared with Linerate's
+//! own sink, which counts, or onto a port that drops all, where it alone counts.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use wire::MacAddress;
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The device of the lab, or of ours in user space; the default one if nothing is named.
+    /// The device to start, in the lab or in user space; the default one if none is named.
     pub dut: Option<DutSpec>,
     /// Two interfaces of this machine.
     pub ports: Option<Vec<String>>,

@@ -262,7 +262,7 @@ impl Testbed {
         self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
     }
 
-    /// Every thread that does the work of a device of ours, by its id.
+    /// Every thread that does the work of a device that Linerate started, by its id.
     pub fn dut_work(&self) -> Result<Vec<i32>> {
         let mut work = self.lab().map(Lab::dut_work).transpose()?.unwrap_or_default();
         let programs = self.program().map(Dut::threads).into_iter();
@@ -278,7 +278,7 @@ impl Testbed {
         ports::Questions::listen(&ports).ok()
     }
 
-    /// The core for a device of ours.
+    /// The core for a device that Linerate starts.
     pub fn dut_core(&self) -> usize {
         self.placement.dut
     }
@@ -478,7 +478,7 @@ impl Testbed {
         Some(counted.into())
     }
 
-    /// What became of the frames that a device of ours in user space took, one for each direction, where it
+    /// What became of the frames that a device started in user space took, one for each direction, where it
     /// counts.
     pub fn passed(&self) -> Option<[Passed; 2]> {
         self.user_space()?.counted()

@@ -1,5 +1,5 @@
 //! A device in user space, or ports that the user names: the device flags enter, two ports that an engine can
-//! open leave, with a device of ours between them where that is asked for.
+//! open leave, with a device that Linerate starts between them where that is asked for.
 
 #[cfg(feature = "dpdk")]
 mod card;
@@ -39,7 +39,7 @@ pub struct UserSpace {
     receive_cores: Vec<usize>,
     /// The ports of the engine that was started last.
     watch: RefCell<Option<Watch>>,
-    /// Where a device of ours is.
+    /// Where a device is started.
     site: Site,
 }
 
@@ -139,7 +139,7 @@ impl UserSpace {
         Ok(engine)
     }
 
-    /// What was counted at the two ports of the engine that runs, and at a device of ours if it counts.
+    /// What was counted at the two ports of the engine that runs, and at the started device if it counts.
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
         let Some(ports) = self.watch.borrow().as_ref().map(|watch| watch()).transpose()?.flatten() else {
             return Ok(Vec::new());
@@ -164,17 +164,17 @@ impl UserSpace {
         self.dut.is_some()
     }
 
-    /// The threads of a device of ours.
+    /// The threads of the device that was started here.
     pub fn dut_threads(&self) -> Vec<NapiThread> {
         self.dut.as_ref().map(Dut::threads).unwrap_or_default()
     }
 
-    /// What the nodes of a device of ours have done since it started, if it is a graph of them.
+    /// What the nodes of the device that was started here have done since, if it is a graph of them.
     pub fn nodes(&self) -> Result<NodeRuntimes> {
         self.dut.as_ref().map_or_else(|| Ok(NodeRuntimes::new()), Dut::nodes)
     }
 
-    /// What a device of ours counted, if it counts: entered at port 0, entered at port 1.
+    /// What the device that was started here counted, if it counts: entered at port 0, entered at port 1.
     pub fn counted(&self) -> Option<[Passed; 2]> {
         self.dut.as_ref()?.counted()
     }
@@ -227,7 +227,7 @@ impl Cable<'_> {
     }
 }
 
-/// A core that neither the tester nor a device of ours needs.
+/// A core that neither the tester nor a device that is started here needs.
 fn spare(placement: &Placement) -> Result<Option<usize>> {
     let Placement { generate, receive_cores, dut, .. } = placement;
     let online = lab::placement::online().map_err(lab::Error::from)?;

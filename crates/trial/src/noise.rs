@@ -24,10 +24,10 @@ impl Noise {
         self.lasting >= 1.0
     }
 
-    /// That of a trial in which so many frames were `left` in full queues, before or behind a device of
-    /// known truth: a core was late. Those that were lost in interruptions whose time is known are left out
-    /// with them: what is beyond may have been at any time. The trial is judged by `judged` frames, which
-    /// the shares are of.
+    /// That of a trial in which so many frames were `left` in full queues, before or behind a
+    /// reference device: a core was late. Those that were lost in interruptions whose time is known are left
+    /// out with them: what is beyond may have been at any time. The trial is judged by `judged` frames,
+    /// which the shares are of.
     pub(crate) fn of_overrun(judged: u64, left: u64, lost_in_interruptions: u64) -> Self {
         let unexplained = left.saturating_sub(lost_in_interruptions);
         let share = |frames: u64| if frames == 0 { 0.0 } else { (frames as f64 / judged as f64).min(1.0) };

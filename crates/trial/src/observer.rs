@@ -82,7 +82,7 @@ pub trait Observer {
         self.next()?.device_counters()
     }
 
-    /// Frames of all directions that a device of known truth has lost by its rules since it was started;
+    /// Frames of all directions that a reference device has lost by its rules since it was started;
     /// `None` of any other device. Asked before and after each trial of a search: what else was lost found
     /// a queue full, because the machine kept its core or the tester's from working.
     fn lost_by_rules(&mut self) -> Option<u64> {

@@ -25,9 +25,9 @@ const FORMAT: [u8; 6] = {
 pub struct Header {
     /// [`REQUEST`] or [`REPLY`].
     pub operation: u16,
-    /// The link address of whoever sends it.
+    /// The link address of its sender.
     pub sender_mac: MacAddress,
-    /// The address of whoever sends it.
+    /// The address of its sender.
     pub sender: Ipv4Addr,
     /// The link address of whom it is for; nothing in a request.
     pub target_mac: MacAddress,

@@ -79,7 +79,7 @@ pub fn link_local(mac: MacAddress) -> Ipv6Addr {
     Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
 }
 
-/// The group of a link in which whoever has `address` is (RFC 4291, section 2.7.1).
+/// The group of a link that a node with `address` is in (RFC 4291, section 2.7.1).
 #[must_use]
 pub fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();

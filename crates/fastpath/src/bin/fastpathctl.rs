@@ -154,7 +154,7 @@ fn main() -> ExitCode {
     };
     match Client::connect(&cli.socket).and_then(|mut client| client.ask(&request)) {
         Ok(answer) => {
-            // Whoever reads may have seen enough.
+            // The reader of the output may have seen enough.
             let _ = print(&answer, cli.json);
             ExitCode::SUCCESS
         }

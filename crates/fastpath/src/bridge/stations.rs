@@ -7,7 +7,7 @@
 //! nobody waits, and nothing is locked. Why races are harmless:
 //!
 //! - A word is loaded and stored whole: no reader sees an address with another's interface.
-//! - Places are taken, changed and given up by comparing and exchanging the whole word. Whoever comes second
+//! - Places are taken, changed and given up by comparing and exchanging the whole word. The second worker
 //!   changes nothing: two workers cannot take one place, and a station that moved meanwhile is not forgotten.
 //! - A worker that loses the race for a place leaves the station to be learned with its next frame; until
 //!   then frames to it are flooded, as they were before.
@@ -155,7 +155,7 @@ impl Stations {
         line(first).or_else(|| line(first ^ 1))
     }
 
-    /// It is `now` by the router's clock: forgets whoever has been silent for too long.
+    /// It is `now` by the router's clock: forgets stations that have been silent for too long.
     pub fn tick(&self, now: Duration) {
         let now = now.as_secs() as u32;
         self.now.store(now, Relaxed);

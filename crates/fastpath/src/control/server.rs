@@ -122,7 +122,7 @@ fn connect(stream: UnixStream, answer: &Arc<Answer>, connections: &Arc<AtomicUsi
     }
     let counter = Arc::clone(&connections);
     let serve = move || {
-        // Whoever breaks the connection wants no reply.
+        // A client that breaks the connection wants no reply.
         let _ = serve(&stream, &*answer);
         connections.fetch_sub(1, Ordering::Relaxed);
     };

@@ -26,7 +26,7 @@ use crate::vector::MADE;
 const MOST_MTU: u16 = (MADE - ethernet::LENGTH - vlan::LENGTH) as u16;
 /// Frames of one tap that are taken before the next one has its turn.
 const TURN: usize = 64;
-/// Batches of routes that are taken at a time, so that whoever asks the router is not kept waiting.
+/// Batches of routes that are taken at a time, so that clients of the router are not kept waiting.
 const BATCHES: usize = 8;
 
 /// What the router and the kernel have in common.

@@ -44,7 +44,7 @@ impl NextHop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group(pub(super) u32);
 
-/// What packets go through: a [`NextHop`] or a [`Group`]. Above these bits is the mark of whoever keeps routes.
+/// What packets go through: a [`NextHop`] or a [`Group`]. Above these bits is the mark of the routes' owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via(u32);
 

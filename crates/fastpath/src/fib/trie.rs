@@ -21,7 +21,7 @@ use super::epoch::Epochs;
 use super::memory::Words;
 use super::pool::Pool;
 
-/// The table; its writer is whoever has the pool of its nodes.
+/// The table; its writer is the holder of the pool of its nodes.
 pub(super) struct Trie<A> {
     root: Words,
     nodes: Words,

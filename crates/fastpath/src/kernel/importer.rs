@@ -74,7 +74,7 @@ impl Importer {
     }
 }
 
-/// A gateway at an interface, or whoever has the destination there; `None` if the router has no such hop.
+/// A gateway at an interface, or the host with the destination there; `None` if the router has no such hop.
 fn neighbour<A: Kind>(
     interface: u16,
     gateway: Option<IpAddr>,

@@ -33,7 +33,7 @@ use super::{Change, Error};
 /// Changes that are handed over at once.
 const BATCH: usize = 1024;
 /// Batches that wait for who takes them. When more do, notifications wait in the kernel; when those are
-/// too many, the tables are read again. So memory stays bounded, whoever is slow.
+/// too many, the tables are read again. So memory stays bounded, whichever side is slow.
 const BATCHES: usize = 16;
 /// Notifications that may wait in the kernel, in bytes as it counts them: some ten thousand routes.
 const BACKLOG: usize = 32 << 20;

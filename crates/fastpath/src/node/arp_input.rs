@@ -32,7 +32,7 @@ fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<Node
     if !matches!(packet.operation, arp::REQUEST | arp::REPLY) {
         return Err(Reason::ArpFormat);
     }
-    // Whoever looks whether an address is taken has none yet, so that there is nothing to learn
+    // A host that probes whether an address is taken has none yet, so that there is nothing to learn
     // (RFC 5227, 2.1.1).
     if packet.sender != Ipv4Addr::UNSPECIFIED || packet.operation != arp::REQUEST {
         learn(context, interface, number, &packet, for_us)?;

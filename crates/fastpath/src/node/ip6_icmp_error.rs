@@ -51,7 +51,7 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
     super::write_header(packets, made, &link, link_length, number).ok()
 }
 
-/// The address of ours from which a source is told of an error: one that it can answer to (RFC 4443, 2.2).
+/// Our address that an error to a source comes from: one that the source can answer to (RFC 4443, 2.2).
 fn source(forwarding: &Forwarding, interface: &Interface, to: Ipv6Addr) -> Option<Ipv6Addr> {
     if to.is_unicast_link_local() {
         return Some(ipv6::link_local(interface.mac));

@@ -1,7 +1,7 @@
 //! ip6-input: packets with an IPv6 header enter; those whose header is as RFC 8200, section 3, demands, and
 //! whose source address may be one (RFC 4291, section 2), go on to ip6-lookup.
 //!
-//! The hop limit is not looked at here: whoever a packet is for takes it whatever that is (RFC 8200, 3).
+//! The hop limit is not looked at here: the destination of a packet takes it whatever that is (RFC 8200, 3).
 
 use wire::ipv6;
 

@@ -1,5 +1,5 @@
 //! The router's own addresses: an address of an interface enters, the routes that follow from it leave. The
-//! subnet leads to whoever is on it, the address itself to the router, and so does the subnet's broadcast;
+//! subnet leads to the hosts on it, the address itself to the router, and so does the subnet's broadcast;
 //! its first address is nobody's (RFC 1812, 4.2.3.1 and 5.3.5).
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -69,7 +69,7 @@ fn dpdk() -> Check {
     match (cfg!(feature = "dpdk"), has_testpmd) {
         (false, _) => check(
             Level::Degraded,
-            "not built in: --engine dpdk is not to be had",
+            "not built in: --engine dpdk is unavailable",
             Some("Build linerate with --features dpdk, where libdpdk-dev is installed"),
         ),
         (true, false) => check(

@@ -1,5 +1,5 @@
-//! `linerate verify`: runs the tester against devices of known truth; a certificate leaves: what
-//! was true, what was measured, and the error.
+//! `linerate verify`: runs the tester against reference devices; a certificate leaves: the
+//! expected values, what was measured, and the error.
 
 mod ceiling;
 mod experiment;
@@ -91,7 +91,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
 }
 
-/// Measures devices of known truth.
+/// Measures reference devices.
 fn certify(args: &Args) -> Result<Exit> {
     let stop = stop::flag()?;
     let (started, clock) = (SystemTime::now(), Instant::now());

@@ -147,7 +147,7 @@ impl Shared {
         Self { file, memory }
     }
 
-    /// Writes a number, whoever reads there at the same time.
+    /// Writes a number, even while the other side reads there.
     pub fn put<const N: usize>(&self, at: usize, bytes: [u8; N]) {
         assert!(at + N <= self.memory.len());
         // SAFETY: inside the mapping.

@@ -12,7 +12,7 @@ fn here() -> Ssh {
 
 fn connect(sudo: bool) -> Result<Ssh> {
     let mark = mark();
-    // A shell cannot trap what whoever started it ignores, as `nohup` and scripts have it.
+    // A shell cannot trap what the process that started it ignores, as `nohup` and scripts have it.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT", "sh", "-c"]);
     command.arg(format!("exec {}", started(sudo, &mark, "\"10.0.0.1 1 10.0.0.2 22\"")));

@@ -20,8 +20,7 @@ pub struct Cost {
     pub missing: Vec<String>,
 }
 
-/// Whether looking for work in vain is part of the cost. Figures of different bases are not to be
-/// compared.
+/// Whether idle polling is part of the cost. Figures of different bases must not be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

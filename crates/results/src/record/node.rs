@@ -102,7 +102,7 @@ mod tests {
         let told = |calls, vectors, clocks| NodeRuntime { calls, vectors, suspends: 0, clocks };
         let node =
             |before, after| Node { thread: "vpp_wk_0".into(), name: "memif-input".into(), before, after };
-        // It looked for packets in vain before: 1000 calls of 70 clocks.
+        // It polled without finding packets before: 1000 calls of 70 clocks.
         let meanwhile = node(told(1000, 0, 70.0), told(3000, 20_000, 10.0)).meanwhile().unwrap();
         assert_eq!((meanwhile.calls, meanwhile.vectors), (2000, 20_000));
         assert!((meanwhile.clocks - (200_000.0 - 70_000.0) / 20_000.0).abs() < 1e-9, "{meanwhile:?}");

@@ -1,5 +1,5 @@
 //! The journal of a run that goes on: samples, trials and distributions enter one by one, each a line of JSON in
-//! a file beside the record; leaves the record as far as it got, whoever killed its writer.
+//! a file beside the record; leaves the record as far as it got, even if its writer was killed.
 //!
 //! A line costs microseconds and waits for no disk. The record itself is only replaced at the end:
 //! to write and sync all of it in the middle of a load held up a generator on the same core for

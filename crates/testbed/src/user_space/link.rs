@@ -60,7 +60,7 @@ pub fn counters(port: PortCounted) -> InterfaceCounters {
 /// what DPDK does beside.
 ///
 /// # Errors
-/// When the engine is not to be had.
+/// When the engine is unavailable.
 pub fn to_sockets(
     engine: EngineName,
     sockets: &[Socket; 2],

@@ -60,7 +60,7 @@ fn name(number: usize) -> String {
     format!("memif{number}")
 }
 
-/// What `device` says, which routers of ours understand too.
+/// What `device` says, which Linerate's own router understands too.
 fn end(number: usize, device: &str) -> Result<End> {
     match device.parse::<Device>() {
         Ok(Device::Memif(said)) => Ok(End {

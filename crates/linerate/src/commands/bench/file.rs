@@ -253,7 +253,7 @@ impl Source<'_> {
         })
     }
 
-    /// The one of the DUTs of these `names` that all others are compared with: the first, if nothing is said.
+    /// The one of the DUTs of these `names` that all others are compared with: by default the first.
     fn baseline(&self, document: &Document, names: &[&str]) -> Result<Option<String>> {
         let compared = document.compare.as_ref().is_none_or(|compare| *compare.get_ref());
         let Some(written) = &document.baseline else {

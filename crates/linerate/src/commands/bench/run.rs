@@ -2,7 +2,7 @@
 //!
 //! A run is a process of our own program, so that every repeat begins afresh and the failure of one
 //! is not that of the others. It dies with the bench, however that ends, and holds the bench's lock
-//! on the records until it is dead: whoever has the lock finds records that nobody writes any more.
+//! on the records until it is dead: the next holder of the lock finds records that nobody writes any more.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek};

@@ -60,7 +60,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         let threads = testbed.dut_work()?;
         if testbed.lab().is_none() && threads.is_empty() {
             return Err(misuse(
-                "the time of a device is known only if it is started here: give a device of ours, --dut",
+                "the time of a device is known only if Linerate starts it: choose one with --dut",
             ));
         }
         let low_pps = testbed.pps(args.low_rate, mean_frame_size)?;

@@ -1,4 +1,4 @@
-//! One device of known truth between the ports: its name enters; what was sent, what returned and
+//! One reference device between the ports: its name enters; what was sent, what returned and
 //! what the machine did meanwhile leave.
 
 use std::cell::RefCell;
