@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
-use crate::common::{Finished, QUICK, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{Finished, eventually, has_namespaces, linerate, wait_until};
+use crate::real_ports::{self, GATEWAYS, passes};
 use nix::sys::signal::Signal;
 use results::record::{LimitedBy, Phase};
 use serde_json::Value;
 
-const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
-
+/// A ramp to 2 kpps through `site` by this engine, in its record.
 fn ramp(site: &Site, flags: &str) -> Finished {
-    linerate(&format!("ramp --engine af_xdp --ports eth1,eth2 {QUICK} --rate 2kpps --json {flags}"))
-        .inside(&site.tester)
-        .run()
+    real_ports::ramp(site, &format!("--engine af_xdp {flags}"))
 }
 
 #[test]
@@ -28,15 +26,9 @@ fn a_ramp_through_a_router_agrees_with_every_interface_on_its_way() {
         let record = ramp(&site, &format!("{GATEWAYS} --flows var2 --bidirectional")).well().record();
         assert_eq!(record.tester.engine, "af_xdp");
         assert!(record.tester.ports.iter().all(|port| port.xdp_mode == "af_xdp, copy"));
-        assert_eq!((record.directions.len(), record.cross_check.len()), (2, 2));
+        assert_eq!(record.cross_check.len(), 2);
         assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);
-        for direction in &record.directions {
-            let (offered, forwarded) = (direction.offered, direction.forwarded);
-            if offered < 1000 || forwarded * 10 < offered * 9 {
-                return Err(format!("{}: {forwarded} of {offered} frames passed", direction.name));
-            }
-        }
-        Ok(())
+        passes(&record, 2)
     });
 }
 

@@ -10,18 +10,18 @@ use nix::sys::signal::Signal;
 use results::Record;
 use results::record::{Phase, Status};
 
-const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
+pub const GATEWAYS: &str = "--gateways 100.65.1.1,100.65.2.1";
 const GATEWAYS_V6: &str = "--gateways 2001:2:0:1::1,2001:2:0:2::1";
 
 /// A ramp to 2 kpps through `site`, in its record.
-fn ramp(site: &Site, flags: &str) -> Finished {
+pub fn ramp(site: &Site, flags: &str) -> Finished {
     linerate(&format!("ramp --ports eth1,eth2 {QUICK} --rate 2kpps --json {flags}"))
         .inside(&site.tester)
         .run()
 }
 
 /// Whether nearly all frames of all directions passed.
-fn passes(record: &Record, directions: usize) -> Result<(), String> {
+pub fn passes(record: &Record, directions: usize) -> Result<(), String> {
     assert_eq!(record.directions.len(), directions);
     for direction in &record.directions {
         let (offered, forwarded) = (direction.offered, direction.forwarded);
