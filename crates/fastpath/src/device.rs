@@ -9,7 +9,7 @@ pub mod memif;
 pub mod null;
 pub mod simulated;
 
-use crate::vector::Frame;
+use crate::dataplane::vector::Frame;
 
 /// A receive queue of a device.
 pub trait Input: Send {

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use wire::MacAddress;
 
-use crate::counters::INTERFACES;
-use crate::vector::MADE;
+use crate::dataplane::counters::INTERFACES;
+use crate::dataplane::vector::MADE;
 
 /// How many events wait for the router at most; further ones are lost, and counted by the worker.
 pub(crate) const EVENTS: usize = 4096;

@@ -2,39 +2,25 @@
 //! less the more there are.
 //!
 //! ```text
-//! device ──► Worker: vector ──► Graph: node ─► node ─► … ──► device
+//! device ──► Worker: vector ──► Graph: node ─► node ─► … ──► device      dataplane
 //!                                        ▲                │
 //!                              fib, forwarding, frames   events
 //!                                        │                ▼
-//! routes, interfaces, neighbours ──────► Router ◄─────────┘
+//! routes, interfaces, neighbours ──────► Router ◄─────────┘             control
 //! ```
+//!
+//! What both planes use stands beside them: devices, the table of routes, events, publication.
 
-pub mod bridge;
-mod bucket;
-pub mod client;
 pub mod clock;
-pub mod config;
 pub mod control;
-pub mod counters;
-pub mod daemon;
+pub mod dataplane;
 pub mod device;
 pub mod events;
 pub mod fib;
-pub mod flow;
-pub mod forwarding;
-pub mod graph;
-pub mod handoff;
-pub mod icmp6;
-pub mod kernel;
-pub mod node;
 pub mod publish;
-pub mod punt;
-pub mod router;
-pub mod show;
-pub mod snapshot;
 pub mod subnet;
-pub mod threads;
-mod throttle;
-pub mod trace;
-pub mod vector;
-pub mod worker;
+
+pub use control::{client, config, daemon, kernel, router, show, snapshot, threads};
+pub use dataplane::{
+    bridge, counters, flow, forwarding, graph, handoff, icmp6, node, punt, trace, vector, worker,
+};

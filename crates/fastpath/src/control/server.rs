@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{Reply, Request};
+use crate::control::protocol::{Reply, Request};
 
 /// The longest request, in bytes.
 const LINE: u64 = 1 << 20;
@@ -162,7 +162,7 @@ fn write(mut stream: &UnixStream, reply: &Reply) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{Answer, Show};
+    use crate::control::protocol::{Answer, Show};
 
     fn ask(path: &Path, request: &[u8]) -> String {
         let mut stream = UnixStream::connect(path).unwrap();

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dpdk::{Burst, Config, Dpdk, Error, Memory, Pool, PortConfig, RegisteredThread, RxQueue, TxQueue};
 
 use super::{Input, Output, Queues, af_xdp};
-use crate::config::Port;
-use crate::show::hardware::Lost;
-use crate::vector::{Frame, VECTOR};
+use crate::control::config::Port;
+use crate::control::show::hardware::Lost;
+use crate::dataplane::vector::{Frame, VECTOR};
 
 /// Places of each queue that a driver is asked for.
 const DESCRIPTORS: u16 = 1024;

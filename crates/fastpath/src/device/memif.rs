@@ -3,7 +3,7 @@
 use memif::{Memif, Opened, Receiver, Sender};
 
 use super::{Input, Output, Queues};
-use crate::vector::Frame;
+use crate::dataplane::vector::Frame;
 
 /// Opens an interface: its control end, to be polled by one thread, and its queues.
 ///

@@ -1,7 +1,7 @@
 //! A device without another end: nothing ever arrives, and what is sent is gone.
 
 use super::{Input, Output, Queues};
-use crate::vector::Frame;
+use crate::dataplane::vector::Frame;
 
 /// Its queues.
 struct Null;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Input, Output, Queues};
-use crate::vector::Frame;
+use crate::dataplane::vector::Frame;
 
 /// Room that a frame has to grow, in bytes.
 const ROOM: usize = 256;

@@ -1,0 +1,194 @@
+//! The running router: a configuration enters; its devices, workers and control socket are there until it
+//! is told to stop. One thread, this one, owns the [`crate::control::router::Router`]; all that is asked of it comes
+//! by one channel.
+
+mod devices;
+mod facts;
+mod kernel;
+#[cfg(feature = "dpdk")]
+mod ports;
+#[cfg(not(feature = "dpdk"))]
+#[path = "daemon/ports_absent.rs"]
+mod ports;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use self::devices::Opened;
+use self::ports::Ports;
+use self::state::State;
+use crate::control::config::{self, Config};
+use crate::control::protocol::{Reply, Request};
+use crate::control::server::Socket;
+use crate::control::threads::{self, Job, Workers};
+use crate::dataplane::counters::Counters;
+use crate::dataplane::flow::rss::Rss;
+use crate::dataplane::handoff::Handoff;
+use crate::dataplane::worker::{Receive, Worker};
+use crate::device::Output;
+
+/// How often the main thread looks after what nobody asks it for.
+const TICK: Duration = Duration::from_millis(5);
+
+/// What the main thread is told.
+enum Message {
+    /// Somebody asks, and waits for the reply.
+    Asked(Request, SyncSender<Reply>),
+    /// The configuration file may have changed (SIGHUP).
+    Reload,
+    /// It is time to go (SIGINT, SIGTERM).
+    Stop,
+}
+
+/// Reads and checks the configuration in `file`.
+///
+/// # Errors
+/// That it cannot be read, or all that is wrong with it.
+pub fn configuration(file: &Path) -> Result<Config> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the configuration {}: check its name", file.display()))?;
+    Ok(Config::parse(&file.display().to_string(), &text)?)
+}
+
+/// Runs the router that `file` describes until a signal ends it. Says what it does by `log`.
+///
+/// # Errors
+/// When it cannot start, or a worker has failed.
+pub fn run(file: &Path, log: &dyn Fn(&str)) -> Result<()> {
+    run_started(file, log, start)
+}
+
+/// As [`run`], with the router and the workers that `start` makes of the configuration.
+fn run_started(
+    file: &Path,
+    log: &dyn Fn(&str),
+    start: impl FnOnce(Config, &Path) -> Result<(State, Workers)>,
+) -> Result<()> {
+    let config = configuration(file)?;
+    threads::check(&config.workers.cores)?;
+    // Before anything else: another router that has the socket has the devices too.
+    let socket = Socket::open(&config.socket)?;
+    let (tell, told) = mpsc::channel();
+    signals(tell.clone())?;
+    let (mut state, workers) = start(config, file)?;
+    serve(&socket, tell)?;
+    log(&format!(
+        "in control at {}, with {} workers",
+        state.config().socket.display(),
+        workers.running.len()
+    ));
+    let ended = attend(&mut state, &workers, &told, log);
+    drop(workers);
+    ended
+}
+
+/// Answers what is asked until it is time to go.
+fn attend(state: &mut State, workers: &Workers, told: &Receiver<Message>, log: &dyn Fn(&str)) -> Result<()> {
+    let mut patience = TICK;
+    loop {
+        match told.recv_timeout(patience) {
+            Ok(Message::Asked(request, reply)) => {
+                // The client that asked may have gone meanwhile.
+                let _ = reply.send(state.answer(request));
+            }
+            Ok(Message::Reload) => match state.reload(None) {
+                Ok(done) => log(&done),
+                Err(error) => log(&format!("the running configuration stays: {error:#}")),
+            },
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        // With more to be taken up at once nobody waits, but who asks has a turn in between.
+        patience = if state.tick(log)? { Duration::ZERO } else { TICK };
+        if !workers.all_work() {
+            bail!("a worker has failed, so the router stops: what it said stands above; please report it");
+        }
+    }
+}
+
+/// The router and its workers, each with its share of the devices' queues.
+fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
+    let mut state = State::new(config, file)?;
+    let said = state.config().workers.clone();
+    let workers = said.cores.len();
+    let mut inputs: Vec<Vec<Receive>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut outputs: Vec<Vec<Box<dyn Output>>> = (0..workers).map(|_| Vec::new()).collect();
+    let ports = Ports::start(state.config())?;
+    let mut devices: Vec<Opened> = Vec::new();
+    let mut placed = (0..workers).cycle();
+    let rss = Arc::new(Rss::new(workers));
+    for interface in &state.config().interfaces {
+        let config::Attachment::Device(device) = &interface.attachment else { continue };
+        let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers, &ports)
+            .with_context(|| format!("cannot open the device of {}", interface.name))?;
+        let number = devices.len() as u16;
+        for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {
+            let mut receive = Receive::new(number, input);
+            if interface.rss && workers > 1 {
+                let (handoff, ways) = Handoff::new(Arc::clone(&rss), worker, workers);
+                receive.handoff = Some(handoff);
+                for way in ways {
+                    inputs[way.to].push(Receive::new(number, way.input));
+                    opened.hands_over(worker, way.to, way.meter);
+                }
+            }
+            inputs[worker].push(receive);
+            // Workers follow the main thread, which is number 0.
+            opened.shown.placement.push(worker + 1);
+        }
+        outputs.iter_mut().zip(queues.outputs).for_each(|(of_worker, output)| of_worker.push(output));
+        devices.push(opened);
+    }
+    let queues = inputs.into_iter().zip(outputs);
+    let jobs = said.cores.iter().zip(queues).map(|(&core, (inputs, outputs))| {
+        let counters = Arc::new(Counters::default());
+        let worker = Worker::new(inputs, outputs, state.router().attach(), Arc::clone(&counters));
+        Job { core, worker, counters }
+    });
+    let workers = threads::start(jobs.collect(), said.idle, said.precedence)?;
+    state.started(devices, &workers)?;
+    Ok((state, workers))
+}
+
+/// Has signals told.
+fn signals(tell: Sender<Message>) -> Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot install signal handlers")?;
+    let listen = move || {
+        for signal in signals.forever() {
+            let message = if signal == SIGHUP { Message::Reload } else { Message::Stop };
+            if tell.send(message).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(listen).map(drop).context("cannot wait for signals")
+}
+
+/// Has requests told.
+fn serve(socket: &Socket, tell: Sender<Message>) -> Result<()> {
+    let answer = move |request| {
+        let (reply, replied) = mpsc::sync_channel(1);
+        let gone = || Reply::Error("fastpath is about to end: start it again".into());
+        if tell.send(Message::Asked(request, reply)).is_err() {
+            return gone();
+        }
+        replied.recv().unwrap_or_else(|_| gone())
+    };
+    Ok(socket.serve(answer)?)
+}
+
+/// Where a file is, whatever directory this process is in.
+fn absolute(file: &Path) -> PathBuf {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
+}

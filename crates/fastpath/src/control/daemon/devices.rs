@@ -1,0 +1,157 @@
+//! The devices of a running router: what the configuration says of one enters; its queues leave for the
+//! workers, and its control end stays here, to be polled.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use memif::Event;
+
+use super::ports::{self, Ports};
+use crate::control::config::Device;
+use crate::control::show::hardware::{self, Link};
+use crate::dataplane::handoff::Meter;
+use crate::device::{Queues, memif as memif_device, null};
+
+/// A device that was opened.
+pub(super) struct Opened {
+    /// What users see of it, as far as that does not change.
+    pub shown: hardware::Device,
+    end: End,
+    /// Of which queue frames are handed over, from which worker to which, from 0.
+    ways: Vec<(usize, usize, usize, Meter)>,
+}
+
+/// Its control end.
+enum End {
+    /// It has none.
+    Nothing,
+    Memif {
+        memif: Box<memif::Memif>,
+        /// Why there is nobody at the other end.
+        link: Link,
+    },
+    Port(Box<ports::End>),
+}
+
+impl End {
+    /// Whether an interface of the kernel lends its frames; `None` of what is none.
+    fn is_zero_copy(&self) -> Option<bool> {
+        match self {
+            Self::Nothing | Self::Memif { .. } => None,
+            Self::Port(port) => port.is_zero_copy(),
+        }
+    }
+}
+
+impl Opened {
+    /// Opens the device of the interface `name`, for so many workers; if it is among `ports`, as one of them.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn new(
+        name: &str,
+        index: usize,
+        device: &Device,
+        workers: usize,
+        ports: &Ports,
+    ) -> Result<(Self, Queues)> {
+        let (end, queues) = match device {
+            Device::Null => (End::Nothing, null::queues(1, workers)),
+            Device::Memif(said) => {
+                let config = memif::Config {
+                    id: said.id,
+                    secret: said.secret.clone(),
+                    name: name.to_owned(),
+                    receive_queues: said.queues,
+                    send_queues: workers as u16,
+                    ring_size: said.ring,
+                    buffer_size: said.buffer,
+                    ..memif::Config::new(said.role, said.socket.clone())
+                };
+                let (memif, queues) = memif_device::open(config)?;
+                (
+                    End::Memif {
+                        memif: Box::new(memif),
+                        link: Link::Down("nobody has connected yet".into()),
+                    },
+                    queues,
+                )
+            }
+            Device::Port(_) => {
+                let (end, queues) = ports.open(name)?;
+                (End::Port(Box::new(end)), queues)
+            }
+        };
+        let shown = hardware::Device {
+            name: name.to_owned(),
+            index,
+            driver: device.to_string(),
+            zero_copy: end.is_zero_copy(),
+            link: Link::Up,
+            placement: Vec::new(),
+            transmit_queues: queues.outputs.len(),
+            handoffs: Vec::new(),
+            lost: None,
+        };
+        Ok((Self { shown, end, ways: Vec::new() }, queues))
+    }
+
+    /// Notes that worker `from`, which polls the next queue that is placed, hands frames to worker `to`.
+    pub fn hands_over(&mut self, from: usize, to: usize, meter: Meter) {
+        let queue = self.shown.placement.len();
+        self.ways.push((queue, from, to, meter));
+    }
+
+    /// Lets peers come and go, and says what became of them.
+    ///
+    /// # Errors
+    /// When the kernel does not let it look.
+    pub fn poll(&mut self) -> Result<Option<String>> {
+        let (memif, link) = match &mut self.end {
+            End::Nothing => return Ok(None),
+            End::Port(port) => return Ok(port.poll().map(|said| format!("{}: {said}", self.shown.name))),
+            End::Memif { memif, link } => (memif, link),
+        };
+        let Some(event) = memif.poll(Duration::ZERO)? else { return Ok(None) };
+        let said;
+        (*link, said) = match event {
+            Event::Connected(peer) => {
+                let doubt =
+                    if peer.sealed { "" } else { "; its memory can be taken away, which would end this" };
+                (Link::Up, format!("connected with {}{doubt}", peer.name))
+            }
+            Event::Disconnected(reason) => {
+                (Link::Down(reason.to_string()), format!("disconnected: {reason}"))
+            }
+            Event::Refused(reason) => (Link::Down(reason.to_string()), format!("refused: {reason}")),
+        };
+        Ok(Some(format!("{}: {said}", self.shown.name)))
+    }
+
+    /// What users see of it now.
+    pub fn show(&self) -> hardware::Device {
+        let (link, lost) = match &self.end {
+            End::Nothing => (Link::Up, None),
+            End::Memif { link, .. } => (link.clone(), None),
+            End::Port(port) => (port.link(), port.lost()),
+        };
+        let handoff = |(queue, from, to, meter): &(usize, usize, usize, Meter)| hardware::Handoff {
+            queue: *queue,
+            // Workers follow the main thread, which is number 0.
+            from: from + 1,
+            to: to + 1,
+            frames: meter.handed(),
+            congestion_drops: meter.refused(),
+        };
+        let handoffs = self.ways.iter().map(handoff).collect();
+        hardware::Device { link, lost, handoffs, ..self.shown.clone() }
+    }
+
+    /// The largest MTU that it can carry.
+    pub fn most_mtu(&self) -> u16 {
+        match &self.end {
+            End::Nothing | End::Memif { .. } => u16::MAX,
+            End::Port(port) => port.most_mtu(),
+        }
+    }
+}

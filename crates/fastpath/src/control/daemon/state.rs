@@ -1,0 +1,457 @@
+//! What the main thread owns: requests and configurations enter, replies leave, and the router changes.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::devices::Opened;
+use super::facts::{self, Moment};
+use super::kernel::{Kernel, mtu_of_tap};
+use crate::control::config::{self, Attachment, Change, Config, IpPrefix, Route, difference};
+use crate::control::kernel::Tap;
+use crate::control::protocol::{Answer, Clear, IpVersion, Reply, Request, Set, Show, Version};
+use crate::control::router::{Asked, Hop, Router};
+use crate::control::show::{
+    bridge, errors, fib, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
+};
+use crate::control::snapshot::Snapshot;
+use crate::control::threads::{self, Workers};
+use crate::dataplane::counters::{Counters, Reason};
+use crate::dataplane::forwarding::Role;
+
+/// The most routes that are shown at once.
+const MOST_ROUTES: usize = 1000;
+/// The most stations of a bridge that are shown at once.
+const MOST_STATIONS: usize = 1000;
+
+/// Of every worker what it had counted when counting began.
+struct Baseline {
+    since: Moment,
+    counted: Vec<Snapshot>,
+}
+
+/// The router, and what it is to be.
+pub(super) struct State {
+    router: Router,
+    kernel: Kernel,
+    config: Config,
+    /// The numbers of interfaces, by name.
+    numbers: HashMap<String, u16>,
+    /// The file that it began with.
+    file: PathBuf,
+    devices: Vec<Opened>,
+    counters: Vec<Arc<Counters>>,
+    /// The core and thread of each worker.
+    placed: Vec<(usize, i32)>,
+    start: Moment,
+    /// The second since then of the router's last tick.
+    ticked: u64,
+    runtime: Baseline,
+    interfaces: Baseline,
+    errors: Baseline,
+}
+
+impl Baseline {
+    fn new() -> Self {
+        Self { since: Moment::now(), counted: Vec::new() }
+    }
+
+    /// What a worker has counted since, and what all have.
+    fn of_each(&self, counters: &[Arc<Counters>]) -> Vec<Snapshot> {
+        let none = Snapshot::default();
+        let before = self.counted.iter().chain(std::iter::repeat(&none));
+        counters.iter().zip(before).map(|(counters, before)| Snapshot::of(counters).since(before)).collect()
+    }
+
+    fn of_all(&self, counters: &[Arc<Counters>]) -> Snapshot {
+        self.of_each(counters).iter().fold(Snapshot::of(&Counters::default()), |sum, one| sum.and(one))
+    }
+
+    fn begin(&mut self, counters: &[Arc<Counters>]) {
+        *self = Self {
+            since: Moment::now(),
+            counted: counters.iter().map(|counters| Snapshot::of(counters)).collect(),
+        };
+    }
+}
+
+impl State {
+    /// The router that `config` describes, which stands in `file`; without workers.
+    pub fn new(config: Config, file: &Path) -> Result<Self> {
+        let mut state = Self {
+            router: Router::new()?,
+            kernel: Kernel::default(),
+            numbers: HashMap::new(),
+            file: super::absolute(file),
+            devices: Vec::new(),
+            counters: Vec::new(),
+            placed: Vec::new(),
+            start: Moment::now(),
+            ticked: 0,
+            runtime: Baseline::new(),
+            interfaces: Baseline::new(),
+            errors: Baseline::new(),
+            config: Config {
+                interfaces: config.interfaces.iter().map(bare).collect(),
+                routes: Default::default(),
+                neighbours: Default::default(),
+                bridges: Vec::new(),
+                ..config.clone()
+            },
+        };
+        for interface in &config.interfaces {
+            let number = match &interface.attachment {
+                Attachment::Device(_) => {
+                    state.router.add_device(&interface.name, interface.mac, interface.mtu)?
+                }
+                Attachment::Vlan { parent, id } => {
+                    let parent = state.number(parent)?;
+                    state.router.add_vlan(parent, *id)?
+                }
+            };
+            state.numbers.insert(interface.name.clone(), number);
+            let (mac, mtu) = (interface.mac, interface.mtu);
+            state.router.set_interface(number, |new| {
+                new.mac = mac;
+                new.mtu = mtu;
+            })?;
+            if interface.tap {
+                state.kernel.join(&mut state.router, number, interface)?;
+            }
+        }
+        let changes = difference(&state.config, &config).map_err(all)?;
+        state.make_all(changes)?;
+        Ok(state)
+    }
+
+    /// What is known when workers are there.
+    ///
+    /// # Errors
+    /// When the kernel does not let its routes or frames be followed.
+    pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) -> Result<()> {
+        self.devices = devices;
+        self.counters = workers.running.iter().map(|worker| Arc::clone(&worker.counters)).collect();
+        self.placed = facts::placed(workers);
+        for baseline in [&mut self.runtime, &mut self.interfaces, &mut self.errors] {
+            baseline.since = Moment::now();
+        }
+        self.kernel.start(self.router.injectors().first(), self.config.routes_from_kernel)
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+
+    /// Takes up what workers, devices and the kernel tell; what became of them is said by `log`. Says whether
+    /// there is more of it.
+    pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<bool> {
+        self.router.poll()?;
+        let now = self.start.time.elapsed();
+        if now.as_secs() != self.ticked {
+            self.ticked = now.as_secs();
+            self.router.tick(now);
+        }
+        for device in &mut self.devices {
+            if let Some(said) = device.poll()? {
+                log(&said);
+            }
+        }
+        self.kernel.poll(&mut self.router, log)
+    }
+
+    /// Does what is asked.
+    pub fn answer(&mut self, request: Request) -> Reply {
+        let answer = match request {
+            Request::Show(show) => self.show(&show),
+            Request::Clear(clear) => Ok(self.clear(clear)),
+            Request::Trace(count) => {
+                self.router.traces().add(count);
+                Ok(Answer::Done(format!("the next {count} packets are traced: see show trace")))
+            }
+            Request::Set(set) => self.set(&set).map(Answer::Done),
+            Request::Reload { file } => self.reload(file.as_deref()).map(Answer::Done),
+        };
+        answer.map_or_else(|error| Reply::Error(format!("{error:#}")), Reply::Answer)
+    }
+
+    /// Becomes what `file`, or the one that it began with, says; says what changed.
+    pub fn reload(&mut self, file: Option<&Path>) -> Result<String> {
+        let file = file.unwrap_or(&self.file);
+        let new = super::configuration(file)?;
+        let changes = difference(&self.config, &new).map_err(all)?;
+        let count = changes.len();
+        let said = format!("{}: {count} changes made", file.display());
+        self.make_all(changes)?;
+        Ok(said)
+    }
+
+    fn show(&self, show: &Show) -> Result<Answer> {
+        Ok(match show {
+            Show::Runtime => {
+                let threads = self.show_runtime().into_iter().map(|(thread, _)| thread).collect();
+                Answer::Runtime(runtime::Runtime { threads })
+            }
+            Show::RuntimeMax => {
+                let threads = self.show_runtime().into_iter();
+                let threads =
+                    threads.map(|(thread, counted)| runtime_max::thread(thread, &counted)).collect();
+                Answer::RuntimeMax(runtime_max::RuntimeMax { threads })
+            }
+            Show::Bridge => {
+                let bridges = &self.config.bridges;
+                let name = |number: u16| bridges.get(usize::from(number)).map(|bridge| bridge.name.clone());
+                Answer::Bridge(bridge::bridges(
+                    self.router.forwarding(),
+                    |number| name(number).unwrap_or_default(),
+                    MOST_STATIONS,
+                ))
+            }
+            Show::Interfaces => {
+                let counted = self.interfaces.of_all(&self.counters);
+                Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
+            }
+            Show::Errors => Answer::Errors(errors::errors(&self.errors.of_all(&self.counters))),
+            Show::Threads => Answer::Threads(facts::threads(&self.placed)),
+            Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
+            Show::Hardware => Answer::Hardware(hardware::Hardware {
+                devices: self.devices.iter().map(Opened::show).collect(),
+                taps: self.kernel.show(),
+            }),
+            Show::Graph => Answer::Graph(graph::graph()),
+            Show::Fib { version, of } => Answer::Fib(self.show_fib(*version, of.as_deref())?),
+            Show::Neighbours => Answer::Neighbours(neighbours::neighbours(&self.router)),
+            Show::Trace => {
+                let traces = self.router.traces();
+                let packets = traces.list(self.router.forwarding());
+                Answer::Trace(trace::Trace { packets, wanted: traces.wanted() })
+            }
+            Show::Version => Answer::Version(Version {
+                program: env!("CARGO_PKG_NAME").into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                process: std::process::id(),
+                seconds: self.start.time.elapsed().as_secs(),
+            }),
+        })
+    }
+
+    /// What each worker does, and all that it counted.
+    fn show_runtime(&self) -> Vec<(runtime::Thread, Snapshot)> {
+        let seconds = self.runtime.since.time.elapsed().as_secs_f64();
+        let counted = self.runtime.of_each(&self.counters);
+        let thread = |(number, (counted, (core, _))): (usize, (Snapshot, &(usize, i32)))| {
+            (runtime::thread(number + 1, &threads::name(number), *core, seconds, &counted), counted)
+        };
+        counted.into_iter().zip(&self.placed).enumerate().map(thread).collect()
+    }
+
+    /// The routes of a version of IP, or of what is asked for.
+    fn show_fib(&self, version: IpVersion, of: Option<&str>) -> Result<fib::Fib> {
+        let forwarding = self.router.forwarding();
+        let other = || anyhow!("{} is of the other version of IP: ask for its", of.unwrap_or_default());
+        let prefix = of.filter(|of| of.contains('/')).map(str::parse::<IpPrefix>).transpose()?;
+        let address = of.filter(|of| !of.contains('/')).map(|of| {
+            of.parse()
+                .map_err(|_| anyhow!("'{of}' is no address and no prefix: write 10.0.0.1 or 10.0.0.0/8"))
+        });
+        let address: Option<IpAddr> = address.transpose()?;
+        match version {
+            IpVersion::Ip4 => {
+                let asked = match (prefix, address) {
+                    (Some(IpPrefix::Ip4(prefix)), _) => Asked::Within(prefix),
+                    (_, Some(IpAddr::V4(address))) => Asked::To(address.to_bits()),
+                    (None, None) => Asked::All,
+                    _ => return Err(other()),
+                };
+                Ok(fib::fib(&self.router.routes4(asked, MOST_ROUTES), forwarding))
+            }
+            IpVersion::Ip6 => {
+                let asked = match (prefix, address) {
+                    (Some(IpPrefix::Ip6(prefix)), _) => Asked::Within(prefix),
+                    (_, Some(IpAddr::V6(address))) => Asked::To(address.to_bits()),
+                    (None, None) => Asked::All,
+                    _ => return Err(other()),
+                };
+                Ok(fib::fib(&self.router.routes6(asked, MOST_ROUTES), forwarding))
+            }
+        }
+    }
+
+    fn clear(&mut self, clear: Clear) -> Answer {
+        let (baseline, what) = match clear {
+            Clear::Trace => {
+                self.router.traces().clear();
+                return Answer::Done("traces forgotten".into());
+            }
+            Clear::Bridge => {
+                let bridges = &self.router.forwarding().bridges;
+                bridges.iter().for_each(|bridge| bridge.stations.retain(|_| false));
+                return Answer::Done("stations forgotten".into());
+            }
+            Clear::Runtime => {
+                let nodes = self.counters.iter().flat_map(|counters| &counters.nodes);
+                nodes.for_each(|node| node.dearest.clear());
+                (&mut self.runtime, "runtime")
+            }
+            Clear::Interfaces => (&mut self.interfaces, "interfaces"),
+            Clear::Errors => (&mut self.errors, "errors"),
+        };
+        baseline.begin(&self.counters);
+        Answer::Done(format!("{what} counted from now on"))
+    }
+
+    fn set(&mut self, set: &Set) -> Result<String> {
+        let changes = config::changes_of(&self.config, set).map_err(|problem| anyhow!(problem))?;
+        let count = changes.len();
+        self.make_all(changes)?;
+        Ok(format!("{count} changes made"))
+    }
+
+    /// The number of an interface.
+    fn number(&self, name: &str) -> Result<u16> {
+        self.numbers.get(name).copied().with_context(|| format!("there is no interface '{name}'"))
+    }
+
+    /// The tap of an interface, if it has one.
+    fn tap(&self, name: &str) -> Result<Option<&Tap>> {
+        Ok(self.kernel.tap(self.number(name)?))
+    }
+
+    fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
+        changes.iter().try_for_each(|change| self.check(change))?;
+        let count = changes.len();
+        for (at, change) in changes.into_iter().enumerate() {
+            self.make(change).with_context(|| {
+                format!("{at} of {count} changes were made, and the next one cannot be: mend it and reload")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the device of an interface can do what a change asks of it.
+    fn check(&self, change: &Change) -> Result<()> {
+        let Change::Mtu(name, mtu) = change else { return Ok(()) };
+        let forwarding = self.router.forwarding();
+        let interface = forwarding.interfaces.get(usize::from(self.number(name)?));
+        let device = interface.and_then(|interface| self.devices.get(usize::from(interface.device)));
+        match device.map(Opened::most_mtu) {
+            Some(most) if *mtu > most => Err(anyhow!(
+                "{name} has buffers for packets of up to {most} bytes while the router runs, not of {mtu}: \
+                 restart it for longer ones"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a change: in the router, in what the kernel sees of it, and in what is known of it.
+    fn make(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Up(name, up) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.up = up)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_carrier(up))?;
+                self.interface(&name)?.up = up;
+            }
+            Change::Mtu(name, mtu) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.mtu = mtu)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_mtu(mtu_of_tap(mtu)))?;
+                self.interface(&name)?.mtu = mtu;
+            }
+            Change::Mac(name, mac) => {
+                self.router.set_interface(self.number(&name)?, |interface| interface.mac = mac)?;
+                self.tap(&name)?.map_or(Ok(()), |tap| tap.set_mac(mac))?;
+                self.interface(&name)?.mac = mac;
+            }
+            Change::Role(name, role) => {
+                let new = match &role {
+                    config::Role::Router => Role::Router,
+                    config::Role::CrossConnect(other) => Role::CrossConnect(self.number(other)?),
+                    config::Role::Bridge(number) => Role::Bridge(*number),
+                };
+                self.router.set_interface(self.number(&name)?, |interface| interface.role = new)?;
+                self.interface(&name)?.role = role;
+            }
+            Change::Bridge(number, bridge) => {
+                self.router.set_bridge(number, bridge.settings);
+                let bridges = &mut self.config.bridges;
+                bridges.resize(bridges.len().max(usize::from(number) + 1), bridge.clone());
+                bridges[usize::from(number)] = bridge;
+            }
+            Change::Address(name, address) => {
+                self.router.add_address(self.number(&name)?, address.address, address.length)?;
+                let tap = self.tap(&name)?;
+                tap.map_or(Ok(()), |tap| tap.add_address(address.address, address.length))?;
+                self.interface(&name)?.addresses.push(address);
+            }
+            Change::NoAddress(name, address) => {
+                self.router.remove_address(self.number(&name)?, address.address)?;
+                let tap = self.tap(&name)?;
+                tap.map_or(Ok(()), |tap| tap.remove_address(address.address, address.length))?;
+                self.interface(&name)?.addresses.retain(|other| *other != address);
+            }
+            Change::Neighbour(name, address, mac) => {
+                self.router.set_neighbour(self.number(&name)?, address, mac)?;
+                self.config.neighbours.insert((name, address), mac);
+            }
+            Change::NoNeighbour(name, address) => {
+                self.router.remove_neighbour(self.number(&name)?, address)?;
+                self.config.neighbours.remove(&(name, address));
+            }
+            Change::Route(prefix, route) => {
+                self.set_route(prefix, &route)?;
+                self.config.routes.insert(prefix, route);
+            }
+            Change::NoRoute(prefix) => {
+                match prefix {
+                    IpPrefix::Ip4(prefix) => self.router.withdraw_route(prefix)?,
+                    IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix)?,
+                };
+                self.config.routes.remove(&prefix);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_route(&mut self, prefix: IpPrefix, route: &Route) -> Result<()> {
+        let hops = match route {
+            Route::Drop => vec![Hop::Drop(match prefix {
+                IpPrefix::Ip4(_) => Reason::Ip4Blackhole,
+                IpPrefix::Ip6(_) => Reason::Ip6Blackhole,
+            })],
+            Route::Via(hops) => {
+                let mut list = Vec::new();
+                for hop in hops {
+                    let hop_to = Hop::Neighbour(self.number(&hop.interface)?, hop.gateway);
+                    list.extend(std::iter::repeat_n(hop_to, usize::from(hop.weight)));
+                }
+                list
+            }
+        };
+        match prefix {
+            IpPrefix::Ip4(prefix) => self.router.add_route(prefix, &hops),
+            IpPrefix::Ip6(prefix) => self.router.add_route(prefix, &hops),
+        }
+        .with_context(|| prefix.to_string())
+    }
+
+    fn interface(&mut self, name: &str) -> Result<&mut config::Interface> {
+        let found = self.config.interfaces.iter_mut().find(|interface| interface.name == name);
+        found.with_context(|| format!("there is no interface '{name}'"))
+    }
+}
+
+/// An interface as the router makes it.
+fn bare(interface: &config::Interface) -> config::Interface {
+    config::Interface { up: true, addresses: Vec::new(), role: config::Role::Router, ..interface.clone() }
+}
+
+/// All that cannot change, in one error.
+fn all(fixed: Vec<config::Fixed>) -> anyhow::Error {
+    let lines: Vec<String> = fixed.iter().map(ToString::to_string).collect();
+    anyhow!(lines.join("\n"))
+}

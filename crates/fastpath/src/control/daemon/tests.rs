@@ -1,0 +1,64 @@
+//! A router one of whose workers panics, which no frame should make it do: it ends, and leaves nothing behind.
+
+use std::cell::RefCell;
+
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, unshare};
+use nix::unistd::Pid;
+
+use super::*;
+use crate::control::config::{Idle, Precedence};
+use crate::dataplane::vector::Frame;
+use crate::device::Input;
+
+/// A device that no worker survives.
+struct Deadly;
+
+impl Input for Deadly {
+    fn receive(&mut self, _: &mut [Frame]) -> usize {
+        panic!("a worker panics, as the test wants");
+    }
+
+    fn release(&mut self) {}
+}
+
+/// As [`start`], with one more worker, which has only that device.
+fn start_with_one_that_panics(config: Config, file: &Path) -> Result<(State, Workers)> {
+    let core = config.workers.cores[0];
+    let (mut state, mut workers) = start(config, file)?;
+    assert!(if_nametoindex("lan").is_ok());
+    let counters = Arc::new(Counters::default());
+    let inputs = vec![Receive::new(0, Box::new(Deadly))];
+    let worker = Worker::new(inputs, Vec::new(), state.router().attach(), Arc::clone(&counters));
+    let jobs = vec![Job { core, worker, counters }];
+    let mut more = threads::start(jobs, Idle::Sleep, Precedence::Ordinary)?;
+    workers.running.append(&mut more.running);
+    Ok((state, workers))
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_router_and_leaves_nothing() {
+    // A tap in a namespace of this thread alone.
+    if let Err(errno) = unshare(CloneFlags::CLONE_NEWNET) {
+        eprintln!("skipped: network namespaces need root ({errno})");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (file, socket) = (directory.path().join("router.toml"), directory.path().join("control"));
+    let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let core = (0..CpuSet::count()).find(|core| usable.is_set(*core).unwrap()).unwrap();
+    let text = format!(
+        "[control]\nsocket = \"{}\"\n[workers]\ncores = [{core}]\nidle = \"sleep\"\n\
+         [[interface]]\nname = \"lan\"\ndevice = \"null\"\naddresses = [\"10.0.0.1/24\"]\ntap = true\n",
+        socket.display()
+    );
+    fs::write(&file, text).unwrap();
+    let said = RefCell::new(Vec::new());
+    let log = |line: &str| said.borrow_mut().push((line.to_owned(), socket.exists()));
+    let ended = run_started(&file, &log, start_with_one_that_panics);
+    let error = ended.unwrap_err().to_string();
+    assert!(error.starts_with("a worker has failed, so the router stops"), "{error}");
+    let [(line, served)] = &said.borrow()[..] else { panic!("{said:?}") };
+    assert!(line.starts_with("in control at") && *served, "{line}");
+    assert!(!socket.exists() && if_nametoindex("lan").is_err());
+}

@@ -1,0 +1,204 @@
+//! The router's neighbours: what is set by hand or learned from them enters; adjacencies and routes to those
+//! on subnets of an interface leave. Those that were learned are asked again when they have said nothing for
+//! long, and forgotten when they do not answer (RFC 1122, 2.3.2.1; RFC 4861, 7.3.3).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use wire::{MacAddress, arp, ethernet, ipv6};
+
+use super::addresses::{is_link_local, width};
+use super::{Error, Hop, Router, Source};
+use crate::dataplane::icmp6;
+use crate::events::{EVENTS, Event};
+
+/// The most neighbours that are learned.
+const MOST: usize = 1 << 16;
+/// How long a neighbour is believed that says nothing.
+const BELIEVED: Duration = Duration::from_secs(300);
+/// How often it is asked then, and how long it may take to answer each time (RFC 4861, section 10).
+const PROBES: u32 = 3;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is known of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    pub mac: MacAddress,
+    /// Whether it said so itself, and may say otherwise.
+    pub learned: bool,
+    /// When it last said something, by the router's clock.
+    heard: Duration,
+    /// How often it was asked since.
+    asked: u32,
+}
+
+impl Router {
+    /// Handles the events that workers have told, as many as there are room for at most; says how many.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room for a neighbour's route.
+    pub fn poll(&mut self) -> Result<usize, Error> {
+        let events: Vec<_> = self.events.try_iter().take(EVENTS).collect();
+        self.batch(|router| {
+            for &event in &events {
+                router.handle(event)?;
+            }
+            Ok(events.len())
+        })
+    }
+
+    /// Takes notice of what a worker tells. What neighbours say of addresses that are on no subnet of their
+    /// interface, or were set by hand, is passed over.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room for a neighbour's route.
+    pub fn handle(&mut self, event: Event) -> Result<(), Error> {
+        let (interface, address, mac) = match event {
+            Event::Neighbour { interface, address, mac }
+            | Event::Offer { interface, address, mac }
+            | Event::Announcement { interface, address, mac } => (interface, address, mac),
+        };
+        let known = self.neighbours.get(&(interface, address));
+        let on_link = self.interface(interface).is_ok_and(|found| found.subnet_of(address).is_some());
+        let noted = match known {
+            Some(neighbour) => {
+                neighbour.learned && (neighbour.mac == mac || !matches!(event, Event::Offer { .. }))
+            }
+            None => !matches!(event, Event::Announcement { .. }) && self.neighbours.len() < MOST,
+        };
+        if noted && on_link {
+            let heard = self.now;
+            self.note(interface, address, Neighbour { mac, learned: true, heard, asked: 0 })?;
+        }
+        Ok(())
+    }
+
+    /// Sets the link address of a neighbour by hand.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`]; [`Error::Fib`] when there is no room for its route.
+    pub fn set_neighbour(&mut self, interface: u16, address: IpAddr, mac: MacAddress) -> Result<(), Error> {
+        self.interface(interface)?;
+        let heard = self.now;
+        self.note(interface, address, Neighbour { mac, learned: false, heard, asked: 0 })
+    }
+
+    /// Forgets a neighbour: who sends to it has to ask again. Says whether it was known.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`].
+    pub fn remove_neighbour(&mut self, interface: u16, address: IpAddr) -> Result<bool, Error> {
+        self.interface(interface)?;
+        Ok(self.forget(interface, address))
+    }
+
+    /// All neighbours: their interfaces, addresses and link addresses, in no order.
+    pub fn neighbours(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddress)> + '_ {
+        self.neighbours.iter().map(|(&(interface, address), neighbour)| (interface, address, neighbour.mac))
+    }
+
+    /// Asks neighbours that have said nothing for long, and forgets those that do not answer.
+    pub(super) fn age_neighbours(&mut self) {
+        let now = self.now;
+        let due = |neighbour: &Neighbour| {
+            neighbour.learned && now >= neighbour.heard + BELIEVED + PATIENCE * neighbour.asked
+        };
+        let due: Vec<_> = self.neighbours.iter().filter(|(_, neighbour)| due(neighbour)).collect();
+        let due: Vec<_> = due.into_iter().map(|(&place, &neighbour)| (place, neighbour)).collect();
+        let silent = due.iter().filter(|(_, neighbour)| neighbour.asked == PROBES).map(|(place, _)| *place);
+        let silent: Vec<_> = silent.collect();
+        for (place, neighbour) in due {
+            let asked = neighbour.asked < PROBES && self.probe(place.0, place.1, neighbour.mac);
+            if let Some(neighbour) = self.neighbours.get_mut(&place) {
+                neighbour.asked += u32::from(asked);
+            }
+        }
+        if !silent.is_empty() {
+            let batch = std::mem::replace(&mut self.batch, true);
+            silent.iter().for_each(|&(interface, address)| _ = self.forget(interface, address));
+            self.batch = batch;
+            self.change();
+        }
+    }
+
+    /// Has a worker ask a neighbour whether it is still there; says whether one does.
+    fn probe(&self, number: u16, address: IpAddr, mac: MacAddress) -> bool {
+        let Ok(interface) = self.interface(number) else { return false };
+        let frame = match (address, interface.sender(address)) {
+            (IpAddr::V4(target), Some(IpAddr::V4(sender))) => {
+                let header =
+                    ethernet::Header { destination: mac, source: interface.mac, ethertype: ethernet::ARP };
+                let target_mac = MacAddress([0; 6]);
+                let (operation, sender_mac) = (arp::REQUEST, interface.mac);
+                let request = arp::Header { operation, sender_mac, sender, target_mac, target };
+                [&header.emit()[..], &request.emit()].concat()
+            }
+            (IpAddr::V6(target), _) => {
+                let destination = ipv6::group_mac(ipv6::solicited_node(target));
+                let header =
+                    ethernet::Header { destination, source: interface.mac, ethertype: ethernet::IPV6 };
+                let mut packet = [0; icmp6::NEIGHBOUR_LENGTH];
+                icmp6::solicit(&mut packet, target, (ipv6::link_local(interface.mac), interface.mac));
+                [&header.emit()[..], &packet].concat()
+            }
+            _ => return false,
+        };
+        self.injectors.iter().any(|injector| injector.inject(number, &frame))
+    }
+
+    fn note(&mut self, interface: u16, address: IpAddr, neighbour: Neighbour) -> Result<(), Error> {
+        let before = self.neighbours.insert((interface, address), neighbour);
+        if before.map(|before| before.mac) != Some(neighbour.mac) {
+            self.remake_adjacency(Hop::Neighbour(interface, address));
+        }
+        match before {
+            Some(_) => Ok(()),
+            None if self.batch => {
+                self.unconnected.push((interface, address));
+                Ok(())
+            }
+            None => self.connect_neighbour(interface, address),
+        }
+    }
+
+    fn forget(&mut self, interface: u16, address: IpAddr) -> bool {
+        let known = self.neighbours.remove(&(interface, address)).is_some();
+        if known {
+            self.remake_adjacency(Hop::Neighbour(interface, address));
+            self.disconnect_neighbour(interface, address);
+        }
+        known
+    }
+
+    /// The addresses of an interface's neighbours.
+    pub(super) fn neighbours_of(&self, interface: u16) -> Vec<IpAddr> {
+        let neighbours = self.neighbours.keys().filter(|(of, _)| *of == interface);
+        neighbours.map(|(_, address)| *address).collect()
+    }
+
+    /// Has packets to a neighbour on a subnet of its interface go there straight. Addresses that are known
+    /// on their link alone have no route.
+    pub(super) fn connect_neighbour(&mut self, interface: u16, address: IpAddr) -> Result<(), Error> {
+        let found = self.interface(interface)?;
+        if is_link_local(address)
+            || !self.neighbours.contains_key(&(interface, address))
+            || !found.subnet_of(address).is_some_and(|subnet| subnet.is_host(address))
+        {
+            return Ok(());
+        }
+        self.set_route(Source::Neighbour, (address, width(address)), Hop::Neighbour(interface, address))
+    }
+
+    /// Undoes [`Self::connect_neighbour`], and forgets the neighbour if it was learned.
+    pub(super) fn disconnect_neighbour(&mut self, interface: u16, address: IpAddr) {
+        let hop = Hop::Neighbour(interface, address);
+        if self.neighbours.get(&(interface, address)).is_some_and(|neighbour| neighbour.learned) {
+            self.neighbours.remove(&(interface, address));
+            self.remake_adjacency(hop);
+        }
+        if self.leads_to(Source::Neighbour, address, hop) {
+            // Only what is reserved can take its place, for which there was room.
+            let _ = self.unset_route(Source::Neighbour, (address, width(address)));
+        }
+    }
+}

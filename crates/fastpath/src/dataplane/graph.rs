@@ -1,0 +1,233 @@
+//! The graph at work: the packets of a pass enter at a node, and go from node to node in vectors until
+//! each has left, was dropped or went to the kernel.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use crate::clock::clocks;
+use crate::dataplane::bucket::Bucket;
+use crate::dataplane::counters::{Counters, Reason};
+use crate::dataplane::forwarding::Forwarding;
+use crate::dataplane::handoff::Handoff;
+use crate::dataplane::node::Node;
+use crate::dataplane::throttle::Throttle;
+use crate::dataplane::trace::Tracer;
+use crate::dataplane::vector::{Frame, Index, PACKETS, Packets};
+use crate::device::Output;
+use crate::events::Event;
+use crate::fib::{NextHop, Reader};
+use crate::publish::Subscriber;
+
+/// The most calls of nodes in a pass: several times as many as any takes whose packets nobody rewrites. Who does
+/// rewrite them in shared memory at the right moments could have one go round for ever: an answer becomes a
+/// request again.
+const CALLS: usize = 8 * Node::COUNT;
+
+/// What the nodes of a worker work with.
+pub struct Context {
+    pub(crate) forwarding: Arc<Forwarding>,
+    pub(crate) updates: Subscriber<Forwarding>,
+    pub(crate) ip4: Reader<u32>,
+    pub(crate) ip6: Reader<u128>,
+    pub(crate) events: SyncSender<Event>,
+    pub(crate) counters: Arc<Counters>,
+    /// By device.
+    pub(crate) outputs: Vec<Box<dyn Output>>,
+    /// The device that the packets of this pass arrived at.
+    pub(crate) device: u16,
+    /// How they are dealt out to workers, if they are.
+    pub(crate) handoff: Option<Handoff>,
+    /// How often neighbours are asked for their link addresses.
+    pub(crate) throttle: Throttle,
+    /// How many ICMP errors are sent.
+    pub(crate) errors: Bucket,
+    /// The packets of which the node at work says beside its vector where they go: those that it made,
+    /// and those of its own that do not end there as the others do.
+    pub(crate) beside: Vec<(Index, Node)>,
+    /// Where nodes put what they need for a moment: made once, as clearing it would cost a short vector
+    /// more than its work.
+    pub(crate) scratch: Box<Scratch>,
+    pub(crate) trace: Tracer,
+}
+
+/// Room for a number of each kind by packet.
+pub(crate) struct Scratch {
+    pub ip4: [u32; PACKETS],
+    pub ip6: [u128; PACKETS],
+    pub hops: [NextHop; PACKETS],
+    pub frames: [Frame; PACKETS],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            ip4: [0; PACKETS],
+            ip6: [0; PACKETS],
+            hops: [NextHop::NONE; PACKETS],
+            frames: [Frame::NONE; PACKETS],
+        }
+    }
+}
+
+impl Context {
+    /// Takes up what the router has published.
+    #[inline(always)]
+    pub(crate) fn update(&mut self) {
+        if let Some(forwarding) = self.updates.news() {
+            self.forwarding = forwarding;
+        }
+    }
+
+    /// Tells the router, if it has room for one more event.
+    #[cold]
+    pub(crate) fn tell(&self, event: Event) {
+        if self.events.try_send(event).is_err() {
+            self.counters.events_lost.add(1);
+        }
+    }
+
+    /// A further packet of `length` bytes of zeros, as if it had arrived at `interface`, which goes to
+    /// `node` when the node at work is done; `None` when there is no room.
+    pub(crate) fn make(
+        &mut self,
+        packets: &mut Packets,
+        length: usize,
+        interface: u16,
+        node: Node,
+    ) -> Option<Index> {
+        let index = packets.make(length, interface)?;
+        self.counters.made.add(1);
+        self.beside.push((index, node));
+        Some(index)
+    }
+}
+
+/// The packets that wait for a node.
+struct Waiting {
+    packets: [Index; PACKETS],
+    count: usize,
+}
+
+/// Which packets wait for which nodes.
+pub struct Graph {
+    waiting: Box<[Waiting; Node::COUNT]>,
+    /// A bit for every node that has packets.
+    nodes: u64,
+    /// The vector that is being worked on, and where its packets go.
+    vector: Box<[Index; PACKETS]>,
+    next: Box<[Node; PACKETS]>,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        let none = [(); Node::COUNT].map(|()| Waiting { packets: [0; PACKETS], count: 0 });
+        Self {
+            waiting: Box::new(none),
+            nodes: 0,
+            vector: Box::new([0; PACKETS]),
+            next: Box::new([Node::ErrorDrop; PACKETS]),
+        }
+    }
+}
+
+impl Graph {
+    /// Sends the first `count` packets of a pass through the graph from `node` on, until none is left.
+    /// `clock` is when that began; returns when it ended. Before each node, `before` has the packets.
+    #[inline(always)]
+    pub(crate) fn run(
+        &mut self,
+        context: &mut Context,
+        packets: &mut Packets,
+        (node, count): (Node, usize),
+        mut clock: u64,
+        before: &mut impl FnMut(Node, &mut Packets),
+    ) -> u64 {
+        if node == Node::DeviceInput {
+            context.trace.begin(count);
+        }
+        for index in 0..count {
+            self.enqueue(index as Index, node);
+        }
+        let mut calls = 0;
+        while self.nodes != 0 {
+            calls += 1;
+            if calls > CALLS {
+                self.turn_away(packets);
+            }
+            let at = self.nodes.trailing_zeros() as usize;
+            self.nodes &= !(1 << at);
+            let node = Node::ALL[at];
+            let waiting = &mut self.waiting[at];
+            let count = std::mem::take(&mut waiting.count);
+            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
+            let next = &mut self.next[..count];
+            before(node, packets);
+            node.process(context, packets, &self.vector[..count], next);
+            if context.trace.on() {
+                let Context { trace, device, beside, .. } = context;
+                trace.note(node, *device, packets, &self.vector[..count], next, beside);
+            }
+            if !node.ends() {
+                self.distribute(count);
+            }
+            for (packet, node) in context.beside.drain(..) {
+                self.enqueue(packet, node);
+            }
+            let now = clocks();
+            let counters = &context.counters.nodes[at];
+            counters.calls.add(1);
+            counters.vectors.add(count as u64);
+            let clocks = now.wrapping_sub(clock);
+            counters.clocks.add(clocks);
+            counters.dearest.note(clocks, count);
+            clock = now;
+        }
+        context.trace.end();
+        clock
+    }
+
+    /// Drops all packets that wait for a node that could send them on.
+    #[cold]
+    fn turn_away(&mut self, packets: &mut Packets) {
+        for &node in Node::ALL.iter().filter(|node| !node.ends()) {
+            let waiting = &mut self.waiting[node as usize];
+            let count = std::mem::take(&mut waiting.count);
+            self.nodes &= !(1 << node as u8);
+            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
+            for at in 0..count {
+                let dropped = packets.drop(self.vector[at], Reason::Rewritten);
+                self.enqueue(self.vector[at], dropped);
+            }
+        }
+    }
+
+    /// Sends the packets of the vector on.
+    #[inline(always)]
+    fn distribute(&mut self, count: usize) {
+        let next = &self.next[..count];
+        let Some(&first) = next.first() else { return };
+        if next.iter().fold(0, |others, &node| others | (node as u8 ^ first as u8)) == 0 {
+            let waiting = &mut self.waiting[first as usize];
+            let to = waiting.count;
+            if let Some(places) = waiting.packets.get_mut(to..to + count) {
+                places.copy_from_slice(&self.vector[..count]);
+                waiting.count += count;
+                self.nodes |= 1 << first as u8;
+            }
+        } else {
+            for at in 0..count {
+                self.enqueue(self.vector[at], self.next[at]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, packet: Index, node: Node) {
+        let waiting = &mut self.waiting[node as usize];
+        if let Some(place) = waiting.packets.get_mut(waiting.count) {
+            *place = packet;
+            waiting.count += 1;
+            self.nodes |= 1 << node as u8;
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Packet trace: a wish for the next N packets enters, what every node saw of each and where it sent it
+//! leaves (`trace add`, `show trace`).
+//!
+//! A worker notes raw facts of a packet after each node that had it; what they mean is told later, on the
+//! router's side. While nothing is wished for, that costs a worker one branch for each node's call. While
+//! something is, a worker takes a lock at the end of a pass.
+
+mod format;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::clocks;
+use crate::dataplane::counters::Reason;
+use crate::dataplane::forwarding::Forwarding;
+use crate::dataplane::node::Node;
+use crate::dataplane::vector::{Index, Packets};
+
+/// The most packets that are kept; further wishes are cut to it.
+pub const MOST: u32 = 1000;
+
+/// Bytes of a packet that are noted at every node.
+const NOTED: usize = 96;
+
+/// What became of a packet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    /// The worker that had it, from 0.
+    pub worker: u16,
+    /// The nodes that it went through, in their order.
+    pub steps: Vec<Step>,
+}
+
+/// What a node saw of a packet, and what it decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The node, by its name.
+    pub node: String,
+    /// Clocks of the time stamp counter since the packet arrived, when the node was done.
+    pub clocks: u64,
+    /// In words.
+    pub saw: String,
+    /// The node that it went to; none where its way ended.
+    pub next: Option<String>,
+}
+
+impl fmt::Display for Traced {
+    /// As `show trace` prints it, a line for each node.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "worker {}", self.worker)?;
+        for step in &self.steps {
+            writeln!(f, "  {:>10}: {}: {}", step.clocks, step.node, step.saw)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a worker notes of a packet after a node.
+#[derive(Clone, Copy)]
+struct Note {
+    node: Node,
+    next: Option<Node>,
+    clock: u64,
+    device: u16,
+    arrived: u16,
+    output: u16,
+    adjacency: u32,
+    reason: Reason,
+    network: usize,
+    length: usize,
+    bytes: [u8; NOTED],
+}
+
+/// A traced packet of a worker.
+struct Notes {
+    worker: u16,
+    began: u64,
+    notes: Vec<Note>,
+}
+
+/// Where workers put what they noted, and the router finds it.
+#[derive(Default)]
+pub struct Traces {
+    /// How many packets are wished for.
+    wanted: AtomicU32,
+    noted: Mutex<Vec<Notes>>,
+}
+
+impl Traces {
+    /// Has the next `count` packets that arrive anywhere traced, too.
+    pub fn add(&self, count: u32) {
+        let kept = self.noted().len() as u32;
+        let more = |wanted: u32| Some(wanted.saturating_add(count).min(MOST.saturating_sub(kept)));
+        let _ = self.wanted.fetch_update(Relaxed, Relaxed, more);
+    }
+
+    /// Forgets all traces and wishes.
+    pub fn clear(&self) {
+        self.wanted.store(0, Relaxed);
+        self.noted().clear();
+    }
+
+    /// How many packets are still waited for.
+    #[must_use]
+    pub fn wanted(&self) -> u32 {
+        self.wanted.load(Relaxed)
+    }
+
+    /// The traced packets, in the order in which their passes ended. Interfaces are called as in
+    /// `forwarding`.
+    #[must_use]
+    pub fn list(&self, forwarding: &Forwarding) -> Vec<Traced> {
+        let step = |notes: &Notes, note: &Note| Step {
+            node: note.node.name().to_owned(),
+            clocks: note.clock.wrapping_sub(notes.began),
+            saw: format::saw(note, forwarding),
+            next: note.next.map(|node| node.name().to_owned()),
+        };
+        let traced = |notes: &Notes| Traced {
+            worker: notes.worker,
+            steps: notes.notes.iter().map(|note| step(notes, note)).collect(),
+        };
+        self.noted().iter().map(traced).collect()
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Vec<Notes>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of `count` packets, how many are wished for; the wish is thereby granted.
+    fn take(&self, count: usize) -> usize {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let less = |wanted: u32| Some(wanted.saturating_sub(count));
+        self.wanted.fetch_update(Relaxed, Relaxed, less).map_or(0, |wanted| wanted.min(count) as usize)
+    }
+}
+
+/// A worker's side.
+pub(crate) struct Tracer {
+    traces: Arc<Traces>,
+    worker: u16,
+    /// The traced packets of this pass: its first ones.
+    traced: Vec<Notes>,
+}
+
+impl Tracer {
+    /// For the worker of this number.
+    pub fn new(traces: Arc<Traces>, worker: u16) -> Self {
+        Self { traces, worker, traced: Vec::new() }
+    }
+
+    /// Whether a packet of this pass is traced.
+    #[inline(always)]
+    pub fn on(&self) -> bool {
+        !self.traced.is_empty()
+    }
+
+    /// A pass over `count` packets that have arrived begins.
+    #[inline(always)]
+    pub fn begin(&mut self, count: usize) {
+        if self.traces.wanted.load(Relaxed) != 0 {
+            self.choose(count);
+        }
+    }
+
+    #[cold]
+    fn choose(&mut self, count: usize) {
+        let (worker, began) = (self.worker, clocks());
+        let notes = || Notes { worker, began, notes: Vec::new() };
+        self.traced = std::iter::repeat_with(notes).take(self.traces.take(count)).collect();
+    }
+
+    /// A node is done with a vector: notes what is to be seen of the traced packets in it. `beside` is as in
+    /// [`crate::dataplane::graph::Context`].
+    #[cold]
+    pub fn note(
+        &mut self,
+        node: Node,
+        device: u16,
+        packets: &Packets,
+        vector: &[Index],
+        next: &[Node],
+        beside: &[(Index, Node)],
+    ) {
+        let clock = clocks();
+        for (&index, &next) in vector.iter().zip(next) {
+            let at = usize::from(index);
+            let Some(traced) = self.traced.get_mut(at) else { continue };
+            let besides = || beside.iter().find(|(packet, _)| *packet == index).map(|(_, node)| *node);
+            let mut note = Note {
+                node,
+                next: if node.ends() { besides() } else { Some(next) },
+                clock,
+                device,
+                arrived: packets.arrived[at],
+                output: packets.output[at],
+                adjacency: packets.adjacency[at],
+                reason: packets.reason[at],
+                network: packets.network(index),
+                length: packets.frame(index).len(),
+                bytes: [0; NOTED],
+            };
+            let bytes = packets.bytes(index);
+            let noted = bytes.len().min(NOTED);
+            note.bytes[..noted].copy_from_slice(&bytes[..noted]);
+            traced.notes.push(note);
+        }
+    }
+
+    /// The pass has ended.
+    #[inline(always)]
+    pub fn end(&mut self) {
+        if self.on() {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        self.traces.noted().append(&mut self.traced);
+    }
+}
