@@ -6,6 +6,13 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::layout::{MAX_LOG2_RING_SIZE, Plan, SECRET};
 
+/// Bytes of the longest frame that is received unless [`crate::Memif::set_longest_frame`] says otherwise: the
+/// longest IP packet, with Ethernet's header and two tags.
+pub const LONGEST_FRAME: u32 = 65_535 + 22;
+
+/// Bytes of memory that a peer may always bring.
+const MEMORY: u64 = 1 << 30;
+
 /// Which end of the interface this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -58,6 +65,9 @@ pub struct Config {
     pub buffer_size: u32,
     /// What all bytes of a client's buffers are at first, for those who build frames in the ring.
     pub fill: u8,
+    /// Whether a server also takes memory that its client can take away again, such as DPDK's or VPP's huge
+    /// pages, and as much of it as comes. Only for a client that is trusted: taking it away ends this process.
+    pub unsealed: bool,
 }
 
 impl Config {
@@ -75,6 +85,7 @@ impl Config {
             ring_size: 1024,
             buffer_size: 2048,
             fill: 0,
+            unsealed: false,
         }
     }
 
@@ -83,6 +94,16 @@ impl Config {
         #[allow(clippy::cast_possible_truncation)] // at most 15
         let log2 = self.ring_size.trailing_zeros() as u8;
         log2
+    }
+
+    /// Bytes of memory that a client may bring in all: 1 GiB, or twice what this end's own settings ask for.
+    pub(crate) fn most_memory(&self) -> u64 {
+        if self.unsealed {
+            return u64::MAX;
+        }
+        let rings = u64::from(self.receive_queues) + u64::from(self.send_queues);
+        let buffers = rings * u64::from(self.ring_size) * u64::from(self.buffer_size);
+        MEMORY.max(2 * buffers)
     }
 
     /// The secret as it stands in a message.

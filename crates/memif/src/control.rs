@@ -2,13 +2,15 @@
 //!
 //! One thread of the owner calls [`Memif::poll`] over and over. Between two calls nothing is answered.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::bell::Bell;
+use crate::closer::{Closer, Held};
 use crate::config::{Config, Role};
 use crate::counters::QueueStatistics;
 use crate::error::{Error, Reason};
@@ -47,6 +49,10 @@ pub struct Memif {
     connected: bool,
     /// Why the last handshake failed, so that the same is not said at each attempt.
     refusal: Option<Reason>,
+    /// Wakes peers that do not poll.
+    bell: Bell,
+    /// Closes what comes from peers.
+    closer: Closer,
 }
 
 /// What became of connections.
@@ -82,7 +88,7 @@ enum End {
 /// A client of this server.
 struct Visitor {
     channel: Channel,
-    handshake: Server<OwnedFd>,
+    handshake: Server<Held>,
     since: Instant,
     connected: bool,
 }
@@ -133,7 +139,16 @@ impl Memif {
         Ok(Opened {
             receivers: receive.iter().map(|shared| Receiver::new(Arc::clone(shared))).collect(),
             senders: send.iter().map(|shared| Sender::new(Arc::clone(shared))).collect(),
-            memif: Self { config, receive, send, end, connected: false, refusal: None },
+            memif: Self {
+                config,
+                receive,
+                send,
+                end,
+                connected: false,
+                refusal: None,
+                bell: Bell::new(),
+                closer: Closer::new(),
+            },
         })
     }
 
@@ -153,6 +168,12 @@ impl Memif {
     #[must_use]
     pub fn sent(&self) -> Vec<QueueStatistics> {
         self.send.iter().map(|shared| shared.counters.read()).collect()
+    }
+
+    /// Has frames received of at most so many bytes, without FCS; longer ones are skipped and counted. At first
+    /// it is [`crate::LONGEST_FRAME`].
+    pub fn set_longest_frame(&self, bytes: u32) {
+        self.receive.iter().for_each(|shared| shared.set_longest(bytes));
     }
 
     /// Answers peers until something has become of a connection, or until `timeout` is over.
@@ -177,7 +198,8 @@ impl Memif {
         let files: Vec<BorrowedFd> = match &self.end {
             End::Server { listener, visitors } => {
                 let channels = visitors.iter().map(|visitor| visitor.channel.as_fd());
-                let listener = (visitors.len() < VISITORS).then(|| listener.as_fd());
+                let may_come = visitors.len() < VISITORS && self.closer.keeps_up();
+                let listener = may_come.then(|| listener.as_fd());
                 listener.into_iter().chain(channels).collect()
             }
             End::Client(Search::Found(found)) => vec![found.channel.as_fd()],
@@ -198,13 +220,13 @@ impl Memif {
         let broken = self.receive.iter().chain(&self.send).any(|shared| shared.is_broken());
         let (outcome, was_connected) = match &mut self.end {
             End::Server { listener, visitors } => {
-                if visitors.len() < VISITORS {
-                    visitors
-                        .extend(listener.accept().and_then(|channel| Visitor::new(channel, &self.config)));
+                if visitors.len() < VISITORS && self.closer.keeps_up() {
+                    let channel = listener.accept(&self.closer);
+                    visitors.extend(channel.and_then(|channel| Visitor::new(channel, &self.config)));
                 }
-                serve(visitors, broken)
+                serve(visitors, broken, (self.config.unsealed, &self.bell))
             }
-            End::Client(search) => search.step(&self.config, broken),
+            End::Client(search) => search.step(&self.config, broken, (&self.bell, &self.closer)),
         }?;
         match outcome {
             Ok((name, links)) => Some(Event::Connected(self.connect(name, links))),
@@ -220,7 +242,9 @@ impl Memif {
         }
     }
 
-    fn connect(&mut self, name: String, Links { links, sealed }: Links) -> Peer {
+    fn connect(&mut self, name: String, links: Links) -> Peer {
+        self.bell.serve(links.chimes());
+        let Links { links, sealed } = links;
         let mut peer = Peer { name, receive_queues: 0, send_queues: 0, sealed };
         for (direction, index, link) in links {
             let receives = (direction == Direction::ToServer) == (self.config.role == Role::Server);
@@ -241,6 +265,7 @@ impl Memif {
 
     fn disconnect(&mut self) {
         self.connected = false;
+        self.bell.serve(Vec::new());
         self.receive.iter().chain(&self.send).for_each(|shared| shared.set(None));
     }
 }
@@ -283,12 +308,12 @@ fn verdict(since: Instant, connected: bool, broken: bool) -> Result<(), Reason> 
 }
 
 /// Answers clients, up to the first of which something has become.
-fn serve(visitors: &mut Vec<Visitor>, broken: bool) -> Option<Outcome> {
+fn serve(visitors: &mut Vec<Visitor>, broken: bool, how: (bool, &Bell)) -> Option<Outcome> {
     let mut at = 0;
     while let Some(visitor) = visitors.get(at) {
         let free = !visitors.iter().any(|other| other.handshake.claims());
         let was_connected = visitor.connected;
-        match visitors[at].step(free, broken) {
+        match visitors[at].step(free, broken, how) {
             Ok(Progress::Going) => at += 1,
             Ok(Progress::Done(name, links)) => return Some((Ok((name, links)), false)),
             Err(reason) => {
@@ -312,14 +337,19 @@ impl Visitor {
         Some(Self { channel, handshake, since: Instant::now(), connected: false })
     }
 
-    fn step(&mut self, free: bool, broken: bool) -> Result<Progress, Reason> {
+    fn step(
+        &mut self,
+        free: bool,
+        broken: bool,
+        (unsealed, bell): (bool, &Bell),
+    ) -> Result<Progress, Reason> {
         verdict(self.since, self.connected, broken)?;
         while let Some((message, file)) = self.channel.receive()? {
             match self.handshake.receive(message, file, free)? {
                 Answer::Send(message) => self.channel.send(&message, None)?,
                 Answer::Accept(offer, message) => {
                     let name = offer.name.clone();
-                    let links = Links::accept(offer)?;
+                    let links = Links::accept(offer, unsealed, bell)?;
                     self.channel.send(&message, None)?;
                     self.connected = true;
                     return Ok(Progress::Done(name, links));
@@ -332,13 +362,13 @@ impl Visitor {
 
 impl Search {
     /// Looks for the server, or answers it.
-    fn step(&mut self, config: &Config, broken: bool) -> Option<Outcome> {
+    fn step(&mut self, config: &Config, broken: bool, wakers: (&Bell, &Closer)) -> Option<Outcome> {
         if let Self::Away(again) = self {
             let now = Instant::now();
             if now < *again {
                 return None;
             }
-            let Ok(channel) = Channel::connect(&config.socket) else {
+            let Ok(channel) = Channel::connect(&config.socket, wakers.1) else {
                 *again = now + INTERVAL;
                 return None;
             };
@@ -347,7 +377,7 @@ impl Search {
         }
         let Self::Found(found) = self else { return None };
         let was_connected = found.connected;
-        match found.step(broken, config.fill) {
+        match found.step(broken, config.fill, wakers) {
             Ok(Progress::Going) => None,
             Ok(Progress::Done(name, links)) => Some((Ok((name, links)), false)),
             Err(reason) => {
@@ -360,12 +390,12 @@ impl Search {
 }
 
 impl Found {
-    fn step(&mut self, broken: bool, fill: u8) -> Result<Progress, Reason> {
+    fn step(&mut self, broken: bool, fill: u8, wakers: (&Bell, &Closer)) -> Result<Progress, Reason> {
         verdict(self.since, self.connected, broken)?;
         while let Some((message, _)) = self.channel.receive()? {
             match self.handshake.receive(message)? {
                 Step::Plan(plan, message) => {
-                    self.memory = Some(Memory::new(&plan, fill)?);
+                    self.memory = Some(Memory::new(&plan, fill, wakers)?);
                     self.channel.send(&message, None)?;
                 }
                 Step::Send(message, attachment) => {

@@ -44,7 +44,8 @@ pub struct QueueStatistics {
     /// Frames (received) or buffers (to send in) that were empty or not inside the peer's regions; they
     /// were skipped.
     pub malformed: u64,
-    /// Frames that were longer than the buffer they were to be sent in; they were refused.
+    /// Frames that were longer than the buffer they were to be sent in, or (received) longer than
+    /// [`crate::Memif::set_longest_frame`] allows; they were refused or skipped.
     pub too_long: u64,
     /// Frames that found the ring full, each time they did; they were left to the caller.
     pub no_room: u64,

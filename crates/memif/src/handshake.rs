@@ -127,6 +127,10 @@ impl<F> Server<F> {
         if region.index >= MAX_REGIONS || usize::from(region.index) != self.regions.len() {
             return refused("invalid region index");
         }
+        let sizes = self.regions.iter().map(|(size, _)| *size);
+        if sizes.fold(region.size, u64::saturating_add) > self.config.most_memory() {
+            return refused("its regions are too large in all");
+        }
         self.regions.push((region.size, file));
         Ok(())
     }
@@ -351,6 +355,14 @@ mod tests {
         ] {
             let answer = claimed().receive(message.clone(), file, true).err();
             assert_eq!(answer, Some(Reason::Refused(reason)), "{message:?}");
+        }
+        let mut server = claimed();
+        let region = |index, size| Message::AddRegion(AddRegion { index, size });
+        assert!(server.receive(region(0, 1 << 29), Some(()), true).is_ok());
+        assert!(server.receive(region(1, 1 << 29), Some(()), true).is_ok());
+        for size in [1, u64::MAX] {
+            let answer = server.receive(region(2, size), Some(()), true).err();
+            assert_eq!(answer, Some(Reason::Refused("its regions are too large in all")));
         }
         let mut server = claimed();
         assert!(server.receive(Message::AddRing(ring), Some(()), true).is_ok());

@@ -265,8 +265,20 @@ impl Reader<'_> {
         let field = &self.bytes[self.at..][..room];
         self.at += room;
         let length = field.iter().position(|byte| *byte == 0).unwrap_or(room);
-        String::from_utf8_lossy(&field[..length]).into_owned()
+        printable(&String::from_utf8_lossy(&field[..length]))
     }
+}
+
+/// A peer's text as it may stand in a log or on a terminal: what controls one is written out.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\'' | '"' | '\\' => printable.push(character),
+            _ => printable.extend(character.escape_debug()),
+        }
+    }
+    printable
 }
 
 /// The first word of a descriptor, of two: flags, region and length.
@@ -404,6 +416,21 @@ mod tests {
         #[test]
         fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), MESSAGE)) {
             let _ = Message::decode(&bytes.try_into().unwrap());
+        }
+
+        #[test]
+        fn no_text_controls_a_terminal(bytes in proptest::collection::vec(any::<u8>(), MESSAGE)) {
+            let mut bytes: [u8; MESSAGE] = bytes.try_into().unwrap();
+            for kind in [2_u16, 3, 6, 7, 8] {
+                bytes[..2].copy_from_slice(&kind.to_ne_bytes());
+                let text = match Message::decode(&bytes) {
+                    Some(Message::Hello(hello)) => hello.name,
+                    Some(Message::Init(init)) => init.name,
+                    Some(Message::Connect(text) | Message::Connected(text) | Message::Disconnect(text)) => text,
+                    _ => String::new(),
+                };
+                prop_assert!(!text.chars().any(char::is_control), "{text:?}");
+            }
         }
 
         #[test]

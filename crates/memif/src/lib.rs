@@ -70,11 +70,19 @@
 //!   peer is not trusted checks a field wherever it leads to a place, each time anew, and has no unsafe code
 //!   rest on what is in it; who wants the letter copies the frame by its address first.
 //! - *Mappings* live as long as a data end uses them, whatever the peer does. A region whose file is
-//!   smaller than announced is refused. What we create is sealed, so that it cannot shrink; what a peer
-//!   brings is sealed by us where its kind of file allows it (`memfd`). Of other files, such as DPDK's
-//!   huge pages with `zero-copy=yes`, a peer can take the memory away, and touching it then ends this
-//!   process by `SIGBUS`; [`Peer::sealed`] tells.
+//!   smaller than announced is refused, and so is one that could shrink: what we create is sealed, and what a
+//!   peer brings is sealed by us where its kind of file allows it (`memfd`). With [`Config::unsealed`] other
+//!   files are taken, such as huge pages of DPDK with `zero-copy=yes` or of VPP: their peer can take the memory
+//!   away, and touching it then ends this process by `SIGBUS`; [`Peer::sealed`] tells.
+//!
+//! # Peers that mean harm
+//! No call here waits for a peer. Event files are signalled by the kernel, on a thread of the interface's own;
+//! files that came from a peer are closed by another one, as closing may wait for their owner. A frame is no
+//! longer than [`Memif::set_longest_frame`] allows, all regions together are bounded, and texts of peers are
+//! printable.
 
+mod bell;
+mod closer;
 mod config;
 mod control;
 mod counters;
@@ -90,7 +98,7 @@ mod ring;
 mod sender;
 mod socket;
 
-pub use crate::config::{Config, Role, Socket};
+pub use crate::config::{Config, LONGEST_FRAME, Role, Socket};
 pub use crate::control::{Event, Memif, Opened, Peer};
 pub use crate::counters::QueueStatistics;
 pub use crate::error::{Error, Reason};

@@ -1,18 +1,19 @@
 //! The queues of a connection: what a client offered, or a plan of our own, enters; rings with their
 //! buffers leave, all of it checked.
 
-use std::fs::{self, File};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use crate::bell::{Bell, Chime};
+use crate::closer::{Closer, Held};
 use crate::config::Role;
 use crate::error::Reason;
 use crate::handshake::Offer;
 use crate::layout::{AddRing, Direction, Plan};
-use crate::queue::{Interrupt, Link};
+use crate::queue::Link;
 use crate::region::Region;
 use crate::ring::{Buffers, Index, Ring, Spaced};
 
@@ -24,24 +25,30 @@ pub struct Links {
 }
 
 impl Links {
-    /// What a client offers.
+    /// What a client offers; whether memory that it can take away is taken, too, `unsealed` says.
     ///
     /// # Errors
     /// When a ring or region is not as announced.
-    pub fn accept(offer: Offer<OwnedFd>) -> Result<Self, Reason> {
-        let regions = offer.regions.into_iter().map(|(size, file)| Region::accept(file, size).map(Arc::new));
+    pub fn accept(offer: Offer<Held>, unsealed: bool, bell: &Bell) -> Result<Self, Reason> {
+        let regions = offer.regions.iter();
+        let regions = regions.map(|(size, file)| Region::accept(file, *size, unsealed).map(Arc::new));
         let regions: Vec<Arc<Region>> = regions.collect::<Result<_, _>>()?;
         let sealed = regions.iter().all(|region| region.is_sealed());
         let link = |(ring, file)| {
-            let link = peers_link(&regions, ring, file)?;
+            let link = peers_link(&regions, ring, bell.chime(file))?;
             Ok((ring.direction, ring.index, Arc::new(link)))
         };
         let links = offer.rings.into_iter().map(link).collect::<Result<_, Reason>>()?;
         Ok(Self { links, sealed })
     }
+
+    /// What wakes the peer, by ring.
+    pub fn chimes(&self) -> Vec<Arc<Chime>> {
+        self.links.iter().map(|(_, _, link)| Arc::clone(&link.chime)).collect()
+    }
 }
 
-fn peers_link(regions: &[Arc<Region>], ring: AddRing, file: OwnedFd) -> Result<Link, Reason> {
+fn peers_link(regions: &[Arc<Region>], ring: AddRing, chime: Arc<Chime>) -> Result<Link, Reason> {
     let region = regions.get(usize::from(ring.region)).ok_or(Reason::Refused("a ring in no region"))?;
     let direction = ring.direction;
     let ring = Ring::new(region, ring.offset as usize, ring.log2_size)
@@ -55,23 +62,12 @@ fn peers_link(regions: &[Arc<Region>], ring: AddRing, file: OwnedFd) -> Result<L
         ring.mask_interrupts();
     }
     let buffers = Buffers::Peers { regions: regions.to_vec(), spaced: Spaced::find(&ring, regions) };
-    Ok(Link { ring, buffers, interrupt: interrupt(file), role: Role::Server })
-}
-
-/// Takes only what is an event file: writing to another might have a worker wait.
-fn interrupt(file: OwnedFd) -> Interrupt {
-    let link = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let is_event = link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventfd]");
-    if is_event && fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).is_ok() {
-        Interrupt::Peers(File::from(file))
-    } else {
-        Interrupt::Nobody
-    }
+    Ok(Link { ring, buffers, chime, role: Role::Server })
 }
 
 /// A client's memory, rings and event files.
 pub struct Memory {
-    region: Arc<Region>,
+    file: File,
     links: Links,
 }
 
@@ -80,31 +76,29 @@ impl Memory {
     ///
     /// # Errors
     /// When there is not so much memory, or no more files.
-    pub fn new(plan: &Plan, fill: u8) -> Result<Self, Reason> {
-        let region = Arc::new(Region::create(plan.size())?);
+    pub fn new(plan: &Plan, fill: u8, wakers: (&Bell, &Closer)) -> Result<Self, Reason> {
+        let (region, file) = Region::create(plan.size())?;
+        let region = Arc::new(region);
         let rings = (0..plan.to_server)
             .map(|index| (Direction::ToServer, index))
             .chain((0..plan.to_client).map(|index| (Direction::ToClient, index)));
         let link = |(direction, index)| {
-            Ok((direction, index, Arc::new(own_link(&region, plan, (direction, index), fill)?)))
+            Ok((direction, index, Arc::new(own_link(&region, plan, (direction, index), fill, wakers)?)))
         };
         let links = rings.map(link).collect::<Result<_, Reason>>()?;
-        Ok(Self { region, links: Links { links, sealed: true } })
+        Ok(Self { file, links: Links { links, sealed: true } })
     }
 
     /// The region's file.
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.region.as_fd()
+        self.file.as_fd()
     }
 
     /// The event file of a ring.
     pub fn event(&self, direction: Direction, index: u16) -> Option<BorrowedFd<'_>> {
         let mut links = self.links.links.iter();
         let (_, _, link) = links.find(|link| (link.0, link.1) == (direction, index))?;
-        match &link.interrupt {
-            Interrupt::Own(event) => Some(event.as_fd()),
-            Interrupt::Peers(_) | Interrupt::Nobody => None,
-        }
+        Some(link.chime.as_fd())
     }
 
     /// The queues, once the server has them too: with all buffers of rings to us offered. Earlier, the
@@ -124,6 +118,7 @@ fn own_link(
     plan: &Plan,
     (direction, index): (Direction, u16),
     fill: u8,
+    (bell, closer): (&Bell, &Closer),
 ) -> Result<Link, Reason> {
     const IMPOSSIBLE: Reason = Reason::Refused("a plan that exceeds its region");
     let ring = Ring::new(region, plan.ring(direction, index), plan.log2_size).ok_or(IMPOSSIBLE)?;
@@ -139,5 +134,6 @@ fn own_link(
     }
     ring.mark();
     let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-    Ok(Link { ring, buffers, interrupt: Interrupt::Own(event), role: Role::Client })
+    let chime = bell.chime(closer.hold(event.into()));
+    Ok(Link { ring, buffers, chime, role: Role::Client })
 }

@@ -1,37 +1,13 @@
 //! What a queue's data end and the control end share: connections enter at one side, and leave at the
 //! other when the worker has time for them.
 
-use std::fs::File;
-use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::sys::eventfd::EventFd;
-
-use crate::config::Role;
+use crate::bell::Chime;
+use crate::config::{LONGEST_FRAME, Role};
 use crate::counters::Counters;
 use crate::ring::{Buffers, Index, Ring};
-
-/// What wakes a receiver that does not poll.
-pub enum Interrupt {
-    /// A file that we made.
-    Own(EventFd),
-    /// An event file of the peer's.
-    Peers(File),
-    /// Nowhere: the peer gave no event file.
-    Nobody,
-}
-
-impl Interrupt {
-    /// Rings. What cannot be rung is not: the peer gave it.
-    pub fn ring(&self) {
-        let _ = match self {
-            Self::Own(event) => event.write(1).map(drop).map_err(Into::into),
-            Self::Peers(file) => (&*file).write(&1_u64.to_ne_bytes()).map(drop),
-            Self::Nobody => Ok(()),
-        };
-    }
-}
 
 /// A queue of one connection.
 pub struct Link {
@@ -39,8 +15,8 @@ pub struct Link {
     pub ring: Ring,
     /// Its buffers.
     pub buffers: Buffers,
-    /// What wakes the receiver.
-    pub interrupt: Interrupt,
+    /// What wakes a receiver that does not poll.
+    pub chime: Arc<Chime>,
     /// Our role in the connection.
     pub role: Role,
 }
@@ -66,10 +42,11 @@ impl Link {
 }
 
 /// What a queue's data end and the control end share.
-#[derive(Default)]
 pub struct Shared {
     /// Grows with every change of `link`.
     generation: AtomicU64,
+    /// Bytes of the longest frame that is received.
+    longest: AtomicU32,
     link: Mutex<Option<Arc<Link>>>,
     /// The generation that the data end gave up; there is none before the first.
     given_up: AtomicU64,
@@ -77,7 +54,30 @@ pub struct Shared {
     pub counters: Counters,
 }
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            generation: AtomicU64::new(0),
+            longest: AtomicU32::new(LONGEST_FRAME),
+            link: Mutex::default(),
+            given_up: AtomicU64::new(0),
+            counters: Counters::default(),
+        }
+    }
+}
+
 impl Shared {
+    /// Bytes of the longest frame that is received.
+    #[inline]
+    pub fn longest(&self) -> u32 {
+        self.longest.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`Self::longest`].
+    pub fn set_longest(&self, bytes: u32) {
+        self.longest.store(bytes, Ordering::Relaxed);
+    }
+
     /// Hands a connection's queue to the data end, or takes it away.
     pub fn set(&self, link: Option<Arc<Link>>) {
         let mut place = self.link.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,6 +30,7 @@ struct Burst {
     bytes: u64,
     chained: u64,
     malformed: u64,
+    too_long: u64,
 }
 
 impl Receiver {
@@ -83,11 +84,12 @@ impl Receiver {
         if available == 0 {
             return 0;
         }
+        let longest = self.attached.shared.longest();
         let mut burst = Burst::default();
         while burst.frames < most && self.next != self.filled {
             let index = self.next;
             self.next = index.wrapping_add(1);
-            if let Some(frame) = take(link, index, &mut self.in_chain, &mut burst) {
+            if let Some(frame) = take(link, index, longest, &mut self.in_chain, &mut burst) {
                 prefetch(frame.start());
                 burst.bytes += frame.length() as u64;
                 burst.frames += 1;
@@ -99,6 +101,7 @@ impl Receiver {
         counters.bytes.add(burst.bytes);
         counters.chained.add(burst.chained);
         counters.malformed.add(burst.malformed);
+        counters.too_long.add(burst.too_long);
         self.lent += burst.frames;
         if self.lent == 0 {
             // Nobody will give back what only was skipped.
@@ -138,12 +141,16 @@ impl Receiver {
 
 /// The frame at `index`; `None` where it is skipped, and counted.
 #[inline]
-fn take(link: &Link, index: u16, in_chain: &mut bool, burst: &mut Burst) -> Option<Frame> {
+fn take(link: &Link, index: u16, longest: u32, in_chain: &mut bool, burst: &mut Burst) -> Option<Frame> {
     let descriptor = link.ring.descriptor(index);
     let goes_on = is_chained(descriptor);
     if goes_on || *in_chain {
         burst.chained += u64::from(!*in_chain);
         *in_chain = goes_on;
+        return None;
+    }
+    if descriptor.length > longest {
+        burst.too_long += 1;
         return None;
     }
     match link.buffers.filled(&link.ring, index, descriptor) {

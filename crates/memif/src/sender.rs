@@ -74,15 +74,41 @@ impl Sender {
     /// All that `frame` tells can be read for as long as this takes.
     #[inline]
     pub unsafe fn send_each(&mut self, count: usize, frame: impl Fn(usize) -> (*const u8, usize)) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.send_while::<false>(count, frame).0 }
+    }
+
+    /// As [`Self::send_each`], but stops at a frame that is longer than its buffer. Returns how many were sent,
+    /// and whether the next one was such a frame, which is counted as `too_long`.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn send_each_that_fits(
+        &mut self,
+        count: usize,
+        frame: impl Fn(usize) -> (*const u8, usize),
+    ) -> (usize, bool) {
+        // SAFETY: the caller's promise.
+        unsafe { self.send_while::<true>(count, frame) }
+    }
+
+    /// As [`Self::send_each`] or [`Self::send_each_that_fits`].
+    #[inline]
+    unsafe fn send_while<const STOP: bool>(
+        &mut self,
+        count: usize,
+        frame: impl Fn(usize) -> (*const u8, usize),
+    ) -> (usize, bool) {
         let room = self.room_for(count);
         let counters = &self.attached.shared.counters;
         let (Some(link), true) = (self.attached.link(), room > 0) else {
             counters.no_room.add(count as u64);
-            return 0;
+            return (0, false);
         };
         let first = self.next;
         let mut burst = Burst::default();
-        let mut at = 0;
+        let (mut at, mut stopped) = (0, false);
         while at < count && self.next != self.end {
             let index = self.next;
             if let Some((ahead, _)) = link.buffers.empty(&link.ring, index.wrapping_add(AHEAD)) {
@@ -96,6 +122,10 @@ impl Sender {
                 }
                 Some((buffer, _)) if length > buffer.capacity as usize => {
                     burst.too_long += 1;
+                    if STOP {
+                        stopped = true;
+                        break;
+                    }
                     at += 1;
                     continue;
                 }
@@ -119,8 +149,10 @@ impl Sender {
         counters.bytes.add(burst.bytes);
         counters.malformed.add(burst.malformed);
         counters.too_long.add(burst.too_long);
-        counters.no_room.add((count - at) as u64);
-        at
+        if !stopped {
+            counters.no_room.add((count - at) as u64);
+        }
+        (at, stopped)
     }
 
     /// Fills `frames` from the front with empty frames in the ring, to be written and given lengths;
@@ -183,7 +215,7 @@ impl Sender {
         }
         let Some(link) = self.attached.link() else { return 0 };
         if self.unrung && link.ring.wants_interrupts() {
-            link.interrupt.ring();
+            link.chime.ring();
             self.unrung = false;
         }
         let mut room = self.end.wrapping_sub(self.next);
@@ -224,7 +256,7 @@ fn publish(link: &Link, index: u16) -> bool {
     link.ring.publish(link.ours(), index);
     let wants = link.ring.wants_interrupts();
     if wants {
-        link.interrupt.ring();
+        link.chime.ring();
     }
     !wants
 }

@@ -1,25 +1,33 @@
 //! The control channel's socket: addresses enter, messages and files go both ways. Nothing here waits.
 
-use std::fs;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, IoSlice};
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    accept4, bind, connect, listen, recvmsg, sendmsg, socket,
+    AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, accept4, bind, connect,
+    listen, sendmsg, socket,
 };
 
+use crate::closer::{Closer, Held};
 use crate::config::Socket;
 use crate::error::Reason;
 use crate::layout::{MESSAGE, Message};
 
 /// Clients that may wait to be accepted.
 const BACKLOG: i32 = 8;
-/// Files that may come with one message; more than one is of no use, and all are closed.
-const FILES: usize = 8;
+/// Files that may come with one message: as many as the kernel lets anybody send (`SCM_MAX_FD`), since it opens
+/// those that fit before it says that there were more. More than one is of no use, and all are closed.
+const FILES: usize = 253;
+/// Words of a control message with so many files; one word is as large as its header's alignment.
+const CONTROL: usize = 2 + FILES.div_ceil(2);
 
 fn address(socket: &Socket) -> io::Result<UnixAddr> {
     Ok(match socket {
@@ -66,11 +74,33 @@ fn is_stale(path: &Path, address: &UnixAddr) -> io::Result<bool> {
     Ok(connect(unconnected()?.as_raw_fd(), address) == Err(Errno::ECONNREFUSED))
 }
 
+/// How long another program may take to look for who listens at a socket in the same directory.
+const OTHERS: Duration = Duration::from_secs(1);
+
+/// Keeps others that do the same from a directory's sockets, so that no two find the same one left behind and
+/// one removes what the other has just made. Gives up after a while: anybody may hold such a lock.
+fn alone(path: &Path) -> Option<File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = File::open(directory.unwrap_or_else(|| Path::new("."))).ok()?;
+    let deadline = Instant::now() + OTHERS;
+    while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
+        if Instant::now() > deadline {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Some(directory)
+}
+
 impl Listener {
     /// Listens; a file that nobody listens at is replaced.
     pub fn new(at: &Socket) -> io::Result<Self> {
         let address = address(at)?;
         let socket = unconnected()?;
+        let _alone = match at {
+            Socket::Path(path) => alone(path),
+            Socket::Abstract(_) => None,
+        };
         let bound = bind(socket.as_raw_fd(), &address);
         match (bound, at) {
             (Err(Errno::EADDRINUSE), Socket::Path(path)) if is_stale(path, &address)? => {
@@ -87,12 +117,13 @@ impl Listener {
         Ok(Self { socket, _file: file })
     }
 
-    /// The next client, if one waits.
-    pub fn accept(&self) -> Option<Channel> {
+    /// The next client, if one waits, whose files `closer` is to close.
+    pub fn accept(&self, closer: &Closer) -> Option<Channel> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = accept4(self.socket.as_raw_fd(), flags).ok()?;
         // SAFETY: the kernel has just made it, for us alone.
-        Some(Channel { socket: unsafe { OwnedFd::from_raw_fd(socket) } })
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        Some(Channel { socket: closer.hold(socket), closer: closer.clone() })
     }
 }
 
@@ -104,15 +135,17 @@ impl AsFd for Listener {
 
 /// A control channel.
 pub struct Channel {
-    socket: OwnedFd,
+    /// With the files of messages that nobody received, which may have to be waited for when it is closed.
+    socket: Held,
+    closer: Closer,
 }
 
 impl Channel {
-    /// Connects to who listens there.
-    pub fn connect(to: &Socket) -> io::Result<Self> {
+    /// Connects to who listens there, whose files `closer` is to close.
+    pub fn connect(to: &Socket, closer: &Closer) -> io::Result<Self> {
         let socket = unconnected()?;
         connect(socket.as_raw_fd(), &address(to)?)?;
-        Ok(Self { socket })
+        Ok(Self { socket: closer.hold(socket), closer: closer.clone() })
     }
 
     /// Sends a message, with a file.
@@ -127,33 +160,72 @@ impl Channel {
     }
 
     /// The next message and the file that came with it; `None` when there is none now.
-    pub fn receive(&self) -> Result<Option<(Message, Option<OwnedFd>)>, Reason> {
+    pub fn receive(&self) -> Result<Option<(Message, Option<Held>)>, Reason> {
         let mut bytes = [0; MESSAGE];
-        let mut parts = [IoSliceMut::new(&mut bytes)];
-        let mut control = nix::cmsg_space!([i32; FILES]);
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-        let received = match recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut control), flags) {
+        let received = match receive(self.socket.as_fd(), &mut bytes) {
             Ok(received) => received,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let mut files = Vec::new();
-        for part in received.cmsgs().into_iter().flatten() {
-            if let ControlMessageOwned::ScmRights(rights) = part {
-                // SAFETY: the kernel has just opened them, for us alone.
-                files.extend(rights.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
-            }
-        }
-        let length = received.bytes;
-        match length {
+        let mut files = received.files.into_iter().map(|file| self.closer.hold(file));
+        let file = files.next();
+        // All others are closed.
+        files.for_each(drop);
+        match received.length {
             0 => Err(Reason::Gone),
+            _ if received.cut => Err(Reason::Refused("more than one message, or more files, can hold")),
             MESSAGE => match Message::decode(&bytes) {
-                Some(message) => Ok(Some((message, files.into_iter().next()))),
+                Some(message) => Ok(Some((message, file))),
                 None => Err(Reason::Refused("unknown message type")),
             },
             _ => Err(Reason::Refused("invalid message size")),
         }
     }
+}
+
+/// What came at once.
+struct Received {
+    /// Bytes of the message.
+    length: usize,
+    files: Vec<OwnedFd>,
+    /// Whether bytes or files were left out.
+    cut: bool,
+}
+
+/// Receives a message with all files that the kernel opened for it, also where it says that it left some out,
+/// as it does when there may be no more (`ulimit -n`).
+fn receive(socket: BorrowedFd, bytes: &mut [u8; MESSAGE]) -> nix::Result<Received> {
+    let mut control = [0_u64; CONTROL];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: all its fields are numbers and addresses, for which 0 is a value.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = mem::size_of_val(&control);
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+    // SAFETY: the header names memory of these lengths that lives until the call returns.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
+    let length = Errno::result(length)?;
+    let mut files = Vec::new();
+    // SAFETY: the kernel has filled the header in.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
+    // SAFETY: it is null or inside `control`, which is aligned for it.
+    while let Some(message) = unsafe { next.as_ref() } {
+        if (message.cmsg_level, message.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            // SAFETY: an address after the header, inside `control` or at its end.
+            let data = unsafe { libc::CMSG_DATA(next) };
+            let count = message.cmsg_len.saturating_sub(data as usize - next as usize) / size_of::<i32>();
+            for at in 0..count {
+                // SAFETY: the kernel has just opened it, for us alone; it wrote so many whole numbers.
+                files.push(unsafe { OwnedFd::from_raw_fd(data.cast::<i32>().add(at).read_unaligned()) });
+            }
+        }
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(&raw const header, next) };
+    }
+    let cut = header.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) != 0;
+    Ok(Received { length: length.unsigned_abs(), files, cut })
 }
 
 impl AsFd for Channel {
@@ -192,7 +264,7 @@ mod tests {
         let first = Listener::new(&socket).unwrap();
         let second = Listener::new(&socket).err().unwrap();
         assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
-        assert!(Channel::connect(&socket).is_ok());
+        assert!(Channel::connect(&socket, &Closer::new()).is_ok());
         drop(first);
     }
 
@@ -219,9 +291,9 @@ mod tests {
     fn messages_and_files_arrive_and_the_end_is_seen() {
         let (_directory, socket) = at("s");
         let listener = Listener::new(&socket).unwrap();
-        let one = Channel::connect(&socket).unwrap();
-        let other = listener.accept().unwrap();
-        assert!(listener.accept().is_none());
+        let one = Channel::connect(&socket, &Closer::new()).unwrap();
+        let other = listener.accept(&Closer::new()).unwrap();
+        assert!(listener.accept(&Closer::new()).is_none());
         assert!(matches!(other.receive(), Ok(None)));
         let file = tempfile::tempfile().unwrap();
         one.send(&Message::Ack, None).unwrap();
@@ -229,6 +301,10 @@ mod tests {
         assert!(matches!(other.receive(), Ok(Some((Message::Ack, None)))));
         assert!(matches!(other.receive(), Ok(Some((Message::Connect(_), Some(_))))));
         drop(one);
-        assert!(matches!(other.receive(), Err(Reason::Gone)));
+        // Another thread closes it.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !matches!(other.receive(), Err(Reason::Gone)) {
+            assert!(Instant::now() < deadline, "it is not closed");
+        }
     }
 }

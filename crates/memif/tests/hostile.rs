@@ -7,13 +7,17 @@ mod common;
 mod raw;
 
 use std::fs;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{configs, open, receive_all};
+use common::{PATIENCE, configs, open, receive_all};
 use memif::{Config, Event, Frame, Memif, Opened, Reason};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::eventfd::EventFd;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use raw::{
     ACK, ADD_REGION, ADD_RING, CONNECT, CONNECTED, Client, DISCONNECT, FLAGS, HEAD, HELLO, Raw, SIZE, SLOTS,
     Shared, TAIL, TO_CLIENT, TO_SERVER, add_region, add_ring, hello, init, message, quiet,
@@ -56,21 +60,35 @@ fn a_hand_made_client_that_behaves_is_served() {
     assert_eq!(client.shared.get::<256>(4096 + 256 * 9), [2; 256]);
 }
 
+/// How often an event file was signalled, once it was.
+fn rung(event: &EventFd) -> u64 {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match event.read() {
+            Ok(times) => return times,
+            Err(_) => assert!(Instant::now() < deadline, "nobody is woken"),
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_client_that_wants_interrupts_gets_them_and_others_do_not() {
     let (config, mut ours) = server();
     let client = Client::new(&config.socket, &mut ours.memif);
     client.shared.put(TO_CLIENT + HEAD, 8_u16.to_le_bytes());
     assert_eq!(ours.senders[0].send(&[&[1; 60], &[1; 60]]), 2);
-    assert_eq!(client.events[1].read().unwrap(), 1, "one for a burst");
+    assert_eq!(rung(&client.events[1]), 1, "one for a burst");
     client.shared.put(TO_CLIENT + FLAGS, [1, 0]);
     assert_eq!(ours.senders[0].send(&[&[1; 60]]), 1);
+    thread::sleep(Duration::from_millis(20));
     assert!(client.events[1].read().is_err());
     // It wants them from now on, and may just have overlooked that frame.
     client.shared.put(TO_CLIENT + FLAGS, [0, 0]);
     assert_eq!(ours.senders[0].room(), 5);
-    assert_eq!(client.events[1].read().unwrap(), 1);
+    assert_eq!(rung(&client.events[1]), 1);
     assert_eq!(ours.senders[0].room(), 5);
+    thread::sleep(Duration::from_millis(20));
     assert!(client.events.iter().all(|event| event.read().is_err()), "once");
 }
 
@@ -174,7 +192,7 @@ fn handshakes_that_break_the_rules_are_refused_with_the_reason() {
     let (config, mut ours) = server();
     let shared = Shared::new(8192);
     shared.put(0, 0x03E3_1F20_u32.to_le_bytes());
-    let small = tempfile::tempfile().unwrap();
+    let small = memfd_create(c"small", MFdFlags::MFD_ALLOW_SEALING).unwrap();
     let (memory, small) = (shared.file.as_fd(), small.as_fd());
     let region = || (add_region(0, 8192), Some(memory));
     let ring = |offset, log2| (add_ring(1, offset, log2), Some(memory));
@@ -245,6 +263,159 @@ fn clients_that_say_nothing_do_not_keep_others_out() {
     assert_eq!(ours.memif.poll(Duration::from_secs(5)).unwrap(), Some(late));
     assert!(silent.iter().any(|raw| raw.receive().0[0] == DISCONNECT));
     drop(more);
+}
+
+/// Has the next write to an event file wait until somebody reads it.
+fn have_writers_wait(event: BorrowedFd) {
+    fcntl(event, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    let full = (u64::MAX - 1).to_ne_bytes();
+    assert_eq!(nix::unistd::write(event, &full).unwrap(), 8);
+}
+
+/// Whether `work` is done in time; it may go on for ever otherwise.
+fn in_time(work: impl FnOnce() + Send + 'static) -> bool {
+    let working = thread::spawn(work);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !working.is_finished() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    working.is_finished() && working.join().is_ok()
+}
+
+#[test]
+fn no_event_file_of_a_peer_keeps_a_worker_waiting() {
+    let (config, mut ours) = server();
+    let client = Client::new(&config.socket, &mut ours.memif);
+    have_writers_wait(client.events[1].as_fd());
+    client.shared.put(TO_CLIENT + HEAD, 8_u16.to_le_bytes());
+    assert!(in_time(move || {
+        for _ in 0..8 {
+            assert_eq!(ours.senders[0].send(&[&[1; 60]]), 1);
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Nor does it keep the interface from closing.
+        drop(ours);
+    }));
+    assert_eq!(client.events[1].read().unwrap(), u64::MAX, "as a full one is signalled");
+}
+
+#[test]
+fn nor_does_our_own_that_a_server_has() {
+    let (config, mut ours) = client();
+    let server = Server::new(&config, &mut ours.memif);
+    have_writers_wait(server.event.as_fd());
+    assert!(in_time(move || {
+        for _ in 0..8 {
+            assert_eq!(ours.senders[0].send(&[&[1; 60]]), 1);
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(ours);
+    }));
+}
+
+/// How many descriptors this process has of a file with that name.
+fn descriptors(name: &str) -> usize {
+    let files = fs::read_dir("/proc/self/fd").unwrap();
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    links.filter(|link| link.to_string_lossy().contains(name)).count()
+}
+
+#[test]
+fn files_that_nobody_asked_for_are_closed() {
+    let (config, mut ours) = server();
+    let file = memfd_create(c"unasked", MFdFlags::empty()).unwrap();
+    assert_eq!(descriptors("unasked"), 1);
+    for count in [1, 2, 8, 9, 100, 253] {
+        for message in [init(), add_region(0, 4096), message(99, &[])] {
+            let raw = Raw::connect(&config.socket, &mut ours.memif);
+            raw.send_files(&message, file.as_fd(), count);
+            ours.memif.poll(Duration::ZERO).unwrap();
+            drop(raw);
+            ours.memif.poll(Duration::from_millis(1)).unwrap();
+        }
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while descriptors("unasked") > 1 {
+        assert!(Instant::now() < deadline, "{} are left", descriptors("unasked"));
+        ours.memif.poll(Duration::from_millis(1)).unwrap();
+    }
+    Client::new(&config.socket, &mut ours.memif);
+}
+
+#[test]
+fn memory_that_can_be_taken_away_is_refused() {
+    let unsealable = File::from(memfd_create(c"unsealable", MFdFlags::empty()).unwrap());
+    for file in [tempfile::tempfile().unwrap(), unsealable] {
+        let (config, mut ours) = server();
+        file.set_len(8192).unwrap();
+        let raw = Raw::connect(&config.socket, &mut ours.memif);
+        raw.send(&init(), None);
+        raw.send(&add_region(0, 8192), Some(file.as_fd()));
+        raw.send(&message(CONNECT, &[]), None);
+        let Some(Event::Refused(reason)) = event(&mut ours.memif) else { panic!("it is not refused") };
+        assert!(reason.to_string().contains("can be taken away"), "{reason}");
+        assert!(raw.farewell().contains("unsealed=true"));
+    }
+}
+
+#[test]
+fn no_more_memory_is_taken_than_the_interface_needs() {
+    let (config, mut ours) = server();
+    let shared = Shared::new(8192);
+    for sizes in [&[(1 << 30) + 1][..], &[1 << 29, 1 << 29, 1], &[1, u64::MAX]] {
+        let raw = Raw::connect(&config.socket, &mut ours.memif);
+        raw.send(&init(), None);
+        for (index, size) in (0..).zip(sizes) {
+            raw.send(&add_region(index, *size), Some(shared.file.as_fd()));
+        }
+        ours.memif.poll(Duration::ZERO).unwrap();
+        assert_eq!(raw.farewell(), "its regions are too large in all");
+    }
+    Client::new(&config.socket, &mut ours.memif);
+}
+
+#[test]
+fn frames_that_are_too_long_are_skipped_and_counted() {
+    let (config, mut ours) = server();
+    let client = Client::new(&config.socket, &mut ours.memif);
+    ours.memif.set_longest_frame(200);
+    for (slot, length) in [200, 201, 60, 256].into_iter().enumerate() {
+        client.shared.describe(TO_SERVER, slot, [0, 0], length, 4096);
+    }
+    client.shared.put(HEAD, 4_u16.to_le_bytes());
+    let mut lent = [Frame::NONE; 8];
+    assert_eq!(ours.receivers[0].receive(&mut lent), 2);
+    assert_eq!((lent[0].length(), lent[1].length()), (200, 60));
+    assert_eq!(ours.memif.received()[0].too_long, 2);
+    ours.receivers[0].release();
+    assert_eq!(client.shared.get(TAIL), 4_u16.to_le_bytes());
+}
+
+#[test]
+fn a_sender_can_stop_at_a_frame_that_is_too_long() {
+    let (config, mut ours) = server();
+    let client = Client::new(&config.socket, &mut ours.memif);
+    client.shared.put(TO_CLIENT + HEAD, 8_u16.to_le_bytes());
+    let bytes = [7; 300];
+    let lengths = [60, 300, 61];
+    // SAFETY: the bytes outlive the call.
+    let sent = unsafe { ours.senders[0].send_each_that_fits(3, |at| (bytes.as_ptr(), lengths[at])) };
+    assert_eq!(sent, (1, true));
+    // SAFETY: as above.
+    let sent = unsafe { ours.senders[0].send_each_that_fits(1, |at| (bytes.as_ptr(), lengths[at + 2])) };
+    assert_eq!(sent, (1, false));
+    let counts = ours.memif.sent()[0];
+    assert_eq!((counts.frames, counts.too_long, counts.no_room), (2, 1, 0));
+}
+
+#[test]
+fn what_a_peer_says_does_not_control_a_terminal() {
+    let (config, mut ours) = server();
+    let raw = Raw::connect(&config.socket, &mut ours.memif);
+    raw.send(&message(DISCONNECT, &[(6, b"\x1b]0;title\x07\nfastpath: all is well")]), None);
+    let Some(Event::Refused(reason)) = event(&mut ours.memif) else { panic!("nothing was said") };
+    assert!(!reason.to_string().chars().any(char::is_control), "{reason:?}");
+    assert!(reason.to_string().contains("all is well"));
 }
 
 /// Where all mappings of the hand-made memory are.
@@ -334,6 +505,8 @@ fn random_writes_all_over_the_memory_lead_nowhere_outside() {
 struct Server {
     raw: Raw,
     shared: Shared,
+    /// Of the ring to this server.
+    event: OwnedFd,
     /// Where the rings are.
     to_server: usize,
     to_client: usize,
@@ -343,7 +516,7 @@ impl Server {
     fn new(config: &Config, memif: &mut Memif) -> Self {
         let raw = Raw::accept(&config.socket, memif);
         raw.send(&hello(255), None);
-        let (mut shared, mut rings) = (None, [0; 2]);
+        let (mut shared, mut event, mut rings) = (None, None, [0; 2]);
         loop {
             quiet(memif);
             let (bytes, file) = raw.receive();
@@ -356,6 +529,9 @@ impl Server {
                     assert!(file.is_some() && bytes[12] == 3);
                     rings[usize::from(bytes[2])] =
                         u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+                    if bytes[2] == 1 {
+                        event = file;
+                    }
                 }
                 CONNECT => break,
                 _ => {}
@@ -367,7 +543,7 @@ impl Server {
             panic!("no connection")
         };
         assert_eq!(peer.name, "by hand");
-        Self { raw, shared: shared.unwrap(), to_server: rings[1], to_client: rings[0] }
+        Self { raw, shared: shared.unwrap(), event: event.unwrap(), to_server: rings[1], to_client: rings[0] }
     }
 }
 

@@ -129,7 +129,7 @@ fn testpmd_as_server_sends_frames_back() {
 
 #[test]
 fn testpmd_may_share_its_own_memory() {
-    exchange(&config(0), Memory::Clients, 1);
+    exchange(&Config { unsealed: true, ..config(0) }, Memory::Clients, 1);
 }
 
 #[test]

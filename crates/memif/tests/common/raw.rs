@@ -1,9 +1,12 @@
 //! A peer made by hand: it says and writes whatever a test wants, byte by byte.
 
+#![allow(dead_code)] // not all tests use all
+
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use memif::{Event, Memif, Socket};
 use memmap2::{MmapOptions, MmapRaw};
@@ -73,6 +76,41 @@ impl Raw {
         raw
     }
 
+    /// Connects to another process, and takes its hello; nothing where that does not listen.
+    pub fn dial(at: &Socket) -> Option<Self> {
+        let socket = unconnected();
+        connect(socket.as_raw_fd(), &address(at)).ok()?;
+        let raw = Self(socket);
+        (raw.hear()?.first() == Some(&HELLO)).then_some(raw)
+    }
+
+    /// What another process says within a second.
+    pub fn hear(&self) -> Option<Vec<u8>> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let mut bytes = [0; 256];
+        while Instant::now() < deadline {
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            match recvmsg::<()>(self.0.as_raw_fd(), &mut parts, None, MsgFlags::MSG_DONTWAIT) {
+                Ok(received) => {
+                    let length = received.bytes;
+                    return Some(bytes[..length].to_vec());
+                }
+                Err(nix::errno::Errno::EAGAIN) => thread::sleep(Duration::from_millis(1)),
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Sends a message with so many descriptors of a file, if the other end is still there.
+    pub fn try_send(&self, message: &[u8], file: BorrowedFd, count: usize) -> bool {
+        let files = vec![file.as_raw_fd(); count];
+        let rights = [ControlMessage::ScmRights(&files)];
+        let control = if count > 0 { &rights[..] } else { &[] };
+        let flags = MsgFlags::MSG_NOSIGNAL;
+        sendmsg::<()>(self.0.as_raw_fd(), &[IoSlice::new(message)], control, flags, None).is_ok()
+    }
+
     /// Listens, and has `memif` connect.
     pub fn accept(at: &Socket, memif: &mut Memif) -> Self {
         let listener = unconnected();
@@ -88,6 +126,14 @@ impl Raw {
         let rights = [ControlMessage::ScmRights(&files)];
         let control = if file.is_some() { &rights[..] } else { &[] };
         sendmsg::<()>(self.0.as_raw_fd(), &[IoSlice::new(message)], control, MsgFlags::empty(), None)
+            .unwrap();
+    }
+
+    /// Sends a message with so many descriptors of one file.
+    pub fn send_files(&self, message: &[u8], file: BorrowedFd, count: usize) {
+        let files = vec![file.as_raw_fd(); count];
+        let rights = [ControlMessage::ScmRights(&files)];
+        sendmsg::<()>(self.0.as_raw_fd(), &[IoSlice::new(message)], &rights, MsgFlags::empty(), None)
             .unwrap();
     }
 
@@ -182,8 +228,29 @@ pub const SLOTS: usize = 8;
 pub const SIZE: usize = 4096 + 2 * SLOTS * 256;
 
 impl Client {
-    /// Connects with it.
-    pub fn new(at: &Socket, memif: &mut Memif) -> Self {
+    /// Connects with it to another process, if that takes it.
+    pub fn dial(at: &Socket) -> Option<Self> {
+        let (shared, events) = Self::make();
+        let raw = Raw::dial(at)?;
+        for (message, file, answer) in [
+            (init(), None, ACK),
+            (add_region(0, SIZE as u64), Some(shared.file.as_fd()), ACK),
+            (add_ring(1, TO_SERVER as u32, 3), Some(events[0].as_fd()), ACK),
+            (add_ring(0, TO_CLIENT as u32, 3), Some(events[1].as_fd()), ACK),
+            (message(CONNECT, &[(2, b"\x1b[2Jhostile")]), None, CONNECTED),
+        ] {
+            let count = usize::from(file.is_some());
+            if !raw.try_send(&message, file.unwrap_or(shared.file.as_fd()), count)
+                || raw.hear()?.first() != Some(&answer)
+            {
+                return None;
+            }
+        }
+        Some(Self { raw, shared, events })
+    }
+
+    /// Its memory and event files.
+    fn make() -> (Shared, [EventFd; 2]) {
         let shared = Shared::new(SIZE);
         for (number, ring) in [TO_SERVER, TO_CLIENT].into_iter().enumerate() {
             shared.put(ring, 0x03E3_1F20_u32.to_le_bytes());
@@ -192,6 +259,12 @@ impl Client {
             }
         }
         let events = [(); 2].map(|()| EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap());
+        (shared, events)
+    }
+
+    /// Connects with it.
+    pub fn new(at: &Socket, memif: &mut Memif) -> Self {
+        let (shared, events) = Self::make();
         let raw = Raw::connect(at, memif);
         let ask = |message: [u8; 128], file: Option<BorrowedFd>, memif: &mut Memif| {
             raw.send(&message, file);
