@@ -5,6 +5,7 @@ pub mod client;
 pub mod config;
 pub mod daemon;
 pub mod kernel;
+pub mod log;
 pub mod protocol;
 pub mod router;
 pub mod server;

@@ -11,6 +11,7 @@ pub mod handoff;
 pub mod icmp6;
 pub mod node;
 pub mod punt;
+pub(crate) mod seeded;
 pub(crate) mod throttle;
 pub mod trace;
 pub mod vector;

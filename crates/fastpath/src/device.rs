@@ -25,6 +25,12 @@ pub trait Input: Send {
 pub trait Output: Send {
     /// Sends `frames` in their order, and says how many of them it took; for the others it had no room.
     fn transmit(&mut self, frames: &[Frame]) -> usize;
+
+    /// Whether [`Self::transmit`] stopped at a frame that is longer than the device can send, and would take
+    /// those behind it.
+    fn stopped_at_long(&self) -> bool {
+        false
+    }
 }
 
 /// What a device brings: its queues, each of which one worker gets.

@@ -29,6 +29,15 @@ pub enum Event {
         /// Its link address.
         mac: MacAddress,
     },
+    /// As [`Self::Neighbour`], of one that this worker had asked.
+    Answer {
+        /// Where it is.
+        interface: u16,
+        /// Its address.
+        address: IpAddr,
+        /// Its link address.
+        mac: MacAddress,
+    },
     /// A neighbour was asked for its link address, and said one that may not be the best: it is noted if
     /// no other is known (RFC 4861, 7.2.5).
     Offer {
@@ -48,6 +57,19 @@ pub enum Event {
         /// Its link address.
         mac: MacAddress,
     },
+}
+
+impl Event {
+    /// Where it came from.
+    #[must_use]
+    pub fn interface(&self) -> u16 {
+        match *self {
+            Self::Neighbour { interface, .. }
+            | Self::Answer { interface, .. }
+            | Self::Offer { interface, .. }
+            | Self::Announcement { interface, .. } => interface,
+        }
+    }
 }
 
 /// A frame that a worker is to send.

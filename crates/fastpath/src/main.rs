@@ -1,10 +1,16 @@
 //! `fastpath`: a router that moves vectors of packets through a graph of nodes.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use fastpath::control::log::Log;
 use fastpath::{config, daemon};
+
+/// How long what is still to be said may keep the program.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// A router that moves vectors of packets through a graph of nodes.
 ///
@@ -25,29 +31,26 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
+    let log = Log::start(io::stderr(), "fastpath: ");
     let done = if cli.check {
-        daemon::configuration(&cli.config).map(|config| log(&summary(&cli, &config)))
+        daemon::configuration(&cli.config).map(|config| log.say(&summary(&cli, &config)))
     } else {
-        daemon::run(&cli.config, &log)
+        daemon::run(&cli.config, &|text| log.say(text))
     };
-    match done {
+    let status = match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            log(&format!("{error:#}"));
+            log.say(&format!("{error:#}"));
             // A wrong configuration is the user's to mend.
             ExitCode::from(if error.is::<config::Error>() { 2 } else { 1 })
         }
-    }
+    };
+    log.end(FAREWELL);
+    status
 }
 
 fn summary(cli: &Cli, config: &config::Config) -> String {
     let (interfaces, routes) = (config.interfaces.len(), config.routes.len());
     let workers = config.workers.cores.len();
     format!("{}: sound: {workers} workers, {interfaces} interfaces, {routes} routes", cli.config.display())
-}
-
-fn log(text: &str) {
-    for line in text.lines() {
-        eprintln!("fastpath: {line}");
-    }
 }

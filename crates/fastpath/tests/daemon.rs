@@ -83,6 +83,27 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn a_log_that_nobody_can_write_or_reads_ends_nothing() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    for log in [std::process::Stdio::from(full()), std::process::Stdio::from(writer)] {
+        let site = Site::new();
+        let file = site.write("router.toml", "");
+        let mut process = fastpath(&file).stderr(log).spawn().unwrap();
+        process::until("an answer", || site.ctl("show version").status.success().then_some(()));
+        fs::write(&file, "nonsense").unwrap();
+        for _ in 0..3 {
+            nix::sys::signal::kill(Pid::from_raw(process.id().cast_signed()), Signal::SIGHUP).unwrap();
+        }
+        assert!(site.ctl("show interfaces").status.success());
+        nix::sys::signal::kill(Pid::from_raw(process.id().cast_signed()), Signal::SIGTERM).unwrap();
+        let status = process.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+#[test]
 fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
     let site = Site::new();
     let file = site.write("router.toml", "");

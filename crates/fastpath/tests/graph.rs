@@ -165,7 +165,7 @@ proptest! {
                 put += 1;
             }
             two.run();
-            two.router.poll().unwrap();
+            two.router.poll();
         }
         let balance = two.check(put);
         let mut taken = 0;

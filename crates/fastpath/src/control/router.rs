@@ -3,6 +3,7 @@
 
 mod addresses;
 mod hops;
+mod known;
 mod listing;
 mod neighbours;
 mod routes;
@@ -19,8 +20,9 @@ use wire::{MacAddress, ethernet, vlan};
 
 use self::hops::Hops;
 pub(crate) use self::hops::Turns;
+use self::known::Known;
 pub use self::listing::{Asked, Listed, Routes};
-use self::neighbours::Neighbour;
+pub use self::neighbours::NeighbourCounts;
 pub use self::source::Source;
 use self::table::Table;
 use crate::dataplane::bridge;
@@ -108,7 +110,8 @@ pub struct Router {
     publisher: Publisher<Forwarding>,
     /// The adjacency of each next hop.
     hops: Hops,
-    neighbours: HashMap<(u16, IpAddr), Neighbour>,
+    neighbours: Known,
+    neighbour_counts: NeighbourCounts,
     /// Whether changes are held back, to be published together.
     batch: bool,
     /// Whether workers do not know all yet.
@@ -146,17 +149,26 @@ impl Router {
     /// # Errors
     /// [`Error::Fib`] when there is no memory for the tables.
     pub fn new() -> Result<Self, Error> {
+        Self::with_capacity(Capacity::of::<u32>(), Capacity::of::<u128>())
+    }
+
+    /// As [`Self::new`], with tables of these sizes for IPv4 and IPv6.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_capacity(ip4: Capacity, ip6: Capacity) -> Result<Self, Error> {
         // The first adjacency is that of packets without a route.
         let forwarding =
             Forwarding { adjacencies: vec![Adjacency::drop(Reason::Ip4NoRoute)], ..Forwarding::default() };
         let (sender, events) = sync_channel(EVENTS);
         let mut router = Self {
-            ip4: Table::new(Fib::new(Capacity::of::<u32>())?),
-            ip6: Table::new(Fib::new(Capacity::of::<u128>())?),
+            ip4: Table::new(Fib::new(ip4)?),
+            ip6: Table::new(Fib::new(ip6)?),
             publisher: Publisher::new(forwarding.clone()),
             forwarding,
             hops: Hops::default(),
-            neighbours: HashMap::new(),
+            neighbours: Known::default(),
+            neighbour_counts: NeighbourCounts::default(),
             batch: false,
             changed: false,
             unconnected: Vec::new(),
@@ -409,7 +421,7 @@ impl Router {
         }
         let mut connected = Ok(());
         for (interface, address) in unconnected {
-            connected = connected.and_then(|()| self.connect_neighbour(interface, address));
+            connected = connected.and(self.connect_or_forget((interface, address)));
         }
         self.release(&held);
         connected.and(result)

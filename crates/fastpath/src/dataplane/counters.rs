@@ -196,6 +196,8 @@ reasons! {
     ArpNoAddress = Ip4Arp, Error, "output interface without an IPv4 address cannot ask for its neighbours";
     /// It was too long, and left in fragments.
     Ip4Fragmented = Ip4Frag, Information, "IPv4 packet sent in fragments";
+    /// It is a fragment that ends behind the longest packet.
+    Ip4BeyondEnd = Ip4Frag, Error, "IPv4 fragment ends behind the longest packet";
     /// It was too long, and there was no room for its fragments.
     Ip4NoFragments = Ip4Frag, Error, "no room for the fragments of an IPv4 packet";
     /// It was here too often.
@@ -256,6 +258,10 @@ reasons! {
     PuntNowhere = Punt, Information, "for the kernel, which has no part in its interface";
     /// It is for the kernel, which took no more.
     PuntFull = Punt, Error, "for the kernel, which had no room";
+    /// It is for the kernel, which has had enough of its kind from this worker for now.
+    PuntLimited = Punt, Error, "for the kernel, which has had too many of its kind";
+    /// It is longer than the buffers of the device that it should leave by.
+    TooLong = Tx, Error, "longer than the device's buffers";
     /// The device took no more.
     Full = Tx, Error, "no room in the device's ring";
     /// It is not as the node before found it, or goes round and round: somebody who has its memory, too, writes

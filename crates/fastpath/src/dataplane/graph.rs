@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::clock::clocks;
-use crate::dataplane::bucket::Bucket;
+use crate::dataplane::bucket::{Buckets, Errors};
 use crate::dataplane::counters::{Counters, Reason};
 use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::handoff::Handoff;
 use crate::dataplane::node::Node;
+use crate::dataplane::punt::Limits;
 use crate::dataplane::throttle::Throttle;
 use crate::dataplane::trace::Tracer;
 use crate::dataplane::vector::{Frame, Index, PACKETS, Packets};
@@ -40,7 +41,11 @@ pub struct Context {
     /// How often neighbours are asked for their link addresses.
     pub(crate) throttle: Throttle,
     /// How many ICMP errors are sent.
-    pub(crate) errors: Bucket,
+    pub(crate) errors: Errors,
+    /// How often the router is told what neighbours say of themselves.
+    pub(crate) told: Buckets,
+    /// How many packets go to the kernel.
+    pub(crate) punts: Limits,
     /// The packets of which the node at work says beside its vector where they go: those that it made,
     /// and those of its own that do not end there as the others do.
     pub(crate) beside: Vec<(Index, Node)>,
@@ -78,10 +83,12 @@ impl Context {
         }
     }
 
-    /// Tells the router, if it has room for one more event.
+    /// Tells the router, if it has room for one more event, and the interface has not told too much that nobody
+    /// asked for.
     #[cold]
-    pub(crate) fn tell(&self, event: Event) {
-        if self.events.try_send(event).is_err() {
+    pub(crate) fn tell(&mut self, event: Event) {
+        let may = matches!(event, Event::Answer { .. }) || self.told.take(event.interface(), clocks());
+        if !may || self.events.try_send(event).is_err() {
             self.counters.events_lost.add(1);
         }
     }

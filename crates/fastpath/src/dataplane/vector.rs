@@ -15,6 +15,9 @@ pub const PACKETS: usize = 2 * VECTOR;
 /// The longest frame that a node can make, in bytes without FCS.
 pub const MADE: usize = 2048;
 
+/// The shortest frame, in bytes without FCS: links fill what is less.
+const SHORTEST: usize = 60;
+
 /// The index of a packet in its pass.
 pub type Index = u16;
 
@@ -268,6 +271,14 @@ impl Packets {
             frame.length = length as u32;
         }
         fits
+    }
+
+    /// Cuts what follows a packet of `length` bytes in its frame, but for what fills a frame of the shortest
+    /// length.
+    pub(crate) fn trim(&mut self, index: Index, length: usize) {
+        let end = (self.network(index) + length).max(SHORTEST);
+        let frame = &mut self.frames[usize::from(index)];
+        frame.length = frame.length.min(end as u32);
     }
 
     /// Cuts the frame so that its network header follows `header` bytes of link header, or moves the

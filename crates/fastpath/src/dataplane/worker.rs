@@ -6,11 +6,12 @@ use wire::vlan;
 
 use crate::clock::clocks;
 use crate::control::router::{Attachment, Turns};
-use crate::dataplane::bucket::Bucket;
+use crate::dataplane::bucket::{Bucket, Buckets, Errors, MILLISECOND};
 use crate::dataplane::counters::Counters;
 use crate::dataplane::graph::{Context, Graph};
 use crate::dataplane::handoff::Handoff;
 use crate::dataplane::node::Node;
+use crate::dataplane::punt::Limits;
 use crate::dataplane::throttle::Throttle;
 use crate::dataplane::vector::{Packets, VECTOR};
 use crate::device::{Input, Output};
@@ -18,6 +19,10 @@ use crate::events::{Injected, Injections};
 
 /// Bytes of a frame before its tag: both link addresses.
 const ADDRESSES: usize = 12;
+
+/// Events of an interface that nobody asked for which the router is told at once; then it is one in about a
+/// millisecond.
+const TOLD: u32 = 256;
 
 /// A receive queue that a worker serves.
 pub struct Receive {
@@ -61,15 +66,17 @@ impl Worker {
     ) -> Self {
         let Attachment { mut updates, ip4, ip6, events, injections, turns, trace } = attachment;
         let forwarding = updates.news().unwrap_or_default();
-        let beside = Vec::new();
+        let (beside, now) = (Vec::new(), clocks());
         let context = Context {
             forwarding,
             updates,
             ip4,
             ip6,
             events,
-            throttle: Throttle::new(clocks()),
-            errors: Bucket::new(clocks()),
+            throttle: Throttle::new(now),
+            errors: Errors::new(now),
+            told: Buckets::new(Bucket::new(now, TOLD, MILLISECOND)),
+            punts: Limits::new(now),
             counters,
             outputs,
             device: 0,

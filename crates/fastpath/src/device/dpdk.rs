@@ -203,12 +203,14 @@ struct Taker {
     /// Buffers to be filled; those that the port refused are filled again.
     burst: Burst,
     introduced: bool,
+    /// Whether it stopped at a frame that is longer than a buffer.
+    stopped: bool,
 }
 
 impl Taker {
     fn new(dpdk: &Arc<Dpdk>, queue: &Arc<Mutex<TxQueue>>, pool: &Pool) -> Self {
         let burst = Burst::new(dpdk);
-        Self { queue: Arc::clone(queue), pool: pool.clone(), burst, introduced: false }
+        Self { queue: Arc::clone(queue), pool: pool.clone(), burst, introduced: false, stopped: false }
     }
 
     /// Sends as many frames as a burst holds, and says how many the port took.
@@ -220,8 +222,12 @@ impl Taker {
         for (index, frame) in frames[..count].iter().enumerate() {
             match self.burst.buffer(index, frame.len()) {
                 Some(buffer) => buffer[..frame.len()].copy_from_slice(frame.bytes()),
-                // No output lets a frame pass that is longer than its MTU.
-                None => return self.send(&frames[..index]),
+                None => {
+                    let sent = if index > 0 { self.send(&frames[..index]) } else { 0 };
+                    // With those before it gone, nothing but its length is in the way.
+                    self.stopped = sent == index;
+                    return sent;
+                }
             }
         }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,6 +241,7 @@ impl Output for Taker {
             introduce(self.queue.lock().unwrap_or_else(PoisonError::into_inner).dpdk());
             self.introduced = true;
         }
+        self.stopped = false;
         let mut taken = 0;
         for frames in frames.chunks(VECTOR) {
             let sent = self.send(frames);
@@ -244,6 +251,10 @@ impl Output for Taker {
             }
         }
         taken
+    }
+
+    fn stopped_at_long(&self) -> bool {
+        self.stopped
     }
 }
 

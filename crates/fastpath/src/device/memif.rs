@@ -12,7 +12,8 @@ use crate::dataplane::vector::Frame;
 pub fn open(config: memif::Config) -> Result<(Memif, Queues), memif::Error> {
     let Opened { memif, receivers, senders } = Memif::open(config)?;
     let inputs = receivers.into_iter().map(|receiver| Box::new(Lender { receiver }) as Box<dyn Input>);
-    let outputs = senders.into_iter().map(|sender| Box::new(Taker { sender }) as Box<dyn Output>);
+    let outputs =
+        senders.into_iter().map(|sender| Box::new(Taker { sender, stopped: false }) as Box<dyn Output>);
     let (inputs, outputs) = (inputs.collect(), outputs.collect());
     Ok((memif, Queues { inputs, outputs }))
 }
@@ -41,11 +42,21 @@ impl Input for Lender {
 
 struct Taker {
     sender: Sender,
+    /// Whether it stopped at a frame that is longer than its buffer.
+    stopped: bool,
 }
 
 impl Output for Taker {
     fn transmit(&mut self, frames: &[Frame]) -> usize {
         // SAFETY: they are lent until the pass ends, and only read.
-        unsafe { self.sender.send_each(frames.len(), |at| (frames[at].pointer(), frames[at].len())) }
+        let (sent, stopped) = unsafe {
+            self.sender.send_each_that_fits(frames.len(), |at| (frames[at].pointer(), frames[at].len()))
+        };
+        self.stopped = stopped;
+        sent
+    }
+
+    fn stopped_at_long(&self) -> bool {
+        self.stopped
     }
 }

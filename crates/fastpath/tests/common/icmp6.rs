@@ -135,7 +135,7 @@ pub fn reason_of(two: &mut Two, interface: usize, frame: Vec<u8>) -> Option<Reas
 }
 
 pub fn learned(two: &mut Two) -> Vec<(u16, IpAddr, MacAddress)> {
-    two.router.poll().unwrap();
+    two.router.poll();
     let mut found: Vec<_> =
         two.router.neighbours().filter(|found| found.1.is_ipv6() && found.1 != ip(GATEWAY)).collect();
     found.sort_by_key(|found| (found.0, found.1));

@@ -36,7 +36,11 @@ impl Two {
 
     /// Between two devices, whose other ends the test has.
     pub fn between(devices: Vec<Queues>) -> Self {
-        let mut router = Router::new().unwrap();
+        Self::of(Router::new().unwrap(), devices)
+    }
+
+    /// Of this router, which has no interfaces yet, between two devices.
+    pub fn of(mut router: Router, devices: Vec<Queues>) -> Self {
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         for (number, queues) in (0..2u16).zip(devices) {
             let at = usize::from(number);

@@ -44,6 +44,25 @@ impl Router {
         line
     }
 
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The lines that it has said and nobody has read yet.
+    pub fn said_so_far(&mut self) -> Vec<String> {
+        let file = self.said.get_ref();
+        nix::fcntl::fcntl(file, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK)).unwrap();
+        let mut lines = Vec::new();
+        let mut line = String::new();
+        while self.said.read_line(&mut line).is_ok_and(|length| length > 0) {
+            lines.push(std::mem::take(&mut line));
+        }
+        let file = self.said.get_ref();
+        nix::fcntl::fcntl(file, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::empty())).unwrap();
+        lines
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.process.id().cast_signed()), signal).unwrap();
     }

@@ -35,12 +35,14 @@ pub struct Memif {
     pub buffer: u32,
     /// What the peer must know or is told; empty for nothing.
     pub secret: String,
+    /// Whether memory is taken that its peer can take away.
+    pub unsealed: bool,
 }
 
 /// The kinds that there are.
 const KINDS: [&str; 4] = ["null", "memif", "af_xdp", "dpdk"];
 /// What can be said of a memif.
-const MEMIF: [&str; 7] = ["socket", "role", "id", "queues", "ring", "buffer", "secret"];
+const MEMIF: [&str; 8] = ["socket", "role", "id", "queues", "ring", "buffer", "secret", "unsealed"];
 /// The most queues of a device.
 const QUEUES: u16 = 64;
 /// The longest ring of a memif.
@@ -92,6 +94,11 @@ fn memif(keys: &Keys) -> Result<Memif, String> {
         Some("client") => Role::Client,
         Some(other) => return Err(format!("'{other}' is no role: write server or client")),
     };
+    let unsealed = match keys.get("unsealed") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => return Err(format!("unsealed={other}: write true or false")),
+    };
     let ring = u16::try_from(keys.number("ring", 1024)?).ok();
     let ring = ring.filter(|ring| ring.is_power_of_two() && *ring <= RING);
     let secret = keys.get("secret").unwrap_or_default();
@@ -110,6 +117,7 @@ fn memif(keys: &Keys) -> Result<Memif, String> {
         ring: ring.ok_or(format!("there is no such ring: write a power of two up to {RING}"))?,
         buffer,
         secret: secret.to_owned(),
+        unsealed,
     })
 }
 

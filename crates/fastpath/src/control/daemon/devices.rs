@@ -1,14 +1,16 @@
 //! The devices of a running router: what the configuration says of one enters; its queues leave for the
 //! workers, and its control end stays here, to be polled.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use memif::Event;
 
 use super::ports::{self, Ports};
 use crate::control::config::Device;
+use crate::control::log::Limit;
 use crate::control::show::hardware::{self, Link};
+use crate::dataplane::forwarding::LINK_HEADER;
 use crate::dataplane::handoff::Meter;
 use crate::device::{Queues, memif as memif_device, null};
 
@@ -19,6 +21,8 @@ pub(super) struct Opened {
     end: End,
     /// Of which queue frames are handed over, from which worker to which, from 0.
     ways: Vec<(usize, usize, usize, Meter)>,
+    /// How often is said what its peer does.
+    limit: Limit,
 }
 
 /// Its control end.
@@ -27,10 +31,19 @@ enum End {
     Nothing,
     Memif {
         memif: Box<memif::Memif>,
+        /// Bytes of a buffer, as configured.
+        buffer: u32,
         /// Why there is nobody at the other end.
         link: Link,
     },
     Port(Box<ports::End>),
+}
+
+/// The frames that a memif's peer sent and no worker could take, if there are any.
+fn lost(memif: &memif::Memif) -> Option<hardware::Lost> {
+    let received = memif.received();
+    let errors: u64 = received.iter().map(|queue| queue.malformed + queue.chained + queue.too_long).sum();
+    (errors > 0).then(|| hardware::Lost { errors, ..hardware::Lost::default() })
 }
 
 impl End {
@@ -66,12 +79,14 @@ impl Opened {
                     send_queues: workers as u16,
                     ring_size: said.ring,
                     buffer_size: said.buffer,
+                    unsealed: said.unsealed,
                     ..memif::Config::new(said.role, said.socket.clone())
                 };
                 let (memif, queues) = memif_device::open(config)?;
                 (
                     End::Memif {
                         memif: Box::new(memif),
+                        buffer: said.buffer,
                         link: Link::Down("nobody has connected yet".into()),
                     },
                     queues,
@@ -93,7 +108,7 @@ impl Opened {
             handoffs: Vec::new(),
             lost: None,
         };
-        Ok((Self { shown, end, ways: Vec::new() }, queues))
+        Ok((Self { shown, end, ways: Vec::new(), limit: Limit::new(Instant::now()) }, queues))
     }
 
     /// Notes that worker `from`, which polls the next queue that is placed, hands frames to worker `to`.
@@ -102,17 +117,22 @@ impl Opened {
         self.ways.push((queue, from, to, meter));
     }
 
-    /// Lets peers come and go, and says what became of them.
-    ///
-    /// # Errors
-    /// When the kernel does not let it look.
-    pub fn poll(&mut self) -> Result<Option<String>> {
+    /// Lets peers come and go, and says what became of them, if that is not too often.
+    pub fn poll(&mut self) -> Option<String> {
+        let said = self.poll_end()?;
+        self.limit.say(format!("{}: {said}", self.shown.name), Instant::now())
+    }
+
+    fn poll_end(&mut self) -> Option<String> {
         let (memif, link) = match &mut self.end {
-            End::Nothing => return Ok(None),
-            End::Port(port) => return Ok(port.poll().map(|said| format!("{}: {said}", self.shown.name))),
-            End::Memif { memif, link } => (memif, link),
+            End::Nothing => return None,
+            End::Port(port) => return port.poll(),
+            End::Memif { memif, link, .. } => (memif, link),
         };
-        let Some(event) = memif.poll(Duration::ZERO)? else { return Ok(None) };
+        let event = match memif.poll(Duration::ZERO) {
+            Ok(event) => event?,
+            Err(error) => return Some(error.to_string()),
+        };
         let said;
         (*link, said) = match event {
             Event::Connected(peer) => {
@@ -125,14 +145,21 @@ impl Opened {
             }
             Event::Refused(reason) => (Link::Down(reason.to_string()), format!("refused: {reason}")),
         };
-        Ok(Some(format!("{}: {said}", self.shown.name)))
+        Some(said)
+    }
+
+    /// Has no frames taken that are longer than `mtu` with a link header, or than its buffers are to be.
+    pub fn limit_frames(&self, mtu: u16) {
+        if let End::Memif { memif, buffer, .. } = &self.end {
+            memif.set_longest_frame((u32::from(mtu) + LINK_HEADER as u32).max(*buffer));
+        }
     }
 
     /// What users see of it now.
     pub fn show(&self) -> hardware::Device {
         let (link, lost) = match &self.end {
             End::Nothing => (Link::Up, None),
-            End::Memif { link, .. } => (link.clone(), None),
+            End::Memif { link, memif, .. } => (link.clone(), lost(memif)),
             End::Port(port) => (port.link(), port.lost()),
         };
         let handoff = |(queue, from, to, meter): &(usize, usize, usize, Meter)| hardware::Handoff {

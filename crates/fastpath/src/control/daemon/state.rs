@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 
@@ -12,8 +13,9 @@ use super::facts::{self, Moment};
 use super::kernel::{Kernel, mtu_of_tap};
 use crate::control::config::{self, Attachment, Change, Config, IpPrefix, Route, difference};
 use crate::control::kernel::Tap;
+use crate::control::log::Limit;
 use crate::control::protocol::{Answer, Clear, IpVersion, Reply, Request, Set, Show, Version};
-use crate::control::router::{Asked, Hop, Router};
+use crate::control::router::{Asked, Hop, NeighbourCounts, Router};
 use crate::control::show::{
     bridge, errors, fib, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
 };
@@ -21,6 +23,7 @@ use crate::control::snapshot::Snapshot;
 use crate::control::threads::{self, Workers};
 use crate::dataplane::counters::{Counters, Reason};
 use crate::dataplane::forwarding::Role;
+use crate::subnet::Subnet;
 
 /// The most routes that are shown at once.
 const MOST_ROUTES: usize = 1000;
@@ -49,6 +52,10 @@ pub(super) struct State {
     start: Moment,
     /// The second since then of the router's last tick.
     ticked: u64,
+    /// What had happened to neighbours by then.
+    neighbours: NeighbourCounts,
+    /// How often that is said.
+    limit: Limit,
     runtime: Baseline,
     interfaces: Baseline,
     errors: Baseline,
@@ -91,6 +98,8 @@ impl State {
             placed: Vec::new(),
             start: Moment::now(),
             ticked: 0,
+            neighbours: NeighbourCounts::default(),
+            limit: Limit::new(Instant::now()),
             runtime: Baseline::new(),
             interfaces: Baseline::new(),
             errors: Baseline::new(),
@@ -133,6 +142,7 @@ impl State {
     /// When the kernel does not let its routes or frames be followed.
     pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) -> Result<()> {
         self.devices = devices;
+        self.limit_frames();
         self.counters = workers.running.iter().map(|worker| Arc::clone(&worker.counters)).collect();
         self.placed = facts::placed(workers);
         for baseline in [&mut self.runtime, &mut self.interfaces, &mut self.errors] {
@@ -152,18 +162,41 @@ impl State {
     /// Takes up what workers, devices and the kernel tell; what became of them is said by `log`. Says whether
     /// there is more of it.
     pub fn tick(&mut self, log: &dyn Fn(&str)) -> Result<bool> {
-        self.router.poll()?;
+        self.router.poll();
         let now = self.start.time.elapsed();
         if now.as_secs() != self.ticked {
             self.ticked = now.as_secs();
             self.router.tick(now);
+            self.warn(log);
         }
-        for device in &mut self.devices {
-            if let Some(said) = device.poll()? {
+        self.devices.iter_mut().filter_map(Opened::poll).for_each(|said| log(&said));
+        self.kernel.poll(&mut self.router, log)
+    }
+
+    /// Says what happened to neighbours that somebody should look after.
+    fn warn(&mut self, log: &dyn Fn(&str)) {
+        let counts = self.router.neighbour_counts();
+        let before = std::mem::replace(&mut self.neighbours, counts);
+        for (now, before, what) in [
+            (counts.without_route, before.without_route, "were not learned: the table of routes is full"),
+            (counts.evicted, before.evicted, "were forgotten: there are too many at their interface"),
+            (counts.refused, before.refused, "were not learned: there are too many at their interface"),
+            (counts.moved, before.moved, "have another MAC address than before"),
+        ] {
+            let said = (now > before).then(|| format!("{} neighbours {what}", now - before));
+            if let Some(said) = said.and_then(|said| self.limit.say(said, Instant::now())) {
                 log(&said);
             }
         }
-        self.kernel.poll(&mut self.router, log)
+    }
+
+    /// Has no device take frames that are longer than its interfaces let pass.
+    fn limit_frames(&self) {
+        let interfaces = &self.router.forwarding().interfaces;
+        for (number, device) in self.devices.iter().enumerate() {
+            let of_device = interfaces.iter().filter(|interface| usize::from(interface.device) == number);
+            device.limit_frames(of_device.map(|interface| interface.mtu).max().unwrap_or(0));
+        }
     }
 
     /// Does what is asked.
@@ -326,12 +359,49 @@ impl State {
     fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
         changes.iter().try_for_each(|change| self.check(change))?;
         let count = changes.len();
+        let before = (count > 1).then(|| self.config.clone());
         for (at, change) in changes.into_iter().enumerate() {
-            self.make(change).with_context(|| {
-                format!("{at} of {count} changes were made, and the next one cannot be: mend it and reload")
-            })?;
+            let undo = Undo::of(&change);
+            let Err(error) = self.make(change) else { continue };
+            undo.into_iter().for_each(|undo| self.unmake(&undo));
+            let undone = before.as_ref().map_or(Ok(()), |before| self.go_back(before));
+            return Err(error.context(match undone {
+                Ok(()) => format!(
+                    "nothing was changed, as one of {count} changes cannot be made: mend it, and try again"
+                ),
+                Err(why) => format!(
+                    "{at} of {count} changes were made, the next one cannot be, and not all could be undone \
+                     ({why:#}): mend it, and reload"
+                ),
+            }));
         }
         Ok(())
+    }
+
+    /// Becomes what it was before.
+    fn go_back(&mut self, before: &Config) -> Result<()> {
+        let changes = difference(&self.config, before).map_err(all)?;
+        changes.into_iter().try_for_each(|change| self.make(change))
+    }
+
+    /// Undoes in the router a change that the kernel refused.
+    fn unmake(&mut self, undo: &Undo) {
+        let (Undo::Interface(name) | Undo::Address(name, _) | Undo::NoAddress(name, _)) = undo;
+        let Ok(number) = self.number(name) else { return };
+        // What cannot be undone is not as it was: the router has it as it was before or not at all.
+        let _ = match undo {
+            Undo::Interface(_) => {
+                let found = self.config.interfaces.iter().find(|interface| interface.name == *name);
+                let Some((up, mtu, mac)) = found.map(|found| (found.up, found.mtu, found.mac)) else {
+                    return;
+                };
+                self.router.set_interface(number, |interface| {
+                    (interface.up, interface.mtu, interface.mac) = (up, mtu, mac);
+                })
+            }
+            Undo::Address(_, address) => self.router.remove_address(number, address.address),
+            Undo::NoAddress(_, address) => self.router.add_address(number, address.address, address.length),
+        };
     }
 
     /// Whether the device of an interface can do what a change asks of it.
@@ -361,6 +431,7 @@ impl State {
                 self.router.set_interface(self.number(&name)?, |interface| interface.mtu = mtu)?;
                 self.tap(&name)?.map_or(Ok(()), |tap| tap.set_mtu(mtu_of_tap(mtu)))?;
                 self.interface(&name)?.mtu = mtu;
+                self.limit_frames();
             }
             Change::Mac(name, mac) => {
                 self.router.set_interface(self.number(&name)?, |interface| interface.mac = mac)?;
@@ -442,6 +513,29 @@ impl State {
     fn interface(&mut self, name: &str) -> Result<&mut config::Interface> {
         let found = self.config.interfaces.iter_mut().find(|interface| interface.name == name);
         found.with_context(|| format!("there is no interface '{name}'"))
+    }
+}
+
+/// What is to be undone of a change that the router made before the kernel refused it.
+enum Undo {
+    /// An interface is as it was.
+    Interface(String),
+    /// It loses an address.
+    Address(String, Subnet),
+    /// It has one again.
+    NoAddress(String, Subnet),
+}
+
+impl Undo {
+    fn of(change: &Change) -> Option<Self> {
+        match change {
+            Change::Up(name, _) | Change::Mtu(name, _) | Change::Mac(name, _) => {
+                Some(Self::Interface(name.clone()))
+            }
+            Change::Address(name, address) => Some(Self::Address(name.clone(), *address)),
+            Change::NoAddress(name, address) => Some(Self::NoAddress(name.clone(), *address)),
+            _ => None,
+        }
     }
 }
 

@@ -62,3 +62,36 @@ fn a_worker_that_panics_ends_the_router_and_leaves_nothing() {
     assert!(line.starts_with("in control at") && *served, "{line}");
     assert!(!socket.exists() && if_nametoindex("lan").is_err());
 }
+
+#[test]
+fn a_reload_that_cannot_be_done_whole_changes_nothing() {
+    if let Err(errno) = unshare(CloneFlags::CLONE_NEWNET) {
+        eprintln!("skipped: network namespaces need root ({errno})");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("router.toml");
+    let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let core = (0..CpuSet::count()).find(|core| usable.is_set(*core).unwrap()).unwrap();
+    let text = |lan: u16, wan: u16, more: &str| {
+        format!(
+            "[control]\nsocket = \"/nowhere\"\n[workers]\ncores = [{core}]\n\
+             [[interface]]\nname = \"lan\"\ndevice = \"null\"\nmtu = {lan}\naddresses = [\"10.0.0.1/24\"]\n{more}\
+             [[interface]]\nname = \"wan\"\ndevice = \"null\"\nmtu = {wan}\ntap = true\n"
+        )
+    };
+    fs::write(&file, text(1500, 1500, "")).unwrap();
+    let mut state = State::new(configuration(&file).unwrap(), &file).unwrap();
+    let before = state.config().clone();
+    // The kernel cannot change an interface that somebody has removed.
+    let removed = std::process::Command::new("ip").args(["link", "del", "wan"]).status();
+    assert!(removed.unwrap().success());
+    fs::write(&file, text(1400, 1400, "up = false\n")).unwrap();
+    let error = format!("{:#}", state.reload(None).unwrap_err());
+    assert!(error.contains("nothing was changed"), "{error}");
+    assert_eq!(*state.config(), before);
+    for number in 0..2 {
+        let interface = state.router().interface(number).unwrap();
+        assert_eq!((interface.mtu, interface.up), (1500, true), "{}", interface.name);
+    }
+}

@@ -16,7 +16,8 @@
 //! - When a station was seen is stored beside its word, not with it. The router may read the time of a place
 //!   just before a worker refreshes it, or before the worker that took it has stored any. Then it forgets a
 //!   station too early, which is learned again with its next frame.
-//! - The number of stations may exceed the limit by one for each worker that learned at once.
+//! - The number of stations, in all and at an interface, may exceed the limit by one for each worker that
+//!   learned at once.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -24,9 +25,15 @@ use std::time::Duration;
 use wire::MacAddress;
 
 use super::Settings;
+use crate::dataplane::counters::INTERFACES;
+use crate::dataplane::seeded::Seeded;
 
 /// Places in a line, which is one of the cache's.
 const LINE: usize = 8;
+
+/// One interface may not have the last eighth of a table: the others learn stations, too, while somebody makes
+/// up addresses at it.
+const RESERVED: u32 = 8;
 
 /// What became of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +74,9 @@ pub struct Stations {
     /// Seconds of the router's clock.
     now: AtomicU32,
     known: AtomicU32,
+    /// How many are known at each interface.
+    known_at: Box<[AtomicU32]>,
+    seeded: Seeded,
 }
 
 impl Stations {
@@ -81,6 +91,8 @@ impl Stations {
             seen: (0..lines).map(|_| Default::default()).collect(),
             now: AtomicU32::new(now.as_secs() as u32),
             known: AtomicU32::new(0),
+            known_at: (0..INTERFACES).map(|_| AtomicU32::new(0)).collect(),
+            seeded: Seeded::new(),
         }
     }
 
@@ -115,6 +127,10 @@ impl Stations {
                     return Learned::Known;
                 }
                 let moved = held.compare_exchange(known, word, Relaxed, Relaxed).is_ok();
+                if moved {
+                    self.count(known, -1);
+                    self.count(word, 1);
+                }
                 return if moved { Learned::Moved } else { Learned::Known };
             }
         }
@@ -123,7 +139,11 @@ impl Stations {
 
     #[cold]
     fn insert(&self, word: u64, first: usize) -> Learned {
-        if self.known.load(Relaxed) >= self.settings.stations {
+        let most = self.settings.stations;
+        let at_interface = self.known_at.get(usize::from(word as u16));
+        if self.known.load(Relaxed) >= most
+            || at_interface.is_some_and(|known| known.load(Relaxed) >= most - most / RESERVED)
+        {
             return Learned::Full;
         }
         for at in [first, first ^ 1] {
@@ -135,6 +155,7 @@ impl Stations {
                     return Learned::Known;
                 }
                 self.known.fetch_add(1, Relaxed);
+                self.count(word, 1);
                 self.refresh(at, place);
                 return Learned::New;
             }
@@ -167,6 +188,7 @@ impl Stations {
         self.each(|station, held, word| {
             if !keep(&station) && held.compare_exchange(word, 0, Relaxed, Relaxed).is_ok() {
                 self.known.fetch_sub(1, Relaxed);
+                self.count(word, -1);
             }
         });
     }
@@ -207,11 +229,18 @@ impl Stations {
         }
     }
 
-    /// The first line of an address, by multiplicative hashing (Knuth, volume 3, 6.4).
+    /// Notes that the interface of a station has one more, or one less.
+    #[cold]
+    fn count(&self, word: u64, more: i32) {
+        if let Some(known) = self.known_at.get(usize::from(word as u16)) {
+            known.fetch_add(more.cast_unsigned(), Relaxed);
+        }
+    }
+
+    /// The first line of an address, which nobody outside can foresee.
     #[inline]
     fn line(&self, mac: MacAddress) -> usize {
-        let mixed = (word(mac, 0) >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & (self.lines.len() - 1)
+        self.seeded.of(word(mac, 0) >> 16) as usize & (self.lines.len() - 1)
     }
 }
 
@@ -275,10 +304,14 @@ mod tests {
     #[test]
     fn a_full_table_learns_again_when_there_is_room() {
         let table = table(100);
-        for number in 0..100 {
+        for number in 0..88 {
             assert_eq!(table.learn(mac(number), 1), Learned::New, "{number}");
         }
-        assert_eq!(table.learn(mac(100), 1), Learned::Full);
+        assert_eq!(table.learn(mac(100), 1), Learned::Full, "the rest is for others");
+        for number in 88..100 {
+            assert_eq!(table.learn(mac(number), 3), Learned::New, "{number}");
+        }
+        assert_eq!(table.learn(mac(100), 4), Learned::Full);
         assert_eq!(table.learn(mac(99), 2), Learned::Moved);
         table.retain(|station| station.interface == 2);
         assert_eq!(table.learn(mac(100), 1), Learned::New);

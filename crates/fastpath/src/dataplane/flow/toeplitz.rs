@@ -12,6 +12,9 @@ pub const KEY: usize = 40;
 /// The longest input: two IPv6 addresses and two ports.
 pub const INPUT: usize = 36;
 
+/// VLAN tags of a frame that are passed over; one with more is no IP packet's.
+const TAGS: usize = 2;
+
 /// The key that Microsoft's specification verifies with, and most cards come with.
 pub const MICROSOFT: [u8; KEY] = [
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
@@ -62,7 +65,10 @@ impl Toeplitz {
     pub fn of_frame(&self, frame: &[u8]) -> u32 {
         let Some(header) = ethernet::Header::parse(frame) else { return 0 };
         let (mut carries, mut at) = (header.ethertype, ethernet::LENGTH);
-        while matches!(carries, vlan::CUSTOMER | vlan::SERVICE) {
+        for _ in 0..TAGS {
+            if !matches!(carries, vlan::CUSTOMER | vlan::SERVICE) {
+                break;
+            }
             let Some(tag) = vlan::Tag::parse(&frame[at..]) else { return 0 };
             (carries, at) = (tag.ethertype, at + vlan::LENGTH);
         }

@@ -3,6 +3,7 @@
 //! router is told what they say of neighbours.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use wire::{arp, ethernet};
 
@@ -20,9 +21,10 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 /// Makes a reply of a request for one of our addresses; says where a packet goes, or why it ends here.
-fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
+fn answer(context: &mut Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
     let number = packets.arrived[usize::from(index)];
-    let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
+    let forwarding = Arc::clone(&context.forwarding);
+    let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let packet = packets.packet(index);
     if packet.len() < arp::LENGTH {
         return Err(Reason::ArpTruncated);
@@ -49,7 +51,7 @@ fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<Node
 /// Tells the router what a packet says of its sender. Only those who have to do with us are noted if they
 /// are not known yet (RFC 826, "Packet Reception").
 fn learn(
-    context: &Context,
+    context: &mut Context,
     interface: &Interface,
     number: u16,
     packet: &arp::Header,
@@ -66,7 +68,11 @@ fn learn(
     if !subnet.is_host(address) {
         return Err(Reason::ArpSender);
     }
+    let was_asked = for_us
+        && packet.operation == arp::REPLY
+        && context.throttle.is_answer(number, u128::from(u32::from(packet.sender)));
     context.tell(match for_us {
+        true if was_asked => Event::Answer { interface: number, address, mac },
         true => Event::Neighbour { interface: number, address, mac },
         false => Event::Announcement { interface: number, address, mac },
     });

@@ -3,6 +3,7 @@
 //! asked; all others are dropped.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use wire::neighbour;
 
@@ -19,9 +20,10 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     }
 }
 
-fn learn(context: &Context, packets: &Packets, index: Index) -> Result<Node, Reason> {
+fn learn(context: &mut Context, packets: &Packets, index: Index) -> Result<Node, Reason> {
     let number = packets.arrived[usize::from(index)];
-    let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
+    let forwarding = Arc::clone(&context.forwarding);
+    let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let said = Discovery::read(packets.packet(index), neighbour::ADVERTISEMENT)?;
     let address = IpAddr::from(said.target);
     if interface.has(address) {
@@ -30,6 +32,9 @@ fn learn(context: &Context, packets: &Packets, index: Index) -> Result<Node, Rea
     interface.subnet_of(address).ok_or(Reason::NeighbourSubnet)?;
     let has = |flag| said.flags & flag != 0;
     match (said.mac, has(neighbour::SOLICITED), has(neighbour::OVERRIDE)) {
+        (Some(mac), true, true) if context.throttle.is_answer(number, u128::from(said.target)) => {
+            context.tell(Event::Answer { interface: number, address, mac });
+        }
         (Some(mac), true, true) => context.tell(Event::Neighbour { interface: number, address, mac }),
         (Some(mac), true, false) => context.tell(Event::Offer { interface: number, address, mac }),
         (Some(mac), false, true) => context.tell(Event::Announcement { interface: number, address, mac }),

@@ -3,6 +3,7 @@
 //! asked.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use wire::{ethernet, ipv6, neighbour};
 
@@ -22,9 +23,10 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     }
 }
 
-fn answer(context: &Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
+fn answer(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
     let number = packets.arrived[usize::from(index)];
-    let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
+    let forwarding = Arc::clone(&context.forwarding);
+    let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let asked = Discovery::read(packets.packet(index), neighbour::SOLICITATION)?;
     let address = IpAddr::from(asked.source);
     if !interface.has(asked.target.into()) {

@@ -11,6 +11,7 @@ use crate::clock::clocks;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::forwarding::{Hop, Interface};
 use crate::dataplane::graph::Context;
+use crate::dataplane::throttle::Wanted;
 use crate::dataplane::vector::{Index, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
@@ -26,23 +27,24 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
     let adjacency = packets.adjacency[usize::from(index)] as usize;
     let hop = context.forwarding.adjacencies.get(adjacency).map(|adjacency| adjacency.hop);
     let destination = packets.packet(index).get(16..20).and_then(|bytes| bytes.first_chunk::<4>());
-    let (number, target) = match (hop, destination) {
-        (Some(Hop::Neighbour(number, IpAddr::V4(address))), _) => (number, address),
-        (Some(Hop::Glean(number, _)), Some(&address)) => (number, Ipv4Addr::from(address)),
+    let (number, target, is_gateway) = match (hop, destination) {
+        (Some(Hop::Neighbour(number, IpAddr::V4(address))), _) => (number, address, true),
+        (Some(Hop::Glean(number, _)), Some(&address)) => (number, Ipv4Addr::from(address), false),
         _ => return Err(Reason::OutputDown),
     };
     let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::OutputDown)?;
     let sender = interface.sender(target.into()).ok_or(Reason::ArpNoAddress)?;
     let IpAddr::V4(sender) = sender else { return Err(Reason::ArpNoAddress) };
     let address = u128::from(u32::from(target));
-    if context.throttle.allows(number, address, now) {
+    let arrived = packets.arrived[usize::from(index)];
+    if context.throttle.allows(&Wanted { interface: number, address, is_gateway, arrived }, now) {
         let frame = request(interface, sender, target);
         if let Some(made) = context.make(packets, frame.len(), number, Node::InterfaceOutput) {
             packets.bytes_mut(made).copy_from_slice(&frame);
             packets.output[usize::from(made)] = number;
         }
     }
-    if context.throttle.in_vain(number, address, now) { Err(Reason::Ip4NoAnswer) } else { Ok(()) }
+    if context.throttle.is_silent(number, address, now) { Err(Reason::Ip4NoAnswer) } else { Ok(()) }
 }
 
 /// The frame of a request to all stations.

@@ -60,6 +60,10 @@ fn fragments(packet: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, Reason> {
     }
     let later = later_header(header);
     let place = u16::from_be_bytes([header[6], header[7]]);
+    // Behind the end of the longest packet offsets would begin anew, and a late fragment become a first one.
+    if usize::from(place & OFFSET) * 8 + payload.len() > usize::from(u16::MAX) {
+        return Err(Reason::Ip4BeyondEnd);
+    }
     let fragment = |(number, part): (usize, &[u8])| {
         let mut fragment = if number == 0 { header.to_vec() } else { later.clone() };
         let more = if (number + 1) * room < payload.len() { MORE } else { place & MORE };

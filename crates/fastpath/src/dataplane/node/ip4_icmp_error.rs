@@ -59,10 +59,11 @@ fn tell(context: &mut Context, packets: &mut Packets, index: Index, now: u64) ->
     let mtu = adjacency.filter(|_| packets.reason[at] == Reason::Ip4TooBig).map_or(0, |found| found.mtu);
     let length = packet.get(2..4).map_or(0, |bytes| usize::from(u16::from_be_bytes([bytes[0], bytes[1]])));
     let quoted = packet.get(..length.min(MOST - ipv4::LENGTH - HEADER)).unwrap_or(packet);
-    let error = error(sender, receiver, [kind, code], mtu, quoted);
-    if !context.errors.take(now) {
+    // Before it is built, as that is the most of the work.
+    if !context.errors.allow(arrived, packets.reason[at] == Reason::Ip4TooBig, now) {
         return None;
     }
+    let error = error(sender, receiver, [kind, code], mtu, quoted);
     let made = context.make(packets, ethernet::LENGTH + error.len(), arrived, Node::Ip4Lookup)?;
     packets.set_network(made, ethernet::LENGTH as u8);
     packets.packet_mut(made).copy_from_slice(&error);

@@ -1,5 +1,6 @@
 //! ip4-input: packets with an IPv4 header enter; those whose header is as RFC 1812, section 5.2.2, demands
-//! go on to ip4-lookup, and to punt with a router alert (RFC 2113).
+//! go on to ip4-lookup without what the link put behind them, and with a router alert (RFC 2113) to punt, where
+//! the kernel has a part in their interface.
 
 use wire::ipv4;
 
@@ -8,34 +9,68 @@ use crate::dataplane::counters::Reason;
 use crate::dataplane::graph::Context;
 use crate::dataplane::vector::{Index, Packets};
 
-pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {
         let packet = packets.packet(index);
         *next = match packet.first_chunk() {
             Some(header) if is_good(header, packet.len()) => Node::Ip4Lookup,
-            _ => check(packet).unwrap_or_else(|reason| packets.drop(index, reason)),
+            _ => other(context, packets, index),
         };
+    }
+}
+
+/// A packet that its frame is longer than, as short ones' frames are, or that is not as nearly all are.
+#[inline(never)]
+fn other(context: &Context, packets: &mut Packets, index: Index) -> Node {
+    let packet = packets.packet(index);
+    let Some(header) = packet.first_chunk() else { return packets.drop(index, Reason::Ip4Truncated) };
+    let length = length(header);
+    let next = if is_sound(header) && length <= packet.len() { Ok(Node::Ip4Lookup) } else { check(packet) };
+    match next {
+        Ok(next) => {
+            packets.trim(index, length);
+            // Where nobody looks at those with a router alert, they go on as any other.
+            let arrived = usize::from(packets.arrived[usize::from(index)]);
+            let interface = || context.forwarding.interfaces.get(arrived);
+            match next {
+                Node::Punt if interface().is_none_or(|interface| interface.kernel.is_none()) => {
+                    Node::Ip4Lookup
+                }
+                next => next,
+            }
+        }
+        Err(reason) => packets.drop(index, reason),
     }
 }
 
 /// Version 4, and a header of five words.
 const PLAIN: u8 = 0x45;
 
-/// Whether a header without options, of a packet that has so many bytes, is as it should be: the whole of
-/// [`check`] for nearly all packets, from three loads and without a branch.
+/// Whether a header without options is as it should be, of a packet that ends with its frame, which has so many
+/// bytes for it: the whole of [`check`] for nearly all packets, from three loads and without a branch.
 #[inline(always)]
 fn is_good(header: &[u8; ipv4::LENGTH], available: usize) -> bool {
+    is_sound(header) & (length(header) == available)
+}
+
+/// The length that a header says its packet has.
+#[inline(always)]
+fn length(header: &[u8; ipv4::LENGTH]) -> usize {
+    usize::from(((eight(header, 0) >> 16) as u16).swap_bytes())
+}
+
+/// As [`is_good`] of a packet that need not end with its frame.
+#[inline(always)]
+fn is_sound(header: &[u8; ipv4::LENGTH]) -> bool {
     let (first, second) = (eight(header, 0), eight(header, 8));
     let third = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
-    let length = usize::from(((first >> 16) as u16).swap_bytes());
     let (sum, carry) = first.overflowing_add(second);
     let (sum, more) = sum.overflowing_add(u64::from(third) + u64::from(carry));
     // A carry out of 64 bits weighs as much as 1 (RFC 1071, 2B).
     let sum = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(more);
     (first as u8 == PLAIN)
         & (fold(sum) == u16::MAX)
-        & (length >= ipv4::LENGTH)
-        & (length <= available)
+        & (length(header) >= ipv4::LENGTH)
         & !is_no_source((second >> 32) as u8)
 }
 

@@ -29,11 +29,13 @@ fn turn_away(packets: &mut Packets, index: Index, reason: Reason) -> Node {
 #[inline(always)]
 fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
     let packet = packets.packet_mut(index);
+    let length = packet.len();
     let Some(header) = packet.first_chunk_mut::<{ ipv4::LENGTH }>() else { return Err(Reason::Ip4Truncated) };
     if header[8] <= 1 {
         return Err(Reason::Ip4Expired);
     }
-    if u16::from_be_bytes([header[2], header[3]]) > adjacency.mtu {
+    // What leaves, not what the header says by now: ip4-input cut the one to the other.
+    if length > usize::from(adjacency.mtu) {
         return Err(Reason::Ip4TooBig);
     }
     // Time to live, protocol and sum, read and written at once. One less in the high byte of a word is one

@@ -12,6 +12,7 @@ use crate::dataplane::counters::Reason;
 use crate::dataplane::forwarding::Hop;
 use crate::dataplane::graph::Context;
 use crate::dataplane::icmp6;
+use crate::dataplane::throttle::Wanted;
 use crate::dataplane::vector::{Index, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
@@ -29,20 +30,21 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
     let adjacency = packets.adjacency[usize::from(index)] as usize;
     let hop = context.forwarding.adjacencies.get(adjacency).map(|adjacency| adjacency.hop);
     let header = ipv6::Header::parse(packets.packet(index)).ok_or(Reason::Ip6Truncated)?;
-    let (number, target) = match hop {
-        Some(Hop::Neighbour(number, IpAddr::V6(address))) => (number, address),
-        Some(Hop::Glean(number, _)) => (number, header.destination),
+    let (number, target, is_gateway) = match hop {
+        Some(Hop::Neighbour(number, IpAddr::V6(address))) => (number, address, true),
+        Some(Hop::Glean(number, _)) => (number, header.destination, false),
         _ => return Err(Reason::OutputDown),
     };
     // What may not go there need not know the way (RFC 4291, 2.5.6).
     if header.source.is_unicast_link_local() {
         return Err(Reason::Ip6BeyondScope);
     }
-    if context.throttle.allows(number, u128::from(target), now) {
+    let (address, arrived) = (u128::from(target), packets.arrived[usize::from(index)]);
+    if context.throttle.allows(&Wanted { interface: number, address, is_gateway, arrived }, now) {
         // Without room there is none this time.
         let _ = solicit(context, packets, number, target);
     }
-    if context.throttle.in_vain(number, u128::from(target), now) { Err(Reason::Ip6NoAnswer) } else { Ok(()) }
+    if context.throttle.is_silent(number, address, now) { Err(Reason::Ip6NoAnswer) } else { Ok(()) }
 }
 
 /// Has a solicitation leave by an interface.

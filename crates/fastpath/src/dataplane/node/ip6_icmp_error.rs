@@ -8,6 +8,7 @@ use wire::{ethernet, ipv6};
 
 use super::{LIFE, Node};
 use crate::clock::clocks;
+use crate::dataplane::counters::Reason;
 use crate::dataplane::forwarding::{Forwarding, Interface};
 use crate::dataplane::graph::Context;
 use crate::dataplane::icmp6::Problem;
@@ -38,7 +39,8 @@ fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) 
     let source = source(&context.forwarding, interface, header.source)?;
     let on_link = header.source.is_unicast_link_local();
     let (link, link_length) = interface.link_header(super::sender(packets, index).ok()?, ethernet::IPV6);
-    if !context.errors.take(now) {
+    let is_too_big = packets.reason[usize::from(index)] == Reason::Ip6TooBig;
+    if !context.errors.allow(number, is_too_big, now) {
         return None;
     }
     let mut error = vec![0; Problem::length(about.len())];

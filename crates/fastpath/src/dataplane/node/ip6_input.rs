@@ -1,5 +1,6 @@
 //! ip6-input: packets with an IPv6 header enter; those whose header is as RFC 8200, section 3, demands, and
-//! whose source address may be one (RFC 4291, section 2), go on to ip6-lookup.
+//! whose source address may be one (RFC 4291, section 2), go on to ip6-lookup without what the link put behind
+//! them.
 //!
 //! The hop limit is not looked at here: the destination of a packet takes it whatever that is (RFC 8200, 3).
 
@@ -12,8 +13,15 @@ use crate::dataplane::vector::{Index, Packets};
 
 pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     for (&index, next) in vector.iter().zip(next) {
-        *next = match check(packets.packet(index)) {
-            Ok(()) => Node::Ip6Lookup,
+        let packet = packets.packet(index);
+        let available = packet.len();
+        *next = match check(packet) {
+            Ok(length) => {
+                if length < available {
+                    packets.trim(index, length);
+                }
+                Node::Ip6Lookup
+            }
             Err(reason) => packets.drop(index, reason),
         };
     }
@@ -22,8 +30,9 @@ pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], 
 /// How all multicast addresses begin.
 const MULTICAST: u8 = 0xff;
 
+/// The length of a packet with a sound header.
 #[inline(always)]
-fn check(packet: &[u8]) -> Result<(), Reason> {
+fn check(packet: &[u8]) -> Result<usize, Reason> {
     let Some(header) = packet.first_chunk::<{ ipv6::LENGTH }>() else { return Err(Reason::Ip6Truncated) };
     if header[0] >> 4 != 6 {
         return Err(Reason::Ip6Version);
@@ -34,9 +43,9 @@ fn check(packet: &[u8]) -> Result<(), Reason> {
     }
     // All unicast addresses that are special begin with zeros.
     if header[8] == MULTICAST || header[8..16] == [0; 8] {
-        return check_source(header);
+        check_source(header)?;
     }
-    Ok(())
+    Ok(length)
 }
 
 /// As [`check`] of a source address that may be none.

@@ -16,6 +16,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 #[inline(always)]
 fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result<(), Reason> {
     let packet = packets.packet_mut(index);
+    let length = packet.len();
     let Some(header) = packet.first_chunk_mut::<{ ipv6::LENGTH }>() else { return Err(Reason::Ip6Truncated) };
     if is_of_its_link(header[8], header[9]) {
         return Err(Reason::Ip6BeyondScope);
@@ -23,7 +24,7 @@ fn rewrite(packets: &mut Packets, index: Index, adjacency: &Adjacency) -> Result
     if header[7] <= 1 {
         return Err(Reason::Ip6Expired);
     }
-    let length = ipv6::LENGTH + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    // What leaves, not what the header says by now: ip6-input cut the one to the other.
     if length > usize::from(adjacency.mtu) {
         return Err(Reason::Ip6TooBig);
     }

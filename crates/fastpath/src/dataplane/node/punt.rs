@@ -1,11 +1,14 @@
 //! punt: packets enter with the frames that they arrived in, and go to the kernel's side of the interface
-//! that they arrived at, without its VLAN tag; what that does not take is dropped.
+//! that they arrived at, without its VLAN tag; what that does not take is dropped, and so is what exceeds the
+//! limit of its kind, as the kernel's work with it is this worker's time.
 
 use wire::{ethernet, vlan};
 
 use super::Node;
+use crate::clock::clocks;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::graph::Context;
+use crate::dataplane::punt::Kind;
 use crate::dataplane::vector::{Index, Packets};
 
 /// Bytes of a frame before its tag: both link addresses.
@@ -23,10 +26,14 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     }
 }
 
-fn punt(context: &Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
+fn punt(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
     let arrived = usize::from(packets.arrived[usize::from(index)]);
-    let interface = context.forwarding.interfaces.get(arrived).ok_or(Reason::InputDown)?;
+    let Context { forwarding, punts, .. } = context;
+    let interface = forwarding.interfaces.get(arrived).ok_or(Reason::InputDown)?;
     let kernel = interface.kernel.as_ref().ok_or(Reason::PuntNowhere)?;
+    if !punts.allow(Kind::of(packets.bytes(index), packets.network(index)), clocks()) {
+        return Err(Reason::PuntLimited);
+    }
     let tag = if packets.network(index) > ethernet::LENGTH { vlan::LENGTH } else { 0 };
     let frame = packets.bytes_mut(index);
     if tag > 0 && frame.len() >= ethernet::LENGTH + tag {

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::graph::Context;
-use crate::dataplane::vector::{Index, PACKETS, Packets};
+use crate::dataplane::vector::{Frame, Index, PACKETS, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], _: &mut [Node]) {
     let Some(&first) = vector.first() else { return };
@@ -43,19 +43,29 @@ fn send(context: &mut Context, packets: &mut Packets, interface: u16, vector: &[
     let device = context.forwarding.interfaces.get(usize::from(interface)).map(|found| found.device);
     let output = device.and_then(|device| context.outputs.get_mut(usize::from(device)));
     let frames = &mut context.scratch.frames;
-    let mut sent = 0;
+    let (mut done, mut long) = (0, 0);
     if let Some(output) = output {
         for (&index, frame) in vector.iter().zip(&mut *frames) {
             *frame = packets.frame(index);
         }
         let count = vector.len().min(PACKETS);
-        sent = output.transmit(&frames[..count]).min(count);
+        loop {
+            done += output.transmit(&frames[done..count]).min(count - done);
+            if done == count || !output.stopped_at_long() {
+                break;
+            }
+            // It alone is left out, not those behind it.
+            let node = packets.drop(vector[done], Reason::TooLong);
+            context.beside.push((vector[done], node));
+            frames[done] = Frame::NONE;
+            (done, long) = (done + 1, long + 1);
+        }
     }
     let counters = &context.counters.interfaces[usize::from(interface)];
-    counters.sent.add(sent as u64);
-    counters.sent_bytes.add(frames[..sent].iter().map(|frame| frame.len() as u64).sum());
-    counters.no_room.add((vector.len() - sent) as u64);
-    for &index in &vector[sent..] {
+    counters.sent.add((done - long) as u64);
+    counters.sent_bytes.add(frames[..done].iter().map(|frame| frame.len() as u64).sum());
+    counters.no_room.add((vector.len() - done) as u64);
+    for &index in &vector[done..] {
         let node = packets.drop(index, Reason::Full);
         context.beside.push((index, node));
     }
