@@ -50,9 +50,9 @@ impl Memory {
         Box::new(Lender { memory: self.clone(), device })
     }
 
-    /// A transmit queue.
-    pub fn output(&self) -> Box<dyn Output> {
-        Box::new(Taker(self.clone()))
+    /// A transmit queue, by which no frame leaves that has more than `longest` bytes.
+    pub fn output(&self, longest: usize) -> Box<dyn Output> {
+        Box::new(Taker(self.clone(), longest))
     }
 
     /// A frame arrives that can grow by `room` bytes.
@@ -110,7 +110,8 @@ impl Input for Lender {
     }
 }
 
-struct Taker(Memory);
+/// Sends frames of up to so many bytes.
+struct Taker(Memory, usize);
 
 impl Output for Taker {
     fn transmit(&mut self, frames: &[Frame]) -> usize {
@@ -125,6 +126,7 @@ impl Output for Taker {
                 "sent what is beside a frame"
             );
             assert!(frame.len() >= 14, "sent a frame without a header");
+            assert!(frame.len() <= self.1, "sent {} bytes, more than the MTU allows", frame.len());
         }
         let count = frames.len().min(memory.room);
         memory.sent += count as u64;
