@@ -253,6 +253,6 @@ fn a_replay_leaves_and_comes_back_frame_by_frame() {
         stop: &stop,
     };
     let outcome = replay.run(&mut carrier, &mut |_, _| Ok(())).unwrap();
-    assert_eq!((outcome.sent, outcome.unsent, outcome.received, outcome.foreign), (300, 0, 300, 0));
+    assert_eq!((outcome.sent, outcome.untaken.total(), outcome.received, outcome.foreign), (300, 0, 300, 0));
     assert_eq!((outcome.missed, counted("port0", "tx_packets")), (0, 300));
 }

@@ -11,6 +11,7 @@ use xsk::{Config, Interface, Mode, Opened, Program, Wanted};
 use super::queues::{Receiving, Sending};
 use super::{Options, Port};
 use crate::Error;
+use crate::refusal::Mtu;
 use crate::user_space::{Queues, WhenFull};
 use crate::xdp::{PortRef, in_namespace};
 
@@ -26,6 +27,8 @@ pub enum Purpose {
     Engine,
     /// It only sends.
     Send,
+    /// It only receives our own frames.
+    Receive,
     /// It only receives, all frames but those by which the kernel finds neighbours.
     ReceiveAll,
 }
@@ -57,8 +60,9 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     let (sends, receives) = match opening.purpose {
         Purpose::Engine => (true, true),
         Purpose::Send => (true, false),
-        Purpose::ReceiveAll => (false, true),
+        Purpose::Receive | Purpose::ReceiveAll => (false, true),
     };
+    let longest_by_mtu = interface.mtu()? + BESIDE_MTU;
     if sends {
         check_length(&interface, opening.longest)?;
     }
@@ -79,7 +83,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     let (mut watches, mut mode) = (Vec::new(), Mode::ZeroCopy);
     for queue in 0..receivers.max(senders as u32) {
         let config = Config {
-            longest: opening.longest,
+            longest: opening.longest.min(longest_by_mtu),
             sends: (queue as usize) < senders,
             receives: queue < receivers,
             copying: opening.options.copying,
@@ -98,7 +102,8 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
         }
         watches.push(socket.watch.clone());
     }
-    Ok((Port { interface, program, watches, mode }, found))
+    let mtu = sends.then(|| Mtu::of(&interface)).transpose()?;
+    Ok((Port { interface, program, watches, mode, mtu, looked: Instant::now() }, found))
 }
 
 fn wanted(purpose: Purpose) -> Wanted {

@@ -73,9 +73,11 @@ impl Generator {
         cores: &[usize],
     ) -> Result<Self, Error> {
         check(table, ports, cores)?;
-        let sending = in_namespace(namespace, || {
-            let sending = ports.iter().take(table.directions());
-            sending.map(Port::open).collect::<Result<Vec<_>, _>>()
+        let opened = in_namespace(namespace, || {
+            let opened = ports.iter().take(DIRECTIONS).enumerate();
+            opened
+                .map(|(number, port)| Port::open(port, number < table.directions()))
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let lengths = || table.rows.iter().map(|row| usize::from(row.length));
         let page = lengths().max().unwrap_or(60).max(table.header_length);
@@ -92,7 +94,7 @@ impl Generator {
                 for (worker, core) in cores.iter().enumerate() {
                     rodata.worker_of_cpu[*core] = worker as u8 + 1;
                 }
-                for (shared, port) in rodata.queue_is_the_devices.iter_mut().zip(&sending) {
+                for (shared, port) in rodata.queue_is_the_devices.iter_mut().zip(&opened) {
                     *shared = port.has_the_devices_queue();
                 }
             }
@@ -114,7 +116,7 @@ impl Generator {
             _counting: counting,
             skeleton,
             directions: table.directions(),
-            ports: sending,
+            ports: opened,
             seen: [Sent::default(); DIRECTIONS],
             seen_until: 1,
             newest: 0,
