@@ -12,9 +12,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use libbpf_rs::{Link, MapCore, MapFlags};
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use nix::unistd::Pid;
 use stats::Histogram;
 use traffic::FrameTable;
 
@@ -22,6 +20,7 @@ use super::port::{self, Port};
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
+use crate::build_rate::pin;
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
@@ -451,10 +450,7 @@ struct Run {
 impl Run {
     /// Generates until told to stop.
     fn run(self) -> Result<(), Error> {
-        let mut cores = CpuSet::new();
-        cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
-            Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
-        })?;
+        pin(self.core)?;
         precedence::take(Rank::Worker, self.others);
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         while !self.stop.load(Ordering::SeqCst) {
