@@ -2,6 +2,7 @@
 //! enter; words with cause and remedy leave.
 
 use traffic::FrameTable;
+use wire::size::FCS;
 use xsk::Interface;
 
 use crate::Error;
@@ -13,7 +14,7 @@ fn refuse(text: String) -> Result<(), Error> {
 /// Refuses a table without frames, and frames beyond `most` bytes or below what Ethernet carries, FCS
 /// included.
 pub fn frames(table: &FrameTable, engine: &str, most: usize) -> Result<(), Error> {
-    let largest = table.rows.iter().map(|row| usize::from(row.length) + 4).max().unwrap_or(0);
+    let largest = table.rows.iter().map(|row| usize::from(row.length) + usize::from(FCS)).max().unwrap_or(0);
     if table.rows.is_empty() {
         return refuse("the profile has no frames".into());
     }
