@@ -30,15 +30,28 @@ use queues::{Receiving, Sending};
 /// interfaces for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The largest frame, FCS included.
-pub const MAX_FRAME: usize = xsk::MAX_LENGTH + 4;
+pub const MAX_FRAME: usize = xsk::MAX_LENGTH + wire::size::FCS as usize;
 
 /// How the kernel shall serve the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether frames may stay where they are.
     pub copying: Copying,
-    /// Whether drivers work when a worker asks them to, instead of by interrupts.
-    pub busy_poll: bool,
+    /// When drivers work.
+    pub busy_poll: BusyPoll,
+}
+
+/// Whether drivers work when a worker asks them to, instead of by interrupts (preferred busy polling, Linux 5.11). They
+/// work by interrupts where the kernel has it not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BusyPoll {
+    /// At cards; not at a veth or a tap, whose other end would then work on the worker's core.
+    #[default]
+    Cards,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The engine on two interfaces. Dropping it ends its workers, closes its sockets and detaches its programs.
@@ -87,6 +100,26 @@ impl AfXdpEngine {
     #[must_use]
     pub fn modes(&self) -> Vec<Mode> {
         self.machinery().ports.ports.iter().map(|port| port.mode).collect()
+    }
+
+    /// Whether the driver of each port works when a worker asks it to.
+    #[must_use]
+    pub fn busy_polls(&self) -> Vec<bool> {
+        self.machinery().ports.ports.iter().map(|port| port.busy_polls).collect()
+    }
+
+    /// How the kernel serves each port, for the record.
+    #[must_use]
+    pub fn modes_in_words(&self) -> Vec<&'static str> {
+        let modes = self.modes().into_iter().zip(self.busy_polls());
+        modes
+            .map(|mode| match mode {
+                (Mode::ZeroCopy, false) => "af_xdp, zero copy",
+                (Mode::ZeroCopy, true) => "af_xdp, zero copy, busy polling",
+                (Mode::Copy, false) => "af_xdp, copy",
+                (Mode::Copy, true) => "af_xdp, copy, busy polling",
+            })
+            .collect()
     }
 
     /// Whether the program that receives at each port runs in the driver; others are slower.
@@ -141,6 +174,7 @@ pub(crate) struct Port {
     /// Its sockets.
     watches: Vec<Watch>,
     mode: Mode,
+    busy_polls: bool,
     /// What must stay as long as it sends.
     mtu: Option<Mtu>,
     /// When the program was looked at last.

@@ -11,26 +11,27 @@ use testbed::counting::Counting;
 use testbed::stop;
 use testbed::target::EngineName;
 use wire::human;
+use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args;
 
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("place").args(["port", "ports", "port0", "lab"]).required(true))]
+#[command(group = clap::ArgGroup::new("place").args(["port", "ports", "port0", "lab"]).required(true).multiple(true))]
 pub struct Args {
     /// One port: an interface, or with --engine memif or dpdk a port of user space. Frames of Linerate end there; at
     /// an interface all others go on to the kernel
     port: Option<String>,
     /// Two interfaces, one for each direction
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1, conflicts_with_all = ["port", "port0"])]
     ports: Option<Vec<String>>,
     /// Two ports of user space, as in memif:socket=/run/memif.sock,role=server or net_af_packet0,iface=eth1
-    #[arg(long, value_name = "DEVICE", requires = "port1")]
+    #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with = "port")]
     port0: Option<String>,
     /// Port 1 in user space
-    #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["port", "ports", "lab"])]
+    #[arg(long, value_name = "DEVICE", requires = "port0")]
     port1: Option<String>,
-    /// The two ports of an open lab (`linerate lab up NAME`)
+    /// In an open lab (`linerate lab up NAME`): at its two ports where none is named
     #[arg(long, value_name = "NAME")]
     lab: Option<String>,
     /// What receives: xdp in the kernel; af_xdp by AF_XDP sockets; dpdk or memif in user space; auto is memif for a
@@ -61,9 +62,16 @@ const LOOK: Duration = Duration::from_millis(200);
 pub fn main(args: &Args) -> Result<Exit> {
     let stop = stop::flag()?;
     let opened = args.lab.as_deref().map(holder::tester).transpose().map_err(lab::Error::from)?;
+    if args.ports.as_ref().is_some_and(|ports| ports.len() != 2) {
+        return Err(misuse("--ports takes two interfaces, as in --ports eth1,eth2"));
+    }
     let named = args.port0.iter().chain(&args.port1).chain(&args.port).chain(args.ports.iter().flatten());
+    let mut ports: Vec<String> = named.cloned().collect();
+    if let (Some((_, those)), true) = (&opened, ports.is_empty()) {
+        ports.clone_from(those);
+    }
     let counting = Counting {
-        ports: named.chain(opened.iter().flat_map(|(_, ports)| ports)).cloned().collect(),
+        ports,
         namespace: opened.as_ref().map(|(namespace, _)| namespace),
         engine: args.engine,
         cores: args.cores.clone(),
