@@ -98,6 +98,32 @@ fn traffic_by_one_port_is_what_the_interface_counted_to_the_frame() {
 }
 
 #[test]
+fn several_cores_and_queues_share_a_load_and_every_interface_agrees() {
+    if !has_namespaces() {
+        return;
+    }
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("skipped: two queues need two cores");
+        return;
+    }
+    let site = Site::router();
+    for number in [1, 2] {
+        site.far.run(&format!("ethtool -L far{number} rx 2 tx 2"));
+        site.tester.run(&format!("ethtool -L eth{number} rx 2 tx 2"));
+    }
+    for cores in ["--cores 0,1", "--cores 0 --receive-cores 1,0"] {
+        let Some(()) = eventually(|| {
+            let record = ramp(&site, &format!("{GATEWAYS} --flows var2 {cores}")).well().record();
+            assert_eq!(record.tester.ports[0].facts.as_ref().unwrap().queues.unwrap().transmit, 2);
+            assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);
+            passes(&record, 1)
+        }) else {
+            return;
+        };
+    }
+}
+
+#[test]
 fn killed_in_mid_run_it_leaves_nothing_at_the_ports() {
     if !has_namespaces() {
         return;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
 use crate::common::{Finished, Running, has_namespaces, linerate, wait_until};
-use results::record::Status;
+use nix::sys::signal::Signal;
+use results::record::{Phase, Status};
 
 /// What `send` says of itself as JSON: frames offered, unsent, and by the count of the interface.
 fn counts(finished: &Finished) -> [u64; 3] {
@@ -135,4 +136,132 @@ fn a_load_test_whose_port_goes_down_keeps_what_it_counted_and_says_why_it_ended(
         told.unwrap_or_default()
     );
     assert_eq!(site.tester.run("ip -details link show eth2 | grep -c 'prog/xdp' || true").trim(), "0");
+}
+
+/// A load test between eth1 and eth2 by `engine` that would take a minute, once it measures.
+fn start_long(engine: &str, duration: &str, site: &Site) -> Running {
+    let line = format!(
+        "saturate --engine {engine} --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 --rate 2kpps --step 100ms \
+         --warm-up-duration 300ms --duration {duration} --drain 100ms"
+    );
+    let mut run = linerate(&line).inside(&site.tester).start();
+    run.wait_for_record(|record| {
+        record.samples.iter().filter(|sample| sample.phase == Phase::Hold).count() >= 3
+    });
+    run
+}
+
+/// Whether a program is left at a port.
+fn is_left(site: &Site) -> bool {
+    site.tester.run("ip -details link show eth1; ip -details link show eth2").contains("prog/xdp")
+}
+
+#[test]
+fn a_port_whose_mtu_changes_ends_a_load_test_by_name_and_what_was_counted_stays() {
+    if !has_namespaces() {
+        return;
+    }
+    for (engine, port) in [("xdp", "eth1"), ("xdp", "eth2"), ("af_xdp", "eth1"), ("af_xdp", "eth2")] {
+        let site = Site::router();
+        let run = start_long(engine, "60s", &site);
+        site.tester.run(&format!("ip link set {port} mtu 1400"));
+        let run = run.finish();
+        assert_eq!(run.status.code(), Some(1), "{engine}, {port}: {}", run.stderr);
+        let [record] = run.records().try_into().unwrap();
+        let reason = record.reason.clone().unwrap_or_default();
+        assert_eq!(record.status, Status::Failed, "{engine}, {port}: {reason}");
+        for clue in [
+            format!("the MTU of interface {port} was changed from 1500 to 1400"),
+            format!("ip link set {port} mtu 1500"),
+        ] {
+            assert!(
+                reason.contains(&clue) && run.stderr.contains(&clue),
+                "{engine}: no '{clue}' in: {reason}"
+            );
+        }
+        assert!(record.directions[0].offered > 0 && record.directions[0].forwarded > 0);
+        assert!(!is_left(&site), "{engine}, {port}");
+    }
+}
+
+#[test]
+fn another_program_in_mid_run_is_refused_and_the_load_test_goes_on() {
+    if !has_namespaces() {
+        return;
+    }
+    for engine in ["xdp", "af_xdp"] {
+        let site = Site::router();
+        let run = start_long(engine, "4s", &site);
+        for other in ["xdp", "af_xdp"] {
+            let refused = linerate(&format!("count eth2 --engine {other}")).inside(&site.tester).run();
+            let refusal = refused.refusal(1);
+            assert!(refusal.contains("eth2") && refusal.contains("ip link set eth2 xdp off"), "{refusal}");
+        }
+        // Only who attached it can take it away.
+        let removed = site.tester.command("ip").args(["link", "set", "eth2", "xdp", "off"]).output().unwrap();
+        assert!(!removed.status.success(), "the kernel let somebody remove the program");
+        let run = run.finish().well();
+        let [record] = run.records().try_into().unwrap();
+        assert_eq!(record.status, Status::Complete);
+        assert!(!is_left(&site), "{engine}");
+    }
+}
+
+#[test]
+fn a_port_that_others_have_is_refused_by_every_command_and_engine() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    let refused = |clues: &[&str]| {
+        for engine in ["auto", "xdp", "af_xdp"] {
+            for line in ["ramp --ports eth1,eth2", "send --port eth2 --to 02:00:00:00:02:01"] {
+                let run = linerate(&format!("{line} --engine {engine} --duration 100ms"));
+                let run = run.inside(&site.tester).run();
+                let refusal = run.refusal(2);
+                for clue in clues {
+                    assert!(refusal.contains(clue), "{line}, {engine}: no '{clue}' in: {refusal}");
+                }
+            }
+        }
+    };
+    site.tester.run("ip link add br0 type bridge\nip link set eth2 master br0");
+    refused(&["eth2 belongs to the bridge br0", "ip link set eth2 nomaster"]);
+    site.tester.run("ip link set eth2 nomaster");
+
+    let add = ["link", "add", "bond0", "type", "bond"];
+    if site.tester.command("ip").args(add).output().unwrap().status.success() {
+        site.tester.run("ip link set eth2 down\nip link set eth2 master bond0\nip link set eth2 up");
+        refused(&["eth2 belongs to the bond bond0", "ip link set eth2 nomaster"]);
+        site.tester.run("ip link set eth2 nomaster\nip link set eth2 up");
+    } else {
+        eprintln!("skipped: this kernel has no bonds");
+    }
+
+    let counting = linerate("count eth2 --interval 100ms").inside(&site.tester).start();
+    let counts = || counting.stderr().contains("others");
+    assert!(wait_until(Duration::from_secs(60), counts), "{}", counting.stderr());
+    refused(&["eth2 has an XDP program of another process", "ip link set dev eth2 xdp off"]);
+    counting.signal(Signal::SIGINT);
+    counting.finish().well();
+}
+
+#[test]
+fn a_kernel_without_af_xdp_is_named_with_the_remedy_and_nothing_stays() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    for line in [
+        "ramp --engine af_xdp --ports eth1,eth2 --rate 2kpps",
+        "send --engine af_xdp --port eth1 --to 02:00:00:00:01:01 --duration 100ms",
+        "count eth1 --engine af_xdp",
+    ] {
+        let run = linerate(line).inside(&site.tester).without_af_xdp().run();
+        let refusal = run.refusal(1);
+        for clue in ["no AF_XDP sockets", "CONFIG_XDP_SOCKETS", "another engine"] {
+            assert!(refusal.contains(clue), "{line}: no '{clue}' in: {refusal}");
+        }
+        assert!(!is_left(&site), "{line}");
+    }
 }

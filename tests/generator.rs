@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::common::holdings::Holdings;
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
-use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{
+    Finished, PROGRAM, REPOSITORY, Running, eventually, has_namespaces, linerate, wait_until,
+};
 use nix::sys::signal::Signal;
 
 /// The whole number in field `name` of what was printed as JSON.
@@ -96,25 +98,130 @@ fn it_generates_until_interrupted() {
     });
 }
 
+/// Starts `linerate count` with these words in a namespace, and waits until it counts.
+fn start_counter(words: &str, namespace: &Namespace) -> Running {
+    let counter = linerate(&format!("count {words} --json --interval 100ms")).inside(namespace).start();
+    // It counts once it has told of an interval.
+    let counts = || counter.stderr().contains("others");
+    assert!(wait_until(Duration::from_secs(60), counts), "{}", counter.stderr());
+    counter
+}
+
+/// Ends a counter, and what it counted.
+fn end(counter: Running) -> Finished {
+    counter.signal(Signal::SIGINT);
+    counter.finish().well()
+}
+
 #[test]
-fn a_counter_counts_ours_and_passes_others() {
+fn a_counter_counts_ours_and_passes_others_by_every_engine_for_interfaces() {
+    if !has_namespaces() {
+        return;
+    }
+    for (engine, name) in [("auto", "xdp"), ("af_xdp", "af_xdp")] {
+        let found = eventually(|| {
+            let site = Site::router();
+            let counter = start_counter(&format!("far1 --engine {engine}"), &site.far);
+            let line = "send --ports eth1,eth2 --rate 2kpps --flows var2 --duration 500ms --json";
+            let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
+            site.tester.run("ping -q -c 3 -i 0.1 -w 5 100.65.1.1");
+            let counted = end(counter);
+            assert_eq!(counted.json()["engine"], name);
+            assert!(number(&counted, "foreign") >= 3, "{}", counted.stdout);
+            assert_eq!((number(&counted, "duplicates"), number(&counted, "reordered")), (0, 0));
+            let frames = number(&counted, "frames");
+            assert!(frames <= sent, "{frames} counted, {sent} sent");
+            assert!(!site.far.run("ip -details link show far1").contains("prog/xdp"), "a program is left");
+            (frames == sent).then_some(()).ok_or(format!("{frames} counted, {sent} sent"))
+        });
+        if found.is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_counter_at_two_ports_tells_them_apart() {
+    if !has_namespaces() {
+        return;
+    }
+    for engine in ["xdp", "af_xdp"] {
+        let found = eventually(|| {
+            let site = Site::cables();
+            // Frames of direction 0 arrive at port 1, as at the ports of a load test.
+            let counter = start_counter(&format!("--ports far2,far1 --engine {engine}"), &site.far);
+            let line = "send --ports eth1,eth2 --rate 1kpps --bidirectional --duration 500ms --json";
+            let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
+            let counted = end(counter);
+            let ports = counted.json()["ports"].clone();
+            assert_eq!((&ports[0]["port"], &ports[1]["port"]), (&"far2".into(), &"far1".into()));
+            let frames = [0, 1].map(|port: usize| ports[port]["frames"].as_u64().unwrap());
+            assert!(ports[1]["latency_p50_ns"].as_u64().is_some_and(|median| median > 0), "{ports}");
+            assert!(frames.iter().sum::<u64>() <= sent, "{sent} sent: {ports}");
+            assert_eq!(number(&counted, "frames"), frames.iter().sum::<u64>());
+            let right = frames.iter().sum::<u64>() == sent && frames[0].abs_diff(frames[1]) <= 1;
+            right.then_some(()).ok_or(format!("{sent} sent: {ports}"))
+        });
+        if found.is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_counter_counts_in_a_lab_that_is_open() {
+    if !has_namespaces() {
+        return;
+    }
+    let home = Namespace::new();
+    linerate("lab up counted --dut linux-router").inside(&home).run().well();
+    let counter = start_counter("port1 --lab counted --engine xdp", &home);
+    // The device sends a frame of Linerate's itself.
+    let line = "lab exec counted dut";
+    let send =
+        ["send", "--port", "dut1", "--to", "02:00:00:00:00:09", "--rate", "1kpps", "--duration", "300ms"];
+    let send = send.iter().fold(linerate(line).arg("--").arg(PROGRAM), |line, word| line.arg(*word));
+    let sent = send.arg("--json").inside(&home).run().well();
+    let counted = end(counter);
+    let both = linerate("count --lab counted --duration 200ms --json").inside(&home).run().well();
+    linerate("lab down counted").inside(&home).run().well();
+    let (frames, offered) = (number(&counted, "frames"), number(&sent, "offered"));
+    assert!(frames > 0 && frames <= offered, "{frames} of {offered}");
+    assert_eq!(both.json()["ports"][1]["port"], "port1", "{}", both.stdout);
+}
+
+#[test]
+fn a_counter_whose_interface_vanishes_says_so_and_what_it_counted() {
+    if !has_namespaces() {
+        return;
+    }
+    for engine in ["xdp", "af_xdp"] {
+        let site = Site::cables();
+        let counter = start_counter(&format!("far1 --engine {engine}"), &site.far);
+        linerate("send --ports eth1,eth2 --rate 1kpps --duration 300ms").inside(&site.tester).run().well();
+        site.far.run("ip link del far1");
+        let ended = counter.finish();
+        assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains("far1") && ended.stderr.contains("vanished"), "{}", ended.stderr);
+        assert!(number(&ended, "frames") > 0, "{}", ended.stdout);
+        assert!(ended.json()["failure"].as_str().is_some_and(|failure| failure.contains("far1")));
+    }
+}
+
+#[cfg(feature = "dpdk")]
+#[test]
+fn a_counter_counts_at_a_port_of_dpdk() {
     if !has_namespaces() {
         return;
     }
     eventually(|| {
-        let site = Site::router();
-        let counter = linerate("count far1 --json --interval 100ms").inside(&site.far).start();
-        // It counts once it has said so.
-        assert!(wait_until(Duration::from_secs(60), || !counter.stderr().is_empty()), "{}", counter.stderr());
-        let line = "send --ports eth1,eth2 --rate 2kpps --flows var2 --duration 500ms --json";
+        let site = Site::cables();
+        let counter = start_counter("net_af_packet0,iface=far1 --engine dpdk --cores 1", &site.far);
+        let line = "send --ports eth1,eth2 --rate 1kpps --duration 500ms --json";
         let sent = number(&linerate(line).inside(&site.tester).run().well(), "offered");
-        site.tester.run("ping -q -c 3 -i 0.1 -w 5 100.65.1.1");
-        counter.signal(Signal::SIGINT);
-        let counted = counter.finish().well();
-        assert!(number(&counted, "foreign") >= 3, "{}", counted.stdout);
-        assert_eq!((number(&counted, "duplicates"), number(&counted, "reordered")), (0, 0));
+        let counted = end(counter);
         let frames = number(&counted, "frames");
-        assert!(frames <= sent, "{frames} counted, {sent} sent");
+        assert!(counted.json()["engine"] == "dpdk" && frames <= sent, "{}", counted.stdout);
         (frames == sent).then_some(()).ok_or(format!("{frames} counted, {sent} sent"))
     });
 }

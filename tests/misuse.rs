@@ -228,7 +228,9 @@ fn missing_privileges_are_named_with_the_remedy() {
     if !has_namespaces() {
         return;
     }
-    for line in ["ramp", "saturate", "send", "lab up nobody", "bench --quick", "count lo"] {
+    for line in
+        ["ramp", "saturate", "send", "lab up nobody", "bench --quick", "count lo", "count lo --engine af_xdp"]
+    {
         holds(&refusal_without_privileges(line), &["root", "CAP_"]);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use crate::common::{QUICK, eventually, has_namespaces, linerate};
+use crate::common::sites::Site;
+use crate::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket};
 use traffic::Capture;
 use traffic::capture::Writer;
@@ -171,4 +173,33 @@ fn a_load_test_counts_every_frame_of_a_capture() {
             .sum();
         if forwarded < 1000 { Err(format!("{forwarded} frames came back")) } else { Ok(()) }
     });
+}
+
+#[test]
+fn frames_that_a_port_did_not_take_are_unsent_with_the_reason() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = directory();
+    let site = Site::cables();
+    site.tester.run("sysctl -qw net.ipv6.conf.eth1.disable_ipv6=1");
+    let sent_by = || -> u64 {
+        let text = site.tester.run("ip -s -j link show eth1");
+        let links: serde_json::Value = serde_json::from_str(&text).unwrap();
+        links[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    };
+    let before = sent_by();
+    let line = "send sent.pcap --engine af_xdp --ports eth1,eth2 --loops 50 --rate 500 --json";
+    let run = linerate(line).inside(&site.tester).in_directory(directory.path()).start();
+    assert!(wait_until(Duration::from_secs(60), || sent_by() > before + 100), "{}", run.stderr());
+    site.far.run("ip link set far1 down\nsleep 1\nip link set far1 up");
+    let finished = run.finish();
+    assert_eq!(finished.status.code(), Some(1), "not all were sent: {}", finished.stderr);
+    let summary = finished.json();
+    let (sent, unsent) = (summary["sent"].as_u64().unwrap(), summary["unsent"].as_u64().unwrap());
+    assert!(unsent > 0 && sent + unsent == 2000, "{summary}");
+    assert_eq!(sent, sent_by() - before, "{summary}");
+    let reason = "the interface was down or without a link";
+    assert_eq!(summary["untaken"][reason], unsent, "{summary}");
+    assert!(finished.stderr.contains(&format!("were not sent: {reason}")), "{}", finished.stderr);
 }

@@ -1,6 +1,9 @@
 //! Load tests through shared memory by memifs of our own: devices in user space, without DPDK.
 
-use crate::common::{QUICK, eventually, has_namespaces, linerate};
+use std::time::Duration;
+
+use crate::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
 
 #[test]
 fn devices_in_user_space_are_reached_without_dpdk() {
@@ -87,4 +90,39 @@ fn what_is_no_memif_or_has_no_other_end_is_refused_with_the_remedy() {
         let finished = linerate(&format!("saturate --engine memif {ports} --duration 1s")).run();
         assert!(finished.refusal(code).contains(clue), "{ports}: {}", finished.stderr);
     }
+}
+
+#[test]
+fn frames_sent_to_a_counter_by_two_memifs_are_counted_there() {
+    let socket = |number| format!("memif:socket=@/linerate-count-{}-{number}", std::process::id());
+    let [a, b] = [socket(0), socket(1)];
+    // Frames of direction 0 arrive at the counter's port 1, as at the ports of a load test.
+    let count = format!("count --port0 {b} --port1 {a} --cores 1 --interval 100ms --json");
+    let counter = linerate(&count).start();
+    let counts = || counter.stderr().contains("others");
+    assert!(wait_until(Duration::from_secs(60), counts), "{}", counter.stderr());
+    assert!(counter.stderr().starts_with("engine: memif, because"), "{}", counter.stderr());
+    let ports = format!("--port0 {a},role=client --port1 {b},role=client --cores 0");
+    let line = format!("send --engine memif {ports} --rate 5kpps --bidirectional --duration 500ms --json");
+    let sent = linerate(&line).run().well().json();
+    counter.signal(Signal::SIGINT);
+    let counted = counter.finish().well().json();
+    // What finds no room in the counter's rings was offered, and is not there.
+    assert_eq!(counted["frames"], sent["interface_sent"], "{sent} {counted}");
+    assert!(counted["frames"].as_u64() > Some(1000), "{sent} {counted}");
+    assert!(counted["latency_p50_ns"].as_u64() > Some(0), "{counted}");
+    assert_eq!((&counted["duplicates"], &counted["reordered"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_profile_is_sent_to_a_device_in_user_space_until_the_time_is_over() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "send --engine memif --rate 5kpps --duration 400ms --json";
+    let sent = linerate(line).run().well().json();
+    assert!(sent["offered"].as_u64() > Some(1000), "{sent}");
+    assert_eq!(sent["interface_sent"], sent["dut_received"], "{sent}");
+    let refusal = linerate("send --engine memif --port eth1 --to 02:00:00:00:00:01").run();
+    assert!(refusal.refusal(2).contains("--port0 and --port1"), "{}", refusal.stderr);
 }

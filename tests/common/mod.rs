@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -103,6 +104,8 @@ pub struct Linerate<'a> {
     namespace: Option<&'a Namespace>,
     directory: Option<PathBuf>,
     alone: bool,
+    /// Whether the kernel is to say that it has no AF_XDP sockets.
+    without_af_xdp: bool,
 }
 
 /// The program with the words of `line`, which blanks divide.
@@ -110,7 +113,14 @@ pub fn linerate<'a>(line: &str) -> Linerate<'a> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let alone = words.first().is_some_and(|word| LOADS.iter().any(|load| word == load))
         || words.get(1).is_some_and(|word| word == "ceiling");
-    Linerate { words, environment: Vec::new(), namespace: None, directory: None, alone }
+    Linerate {
+        words,
+        environment: Vec::new(),
+        namespace: None,
+        directory: None,
+        alone,
+        without_af_xdp: false,
+    }
 }
 
 impl<'a> Linerate<'a> {
@@ -136,6 +146,11 @@ impl<'a> Linerate<'a> {
         Self { directory: Some(directory.to_owned()), ..self }
     }
 
+    /// The same on a kernel that says that it has no AF_XDP sockets.
+    pub fn without_af_xdp(self) -> Self {
+        Self { without_af_xdp: true, ..self }
+    }
+
     /// The same for a test that has taken the [`machine`] already.
     pub fn on_my_machine(self) -> Self {
         Self { alone: false, ..self }
@@ -154,6 +169,10 @@ impl<'a> Linerate<'a> {
         if let Some(namespace) = self.namespace {
             namespace.enter(&mut command);
         }
+        if self.without_af_xdp {
+            // SAFETY: it makes a system call without allocating.
+            unsafe { command.pre_exec(refuse_af_xdp) };
+        }
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
         Running { child, stdout, stderr, directory, _fresh: fresh, _alone: alone }
     }
@@ -162,6 +181,30 @@ impl<'a> Linerate<'a> {
     pub fn run(&self) -> Finished {
         self.start().finish()
     }
+}
+
+/// Has the kernel refuse AF_XDP sockets to this process, as one without them does.
+fn refuse_af_xdp() -> std::io::Result<()> {
+    use nix::libc::{self, sock_filter};
+    let step = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
+    let (load, equals, give) = (
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+        libc::BPF_RET,
+    );
+    // The number of the system call is at 0, its first argument at 16.
+    let filter = [
+        step(load, 0, 0, 0),
+        step(equals, 0, 3, libc::SYS_socket as u32),
+        step(load, 0, 0, 16),
+        step(equals, 0, 1, libc::AF_XDP as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the program outlives the call.
+    let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// The program while it runs. It is killed when this is dropped.

@@ -5,15 +5,14 @@ mod rules;
 
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Counters, Error, Result, Running, Site};
+use lab::{Addressing, Counters, Result, Running, Site};
 use libbpf_rs::MapHandle;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use wire::rate::Rate;
 
 pub use rules::{Passed, Rules};
 
 use super::spec::{Parameters, share};
-use super::{Description, Device, FCS, Kind, Parameter, SpecError, constants, words};
+use super::{Description, Device, FCS, Kind, Parameter, SpecError, constants, kept, load, words};
 use rules::Limits;
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
@@ -147,19 +146,20 @@ impl Device for Calibrated {
     fn start(&self, site: &Site) -> Result<Running> {
         let limits = self.limits(KERNEL_BURST);
         site.namespace.run(|| {
-            let failed = |cause| Error::bpf("cannot load the kernel program 'calibrated'", cause);
             let mut object = MaybeUninit::uninit();
-            let mut open = program::CalibratedSkelBuilder::default().open(&mut object).map_err(failed)?;
-            let constants = constants(open.maps.rodata_data.as_deref_mut())?;
-            constants.interfaces = site.indexes();
-            constants.drop_every = limits.drop_every;
-            constants.loss = limits.loss;
-            constants.interval_ns = limits.interval >> 32;
-            constants.interval_fraction = limits.interval as u32;
-            constants.tolerance_ns = limits.tolerance_ns;
-            constants.stall_after = limits.stall_after;
-            let loaded = open.load().map_err(failed)?;
-            let directions = MapHandle::try_from(&loaded.maps.directions).map_err(failed)?;
+            let loaded =
+                load("calibrated", program::CalibratedSkelBuilder::default(), &mut object, |open| {
+                    let constants = constants(open.maps.rodata_data.as_deref_mut())?;
+                    constants.interfaces = site.indexes();
+                    constants.drop_every = limits.drop_every;
+                    constants.loss = limits.loss;
+                    constants.interval_ns = limits.interval >> 32;
+                    constants.interval_fraction = limits.interval as u32;
+                    constants.tolerance_ns = limits.tolerance_ns;
+                    constants.stall_after = limits.stall_after;
+                    Ok(())
+                })?;
+            let directions = kept(MapHandle::try_from(&loaded.maps.directions))?;
             Ok(Running {
                 links: site.attach(&loaded.progs.calibrated)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),

@@ -19,9 +19,11 @@ mod xdp_router;
 mod xdp_xconnect;
 
 use std::fmt::Debug;
+use std::mem::MaybeUninit;
 
 use lab::{Addressing, Error, Queues, Result, Running, Site};
-use libbpf_rs::MapHandle;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapHandle, OpenObject};
 
 pub use calibrated::{Passed, Rules};
 pub use spec::{DutSpec, SpecError};
@@ -97,6 +99,24 @@ pub(crate) trait Device: Debug + Send + Sync {
 
     /// Makes the interfaces at `site`, which are up and bare, into this device.
     fn start(&self, site: &Site) -> Result<Running>;
+}
+
+/// Opens the kernel program of the device called `name`, lets `set_up` change it, and loads it; what fails is named.
+fn load<'o, B: SkelBuilder<'o>>(
+    name: &str,
+    builder: B,
+    object: &'o mut MaybeUninit<OpenObject>,
+    set_up: impl FnOnce(&mut B::Output) -> Result<()>,
+) -> Result<<B::Output as OpenSkel<'o>>::Output> {
+    let failed = |cause| Error::bpf(format!("cannot load the kernel program '{name}'"), cause);
+    let mut open = builder.open(object).map_err(failed)?;
+    set_up(&mut open)?;
+    open.load().map_err(failed)
+}
+
+/// A handle on the counters of a device, if there can be one.
+fn kept(handle: Result<MapHandle, libbpf_rs::Error>) -> Result<MapHandle> {
+    handle.map_err(|cause| Error::bpf("cannot keep the device's counters", cause))
 }
 
 /// Frames carry an FCS that programs do not see.

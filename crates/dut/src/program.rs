@@ -20,11 +20,11 @@ use anyhow::{Context, Result, bail};
 use engine::user_space::{room, socket_name};
 use lab::{Device, InterfaceCounters, Lab, Namespace, NapiThread, SIDES};
 use memif::Socket;
-use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use programs::Process;
 use results::record::NodeRuntimes;
+use scheduling::Cores;
 use wire::MacAddress;
 use wording::usage::misuse;
 
@@ -245,10 +245,7 @@ impl Dut {
         let core = self.core;
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-        let is_there = |pid: &i32| {
-            let cores = sched_getaffinity(Pid::from_raw(*pid));
-            cores.is_ok_and(|cores| cores.is_set(core).unwrap_or(false))
-        };
+        let is_there = |pid: &i32| Cores::of_thread(Pid::from_raw(*pid)).is_ok_and(|cores| cores.has(core));
         let thread = |pid| NapiThread { interface: self.name.to_owned(), pid, core: Some(core) };
         ids.filter(is_there).map(thread).collect()
     }

@@ -2,12 +2,11 @@
 
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Counters, Error, Result, Running, Site};
+use lab::{Addressing, Counters, Result, Running, Site};
 use libbpf_rs::MapHandle;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use super::spec::Parameters;
-use super::{Description, Device, FCS, Kind, SpecError, constants, words};
+use super::{Description, Device, FCS, Kind, SpecError, constants, kept, load, words};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -37,12 +36,12 @@ impl Device for Sink {
 
     fn start(&self, site: &Site) -> Result<Running> {
         site.namespace.run(|| {
-            let failed = |cause| Error::bpf("cannot load the kernel program 'sink'", cause);
             let mut object = MaybeUninit::uninit();
-            let mut open = program::SinkSkelBuilder::default().open(&mut object).map_err(failed)?;
-            constants(open.maps.rodata_data.as_deref_mut())?.interfaces = site.indexes();
-            let loaded = open.load().map_err(failed)?;
-            let directions = MapHandle::try_from(&loaded.maps.directions).map_err(failed)?;
+            let loaded = load("sink", program::SinkSkelBuilder::default(), &mut object, |open| {
+                constants(open.maps.rodata_data.as_deref_mut())?.interfaces = site.indexes();
+                Ok(())
+            })?;
+            let directions = kept(MapHandle::try_from(&loaded.maps.directions))?;
             Ok(Running {
                 links: site.attach(&loaded.progs.sink)?,
                 counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),

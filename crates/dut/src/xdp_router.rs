@@ -2,11 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Error, Result, Running, Site};
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use lab::{Addressing, Result, Running, Site};
 
 use super::spec::Parameters;
-use super::{Description, Device, Kind, SpecError, routing};
+use super::{Description, Device, Kind, SpecError, load, routing};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -37,10 +36,9 @@ impl Device for XdpRouter {
     fn start(&self, site: &Site) -> Result<Running> {
         routing::configure(site)?;
         site.namespace.run(|| {
-            let failed = |cause| Error::bpf("cannot load the kernel program 'xdp-router'", cause);
             let mut object = MaybeUninit::uninit();
-            let open = program::XdpRouterSkelBuilder::default().open(&mut object).map_err(failed)?;
-            let loaded = open.load().map_err(failed)?;
+            let loaded =
+                load("xdp-router", program::XdpRouterSkelBuilder::default(), &mut object, |_| Ok(()))?;
             Ok(Running { links: site.attach(&loaded.progs.xdp_router)?, ..Running::default() })
         })
     }

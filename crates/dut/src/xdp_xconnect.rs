@@ -2,11 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Error, Result, Running, Site};
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use lab::{Addressing, Result, Running, Site};
 
 use super::spec::Parameters;
-use super::{Description, Device, Kind, SpecError, constants};
+use super::{Description, Device, Kind, SpecError, constants, load};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -36,11 +35,12 @@ impl Device for XdpXconnect {
 
     fn start(&self, site: &Site) -> Result<Running> {
         site.namespace.run(|| {
-            let failed = |cause| Error::bpf("cannot load the kernel program 'xdp-xconnect'", cause);
             let mut object = MaybeUninit::uninit();
-            let mut open = program::XdpXconnectSkelBuilder::default().open(&mut object).map_err(failed)?;
-            constants(open.maps.rodata_data.as_deref_mut())?.interfaces = site.indexes();
-            let loaded = open.load().map_err(failed)?;
+            let loaded =
+                load("xdp-xconnect", program::XdpXconnectSkelBuilder::default(), &mut object, |open| {
+                    constants(open.maps.rodata_data.as_deref_mut())?.interfaces = site.indexes();
+                    Ok(())
+                })?;
             Ok(Running { links: site.attach(&loaded.progs.xdp_xconnect)?, ..Running::default() })
         })
     }

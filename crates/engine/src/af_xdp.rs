@@ -11,29 +11,47 @@ pub mod stream;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub use xsk::{Copying, Mode};
 use xsk::{Interface, Program, Statistics, Watch};
 
-use crate::Error;
 use crate::live::Live;
 use crate::memif::Anyone;
+use crate::refusal::Mtu;
 use crate::user_space::workers::{check, start};
 use crate::user_space::{Crew, Ports, Workers, longest};
 use crate::xdp::PortRef;
+use crate::{Error, refusal};
 use open::{Opening, Purpose, open, wait_until_up};
 use queues::{Receiving, Sending};
 
+/// How often it is asked whether programs are still where they were attached: the kernel takes the lock of all
+/// interfaces for it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The largest frame, FCS included.
-pub const MAX_FRAME: usize = xsk::MAX_LENGTH + 4;
+pub const MAX_FRAME: usize = xsk::MAX_LENGTH + wire::size::FCS as usize;
 
 /// How the kernel shall serve the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether frames may stay where they are.
     pub copying: Copying,
-    /// Whether drivers work when a worker asks them to, instead of by interrupts.
-    pub busy_poll: bool,
+    /// When drivers work.
+    pub busy_poll: BusyPoll,
+}
+
+/// Whether drivers work when a worker asks them to, instead of by interrupts (preferred busy polling, Linux 5.11). They
+/// work by interrupts where the kernel has it not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BusyPoll {
+    /// At cards; not at a veth or a tap, whose other end would then work on the worker's core.
+    #[default]
+    Cards,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The engine on two interfaces. Dropping it ends its workers, closes its sockets and detaches its programs.
@@ -84,6 +102,26 @@ impl AfXdpEngine {
         self.machinery().ports.ports.iter().map(|port| port.mode).collect()
     }
 
+    /// Whether the driver of each port works when a worker asks it to.
+    #[must_use]
+    pub fn busy_polls(&self) -> Vec<bool> {
+        self.machinery().ports.ports.iter().map(|port| port.busy_polls).collect()
+    }
+
+    /// How the kernel serves each port, for the record.
+    #[must_use]
+    pub fn modes_in_words(&self) -> Vec<&'static str> {
+        let modes = self.modes().into_iter().zip(self.busy_polls());
+        modes
+            .map(|mode| match mode {
+                (Mode::ZeroCopy, false) => "af_xdp, zero copy",
+                (Mode::ZeroCopy, true) => "af_xdp, zero copy, busy polling",
+                (Mode::Copy, false) => "af_xdp, copy",
+                (Mode::Copy, true) => "af_xdp, copy, busy polling",
+            })
+            .collect()
+    }
+
     /// Whether the program that receives at each port runs in the driver; others are slower.
     #[must_use]
     pub fn are_native(&self) -> Vec<bool> {
@@ -109,6 +147,25 @@ impl From<xsk::Error> for Error {
     }
 }
 
+/// Counts the frames of Linerate that arrive at `ports`, one or two, which are in `namespace`, by workers on `cores`
+/// that share their queues. All other frames pass to the kernel.
+///
+/// # Errors
+/// When an interface cannot be used, or a worker does not start.
+pub fn listen(
+    ports: &[&PortRef],
+    namespace: Option<BorrowedFd<'_>>,
+    options: Options,
+    cores: &[usize],
+) -> Result<Workers<AfXdpPorts>, Error> {
+    let (purpose, longest) = (Purpose::Receive, xsk::MAX_LENGTH);
+    let opening = Opening { namespace, options, longest, fill: 0, purpose, senders: 0 };
+    let opened = ports.iter().map(|port| open(port, &opening)).collect::<Result<Vec<_>, _>>()?;
+    let (ports, queues): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    let receive = queues.into_iter().map(|queues| queues.receive).collect();
+    Workers::listen(AfXdpPorts { ports }, receive, cores)
+}
+
 /// An interface with its sockets.
 pub(crate) struct Port {
     interface: Arc<Interface>,
@@ -117,6 +174,11 @@ pub(crate) struct Port {
     /// Its sockets.
     watches: Vec<Watch>,
     mode: Mode,
+    busy_polls: bool,
+    /// What must stay as long as it sends.
+    mtu: Option<Mtu>,
+    /// When the program was looked at last.
+    looked: Instant,
 }
 
 impl Port {
@@ -143,9 +205,16 @@ impl Port {
         Ok(sum)
     }
 
-    /// Fails when the interface is gone, or the kernel and the sockets do not understand each other.
-    fn check(&self) -> Result<(), Error> {
+    /// Fails when the interface is gone or was changed, or the kernel and the sockets do not understand each other.
+    fn check(&mut self) -> Result<(), Error> {
         self.interface.is_up()?;
+        self.mtu.iter().try_for_each(|mtu| mtu.check(&self.interface))?;
+        if self.looked.elapsed() > LOOK_EVERY {
+            self.looked = Instant::now();
+            if self.program.as_ref().is_some_and(|program| !program.is_attached()) {
+                return Err(Error::Failed(refusal::program_removed(self.interface.name())));
+            }
+        }
         let Statistics { send_invalid, malformed, .. } = self.statistics()?;
         if send_invalid + malformed > 0 {
             return Err(Error::Failed(format!(
@@ -188,7 +257,12 @@ impl Ports for AfXdpPorts {
         Ok(program.map(Program::passed).transpose()?.unwrap_or(0))
     }
 
+    fn missed(&self, port: usize) -> Result<u64, Error> {
+        let statistics = self.ports.get(port).map(Port::statistics).transpose()?;
+        Ok(statistics.map_or(0, |statistics| statistics.receive_dropped))
+    }
+
     fn check(&mut self) -> Result<(), Error> {
-        self.ports.iter().try_for_each(Port::check)
+        self.ports.iter_mut().try_for_each(Port::check)
     }
 }

@@ -7,8 +7,6 @@ use std::sync::Barrier;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
 use traffic::FrameTable;
 
 use crate::Error;
@@ -125,10 +123,7 @@ fn run_for(duration: Duration, mut work: impl FnMut() -> Result<usize, Error>) -
 /// # Errors
 /// [`Error::Refused`] when there is no such core, or it may not be used.
 pub fn pin(core: usize) -> Result<(), Error> {
-    let mut cores = CpuSet::new();
-    cores
-        .set(core)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores))
+    scheduling::pin(core)
         .map_err(|error| Error::Refused(format!("cannot run on core {core}: {error}; is it online?")))
 }
 

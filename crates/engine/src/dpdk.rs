@@ -8,7 +8,7 @@ mod setup;
 pub mod stream;
 
 pub use dpdk::{Dpdk, Memory};
-pub use engine::{DpdkEngine, DpdkPorts};
+pub use engine::{DpdkEngine, DpdkPorts, listen};
 pub use ports::PortsWatch;
 pub use setup::{Opened, port_config, start, wait_for_links};
 

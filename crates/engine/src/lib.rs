@@ -12,6 +12,7 @@ pub mod build_rate;
 pub mod builder;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
+pub mod listening;
 pub mod live;
 pub mod memif;
 pub mod order;

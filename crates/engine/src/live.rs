@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use wire::size::FCS;
 
 use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals, Untaken};
 
@@ -259,9 +260,9 @@ impl<M: Machinery> Engine for Live<M> {
                         Load::Max => sent.frames as f64,
                     },
                     offered: sent.frames,
-                    offered_bytes: sent.bytes + 4 * sent.frames,
+                    offered_bytes: sent.bytes + u64::from(FCS) * sent.frames,
                     forwarded: received.frames,
-                    forwarded_bytes: received.bytes + 4 * received.frames,
+                    forwarded_bytes: received.bytes + u64::from(FCS) * received.frames,
                     unsent: sent.all_unsent(),
                     untaken: sent.untaken,
                     latency_min: received.latency_min,

@@ -16,7 +16,7 @@ use memif::{Config, Memif, Opened, Role, Socket};
 use crate::Error;
 use crate::live::Live;
 use crate::user_space::workers::{check, start};
-use crate::user_space::{Crew, Member, Ports, Queues, WhenFull, Workers, longest, room};
+use crate::user_space::{Crew, MAX_FRAME, Member, Ports, Queues, WhenFull, Workers, longest, room};
 use control::Controlled;
 use queues::{Receiving, Sending};
 
@@ -72,6 +72,19 @@ impl MemifEngine {
         let workers = self.machinery();
         workers.ports.controlled.watch(workers.senders.clone())
     }
+}
+
+/// Counts what arrives at `ends`, one or two, by workers on `cores` with a queue each. Their other ends may come later.
+///
+/// # Errors
+/// When an end cannot be opened, or a worker does not start.
+pub fn listen(ends: &[&End], cores: &[usize]) -> Result<Workers<MemifPorts>, Error> {
+    let longest = MAX_FRAME - usize::from(wire::size::FCS);
+    let opened =
+        ends.iter().map(|end| open_one(end, cores.len(), longest, 0)).collect::<Result<Vec<_>, _>>()?;
+    let (ends, queues): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    let ports = MemifPorts { controlled: Controlled::start(ends)?, whole: [false; 2] };
+    Workers::listen(ports, queues.into_iter().map(|queues| queues.receive).collect(), cores)
 }
 
 /// Opens both ends with so many queues each way, for frames of up to `longest` bytes without FCS, and waits

@@ -1,6 +1,9 @@
-//! What no engine sends, whatever its means: a frame table and an engine's limits enter, a refusal leaves.
+//! What no engine sends, and what ends any run, whatever its means: a frame table and an engine's limits, or a port,
+//! enter; words with cause and remedy leave.
 
 use traffic::FrameTable;
+use wire::size::FCS;
+use xsk::Interface;
 
 use crate::Error;
 
@@ -11,7 +14,7 @@ fn refuse(text: String) -> Result<(), Error> {
 /// Refuses a table without frames, and frames beyond `most` bytes or below what Ethernet carries, FCS
 /// included.
 pub fn frames(table: &FrameTable, engine: &str, most: usize) -> Result<(), Error> {
-    let largest = table.rows.iter().map(|row| usize::from(row.length) + 4).max().unwrap_or(0);
+    let largest = table.rows.iter().map(|row| usize::from(row.length) + usize::from(FCS)).max().unwrap_or(0);
     if table.rows.is_empty() {
         return refuse("the profile has no frames".into());
     }
@@ -25,6 +28,42 @@ pub fn frames(table: &FrameTable, engine: &str, most: usize) -> Result<(), Error
         return refuse("the profile has frames under 64 bytes, the least that Ethernet carries".into());
     }
     Ok(())
+}
+
+/// What to say when the program that receives is not at interface `name` any more.
+pub fn program_removed(name: &str) -> String {
+    format!(
+        "Linerate's XDP program is no more at interface {name}: the interface vanished, or somebody removed the \
+         program, so that frames that arrive are not counted; see that neither happens and measure again"
+    )
+}
+
+/// A port whose MTU must stay what it was: many cards restart when it changes, and drop what is longer.
+pub struct Mtu(usize);
+
+impl Mtu {
+    /// That of `interface` now.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn of(interface: &Interface) -> Result<Self, Error> {
+        Ok(Self(interface.mtu()?))
+    }
+
+    /// Fails when it is another one by now.
+    ///
+    /// # Errors
+    /// That, with the command that sets it back.
+    pub fn check(&self, interface: &Interface) -> Result<(), Error> {
+        let (name, was, is) = (interface.name(), self.0, interface.mtu()?);
+        if is == was {
+            return Ok(());
+        }
+        Err(Error::Failed(format!(
+            "the MTU of interface {name} was changed from {was} to {is} during the run: see what changes it, set it \
+             back (ip link set {name} mtu {was}), and measure again"
+        )))
+    }
 }
 
 /// Refuses to share the rows of a table among more workers than there are rows.

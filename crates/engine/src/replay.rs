@@ -15,8 +15,8 @@ use std::time::Duration;
 use stats::Histogram;
 use traffic::capture::{Captured, key};
 
-use crate::Error;
 use crate::live::monotonic;
+use crate::{Error, Untaken};
 pub use sockets::Sockets;
 
 /// Frames that leave and arrive together at most.
@@ -47,9 +47,9 @@ pub trait Carrier {
     /// When the port does not say.
     fn missed(&self) -> Result<u64, Error>;
 
-    /// Frames that port 0 took and its driver then dropped, and their bytes: they did not leave.
-    fn dropped(&self) -> (u64, u64) {
-        (0, 0)
+    /// Frames that port 0 took and that did not leave all the same, by reason, and their bytes.
+    fn untaken(&self) -> (Untaken, u64) {
+        (Untaken::default(), 0)
     }
 }
 
@@ -85,8 +85,8 @@ pub struct Outcome {
     pub sent: u64,
     /// Bytes of those, without FCS.
     pub sent_bytes: u64,
-    /// Frames that the tester's own driver dropped instead of sending them.
-    pub unsent: u64,
+    /// Frames that were due and did not leave, because the port did not take them: unsent, by reason.
+    pub untaken: Untaken,
     /// From the first to the last departure, in seconds.
     pub elapsed_s: f64,
     /// How long that should have taken.
@@ -173,10 +173,10 @@ impl Replay<'_> {
         if outcome.failure.is_none() {
             outcome.missed = carrier.missed()?;
         }
-        let (unsent, unsent_bytes) = carrier.dropped();
-        outcome.unsent = unsent;
-        outcome.sent = outcome.sent.saturating_sub(unsent);
-        outcome.sent_bytes = outcome.sent_bytes.saturating_sub(unsent_bytes);
+        let (untaken, untaken_bytes) = carrier.untaken();
+        outcome.untaken = untaken;
+        outcome.sent = outcome.sent.saturating_sub(untaken.total());
+        outcome.sent_bytes = outcome.sent_bytes.saturating_sub(untaken_bytes);
         Ok(outcome)
     }
 

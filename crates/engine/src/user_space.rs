@@ -217,6 +217,15 @@ pub trait Ports: Sized {
         Ok(0)
     }
 
+    /// Frames that arrived at port 0 or port 1 and found no room, where the port counts them.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn missed(&self, port: usize) -> Result<u64, Error> {
+        let _ = port;
+        Ok(0)
+    }
+
     /// Whether the places that frames are built in may hold anything, where others hold the payload.
     fn holds_anything(&self) -> bool {
         false

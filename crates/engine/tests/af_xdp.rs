@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{cable, cable_of, run};
-use engine::af_xdp::{AfXdpEngine, Options, replay};
+use common::{cable, cable_of, detach, run};
+use engine::af_xdp::{AfXdpEngine, BusyPoll, Options, replay};
 use engine::replay::{Pace, Replay};
 use engine::user_space::Crew;
 use engine::xdp::PortRef;
@@ -170,6 +170,19 @@ fn an_interface_that_stays_down_or_vanishes_ends_the_run_with_the_cause() {
     }
 }
 
+#[test]
+fn a_program_that_somebody_removes_ends_the_run_with_the_cause() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let mut engine = start(&ports, &sized("64", Directions::Forward));
+    engine.begin(Load::Rate(20e3)).unwrap();
+    wait_for(&mut engine, 50);
+    detach(ports[1].index);
+    let text = engine.wait(Duration::from_secs(20)).unwrap_err().to_string();
+    assert!(text.contains("no more at interface port1") && text.contains("measure again"), "{text}");
+    assert!(engine.counts(0).unwrap()[0].forwarded > 0, "what was counted so far stands");
+}
+
 fn refusal(ports: &[PortRef; 2], table: &FrameTable, cores: &[usize]) -> String {
     start_on(ports, table, [cores, &[]]).err().map(|error| error.to_string()).unwrap_or_default()
 }
@@ -214,7 +227,7 @@ fn frames_of_others_pass_to_the_kernel_and_are_counted() {
 }
 
 #[test]
-fn copies_can_be_insisted_on_and_a_driver_that_needs_them_says_so() {
+fn copies_and_busy_polling_can_be_insisted_on_and_a_driver_that_needs_copies_says_so() {
     let _alone = alone();
     let Some(ports) = cable() else { return };
     let table = sized("64", Directions::Forward);
@@ -227,11 +240,16 @@ fn copies_can_be_insisted_on_and_a_driver_that_needs_them_says_so() {
         };
         AfXdpEngine::start(&[&ports[0], &ports[1]], None, Options { copying, busy_poll }, &crew)
     };
-    let text = open(Copying::Never, false).err().unwrap().to_string();
+    let text = open(Copying::Never, BusyPoll::Never).err().unwrap().to_string();
     assert!(text.contains("port0") && text.contains("without copies"), "{text}");
-    let mut engine = open(Copying::Always, true).unwrap();
-    let counts = trial(&mut engine, Load::Rate(10e3), 100)[0];
-    assert!(counts.offered > 0 && counts.offered == counts.forwarded, "{counts:?}");
+    for (busy_poll, polls, words) in
+        [(BusyPoll::Always, true, "af_xdp, copy, busy polling"), (BusyPoll::Cards, false, "af_xdp, copy")]
+    {
+        let mut engine = open(Copying::Always, busy_poll).unwrap();
+        assert_eq!((engine.busy_polls(), engine.modes_in_words()), (vec![polls; 2], vec![words; 2]));
+        let counts = trial(&mut engine, Load::Rate(10e3), 100)[0];
+        assert!(counts.offered > 0 && counts.offered == counts.forwarded, "{counts:?}");
+    }
 }
 
 #[test]
@@ -253,6 +271,6 @@ fn a_replay_leaves_and_comes_back_frame_by_frame() {
         stop: &stop,
     };
     let outcome = replay.run(&mut carrier, &mut |_, _| Ok(())).unwrap();
-    assert_eq!((outcome.sent, outcome.unsent, outcome.received, outcome.foreign), (300, 0, 300, 0));
+    assert_eq!((outcome.sent, outcome.untaken.total(), outcome.received, outcome.foreign), (300, 0, 300, 0));
     assert_eq!((outcome.missed, counted("port0", "tx_packets")), (0, 300));
 }

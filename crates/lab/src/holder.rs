@@ -29,7 +29,7 @@ use nix::sys::socket::{
 use nix::unistd::getuid;
 use serde::{Deserialize, Serialize};
 
-pub use client::{Side, down, execute, list};
+pub use client::{Side, down, execute, list, tester};
 
 use crate::error::Result;
 use crate::lab::Lab;

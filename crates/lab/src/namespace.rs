@@ -52,6 +52,11 @@ impl Namespace {
         })
     }
 
+    /// The network namespace and the mount namespace that another process made.
+    pub(crate) fn of([net, mount]: [OwnedFd; 2]) -> Self {
+        Self { net, mount }
+    }
+
     /// The network namespace, for `setns` or `IFLA_NET_NS_FD`.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {

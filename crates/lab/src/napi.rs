@@ -10,9 +10,8 @@ use std::path::PathBuf;
 
 use genetlink::{Answers, Family, attribute, find};
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
+use scheduling::{Cores, Level, MOST_URGENT, Order, Policy, Slice};
 
 use crate::error::{Error, Needs, Result};
 
@@ -101,10 +100,8 @@ pub enum Turn {
 /// [`Error`], without `CAP_SYS_NICE`, or when there is no such thread or core.
 pub fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
     let thread = Pid::from_raw(pid);
-    let mut cores = CpuSet::new();
-    cores
-        .set(core)
-        .and_then(|()| sched_setaffinity(thread, &cores))
+    Cores::of(&[core])
+        .and_then(|cores| cores.keep(thread))
         .and_then(|()| match turn {
             // Where control groups share out real time, there may be none for this one.
             Turn::BeforeAll => take_turn(thread, turn).or_else(|_| take_turn(thread, Turn::AtOnce)),
@@ -134,9 +131,9 @@ fn take_turn(thread: Pid, turn: Turn) -> std::result::Result<(), Errno> {
 /// The core a thread is pinned to, if it is pinned to one.
 #[must_use]
 pub fn core_of(pid: i32) -> Option<usize> {
-    let cores = sched_getaffinity(Pid::from_raw(pid)).ok()?;
-    let mut set = (0..CpuSet::count()).filter(|core| cores.is_set(*core).unwrap_or(false));
-    set.next().filter(|_| set.next().is_none())
+    let cores = Cores::of_thread(Pid::from_raw(pid)).ok()?;
+    let mut numbers = cores.numbers();
+    numbers.next().filter(|_| numbers.next().is_none())
 }
 
 /// The nice value of a thread.

@@ -1,8 +1,8 @@
 //! Which core does what: the cores there are and the wishes enter, a placement leaves. Pure,
 //! but for [`online`], which asks the kernel.
 
-use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
+use scheduling::Cores;
 
 /// Which core does what in a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +76,7 @@ fn numbers(cores: &[usize]) -> String {
 /// # Errors
 /// [`PlacementError::Unknown`] when the kernel does not say.
 pub fn online() -> Result<Vec<usize>, PlacementError> {
-    let set = sched_getaffinity(Pid::from_raw(0))?;
-    Ok((0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect())
+    Ok(Cores::of_thread(Pid::from_raw(0))?.numbers().collect())
 }
 
 impl Placement {

@@ -58,7 +58,7 @@ pub enum Command {
     Send(Box<send::Args>),
     /// Measure how fast a generator sends, or builds frames: this one or another program
     Generator(generator::Args),
-    /// Count what arrives at an interface
+    /// Count what arrives at a port, two ports or a lab, by any engine
     Count(count::Args),
     /// Explain why a device is no faster: cost, flamegraph, queues
     Explain(explain::Args),

@@ -13,8 +13,6 @@ use std::time::Duration;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
 use perf_event::events::Software;
 use perf_event::{Builder, Counter};
 
@@ -86,7 +84,8 @@ impl Watch {
         let find = loaded.progs.find.as_fd();
         let found = thread::scope(|scope| {
             // On a thread of its own, which moves from core to core.
-            let found = scope.spawn(|| cores.iter().all(|core| go_to(*core) && run(&find) == Some(0)));
+            let found = scope
+                .spawn(|| cores.iter().all(|core| scheduling::pin(*core).is_ok() && run(&find) == Some(0)));
             found.join().unwrap_or(false)
         });
         let mut links = vec![loaded.progs.on_switch.attach().ok()?];
@@ -166,12 +165,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at * 8..)?.first_chunk().copied().map(u64::from_ne_bytes)
 }
 
-/// Moves the calling thread.
-fn go_to(core: usize) -> bool {
-    let mut cores = CpuSet::new();
-    cores.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).is_ok()
-}
-
 /// Runs a program, and returns what it returns.
 fn run(program: &impl AsRawFd) -> Option<u32> {
     let mut options =
@@ -217,7 +210,7 @@ mod tests {
         let now = || Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap()).as_nanos() as u64;
         let busy = |length: Duration| {
             thread::spawn(move || {
-                assert!(go_to(core));
+                assert!(scheduling::pin(core).is_ok());
                 let start = now();
                 let until = Instant::now() + length;
                 while Instant::now() < until {}

@@ -18,12 +18,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use lab::Namespace;
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{AccessFlags, Pid, access};
+use scheduling::Cores;
 
 /// The word of a command that stands for the program's input file.
 pub const INPUT: &str = "INPUT";
@@ -201,9 +202,8 @@ fn bind(command: &mut Command) -> Result<()> {
 
 /// Makes `command` run on `core`.
 fn place(command: &mut Command, core: usize) -> Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core).with_context(|| format!("there is no core {core}"))?;
-    let placed = move || Ok(sched_setaffinity(Pid::from_raw(0), &cores)?);
+    let cores = Cores::of(&[core]).with_context(|| format!("there is no core {core}"))?;
+    let placed = move || Ok(cores.keep(Pid::from_raw(0))?);
     // SAFETY: between fork and exec it only makes a system call.
     unsafe { command.pre_exec(placed) };
     Ok(())

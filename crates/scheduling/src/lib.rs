@@ -1,7 +1,9 @@
-//! When a thread gets its core: a thread and a [`Policy`] enter, the kernel's answer leaves.
+//! Which cores a thread has, and when it gets them: a thread and [`Cores`] or a [`Policy`] enter, the kernel's answer
+//! leaves.
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// How the kernel schedules a thread, `sched(7)`.
@@ -89,6 +91,58 @@ pub fn set(thread: Pid, policy: Policy) -> Result<(), Error> {
     Errno::result(answer).map(drop).map_err(|cause| Error { thread, cause })
 }
 
+/// A set of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cores(CpuSet);
+
+impl Cores {
+    /// These, by their numbers.
+    ///
+    /// # Errors
+    /// `EINVAL`, when one is beyond what the kernel could have.
+    pub fn of(cores: &[usize]) -> Result<Self, Errno> {
+        let mut set = CpuSet::new();
+        cores.iter().try_for_each(|core| set.set(*core))?;
+        Ok(Self(set))
+    }
+
+    /// Those that `thread` may run on; 0 is the calling thread.
+    ///
+    /// # Errors
+    /// `ESRCH`, when there is no such thread.
+    pub fn of_thread(thread: Pid) -> Result<Self, Errno> {
+        sched_getaffinity(thread).map(Self)
+    }
+
+    /// Keeps `thread` on them; 0 is the calling thread. It allocates nothing, so that it can be called between fork
+    /// and exec.
+    ///
+    /// # Errors
+    /// `EINVAL`, when none of them is online; `EPERM`; `ESRCH`, when there is no such thread.
+    pub fn keep(&self, thread: Pid) -> Result<(), Errno> {
+        sched_setaffinity(thread, &self.0)
+    }
+
+    /// Whether `core` is among them.
+    #[must_use]
+    pub fn has(&self, core: usize) -> bool {
+        self.0.is_set(core).unwrap_or(false)
+    }
+
+    /// Their numbers, in order.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..CpuSet::count()).filter(|core| self.has(*core))
+    }
+}
+
+/// Keeps the calling thread on `core`.
+///
+/// # Errors
+/// As [`Cores::of`] and [`Cores::keep`].
+pub fn pin(core: usize) -> Result<(), Errno> {
+    Cores::of(&[core])?.keep(Pid::from_raw(0))
+}
+
 fn attributes(policy: Policy) -> libc::sched_attr {
     // SAFETY: sched_attr holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
@@ -166,6 +220,20 @@ mod tests {
                 None
             }
         }
+    }
+
+    #[test]
+    fn a_thread_stays_on_the_core_that_it_is_given() {
+        let this = Pid::from_raw(0);
+        let pinned = move || {
+            let last = Cores::of_thread(this).unwrap().numbers().last().unwrap();
+            pin(last).unwrap();
+            assert!(Cores::of_thread(this).unwrap().numbers().eq([last]));
+            assert!(Cores::of_thread(this).unwrap().has(last));
+        };
+        std::thread::spawn(pinned).join().unwrap();
+        assert_eq!(pin(1 << 20), Err(Errno::EINVAL));
+        assert_eq!(pin(1023), Err(Errno::EINVAL), "it is not there");
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //! test goes on; where it ran before, afterwards.
 
 use engine::xdp::precedence::{self, Rank};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use scheduling::Cores;
 
 /// The calling thread's place, until this is dropped. Never on the device's core: what it does
 /// there would be the device's loss. It takes microseconds of the generator's instead.
 pub struct Control {
-    before: Option<CpuSet>,
+    before: Option<Cores>,
 }
 
 impl Control {
@@ -17,12 +17,8 @@ impl Control {
     pub fn beside(cores: &[usize]) -> Self {
         let this = Pid::from_raw(0);
         let others = lab::placement::online().is_ok_and(|online| online.len() > cores.len());
-        let before = sched_getaffinity(this).ok();
-        let mut wanted = CpuSet::new();
-        let _ = cores
-            .iter()
-            .try_for_each(|core| wanted.set(*core))
-            .and_then(|()| sched_setaffinity(this, &wanted));
+        let before = Cores::of_thread(this).ok();
+        let _ = Cores::of(cores).and_then(|wanted| wanted.keep(this));
         precedence::take(Rank::Control, others);
         Self { before }
     }
@@ -32,7 +28,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         precedence::give_back();
         if let Some(before) = &self.before {
-            let _ = sched_setaffinity(Pid::from_raw(0), before);
+            let _ = before.keep(Pid::from_raw(0));
         }
     }
 }

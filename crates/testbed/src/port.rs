@@ -11,7 +11,7 @@ use wording::usage::misuse;
 /// What is assumed where the kernel does not say a port's speed, in bits a second (L1).
 pub const FALLBACK_LINE_RATE: f64 = 10e9;
 /// Bytes of a frame that its MTU does not count: Ethernet header and FCS.
-const OVERHEAD: usize = 14 + 4;
+const OVERHEAD: usize = wire::size::ETHERNET as usize;
 
 /// A port that cannot be used was wrongly asked for; anything else went wrong.
 pub fn refused(error: lab::Error) -> anyhow::Error {

@@ -12,7 +12,7 @@ use dut::DutSpec;
 use dut::Passed;
 use dut::program::{Dut, Paused};
 use engine::Engine;
-use engine::af_xdp::{self, AfXdpEngine, Mode, Options};
+use engine::af_xdp::{self, AfXdpEngine, Options};
 use engine::replay::{Carrier, Sockets};
 use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
@@ -303,12 +303,8 @@ impl Testbed {
             if let Some(lab) = self.lab() {
                 lab.pin().context("cannot keep the device off the generator's core")?;
             }
-            let modes = engine.modes().to_vec();
-            let modes = modes.into_iter().map(|mode| match mode {
-                Mode::ZeroCopy => "af_xdp, zero copy",
-                Mode::Copy => "af_xdp, copy",
-            });
-            return Ok((Box::new(engine), modes.collect()));
+            let modes = engine.modes_in_words();
+            return Ok((Box::new(engine), modes));
         }
         let engine = self.start_engine(table, stop)?;
         let modes = engine.modes().to_vec();

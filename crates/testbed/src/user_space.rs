@@ -53,7 +53,7 @@ pub struct Cable<'a> {
 }
 
 /// Bytes of a frame that an MTU does not count.
-const OVERHEAD: usize = 18;
+const OVERHEAD: usize = wire::size::ETHERNET as usize;
 
 impl UserSpace {
     /// Starts the device where it is ours; frames of up to `max_frame_size` bytes fit.

@@ -22,8 +22,8 @@ pub const MIN: u16 = 64;
 /// The largest frame that we make, as TRex's `bench`.
 pub const MAX: u16 = 9216;
 
-/// Bytes of Ethernet header and FCS around an IP packet, untagged.
-const ETHERNET: f64 = 18.0;
+/// Bytes of Ethernet header and FCS around an IP packet, untagged: what an MTU does not count.
+pub const ETHERNET: u16 = 18;
 
 /// The L1 bit rate of `pps` frames of `frame_size` bytes.
 #[must_use]
@@ -46,7 +46,7 @@ pub fn pps_to_ethernet_bps(pps: f64, frame_size: f64) -> f64 {
 /// The bit rate at the IP layer, for frames without VLAN tags.
 #[must_use]
 pub fn pps_to_ip_bps(pps: f64, frame_size: f64) -> f64 {
-    pps * (frame_size - ETHERNET) * 8.0
+    pps * (frame_size - f64::from(ETHERNET)) * 8.0
 }
 
 /// The packet rate of frames of `frame_size` bytes that fill `bps` at L1. With the line rate

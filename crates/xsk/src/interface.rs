@@ -13,7 +13,7 @@ const ETHTOOL_GCHANNELS: u32 = 0x3c;
 /// Asks for the driver.
 const ETHTOOL_GDRVINFO: u32 = 3;
 /// Drivers whose transmit queue is the receive queue of whatever is at the other end.
-const SHARED_QUEUE: [&[u8]; 2] = [b"veth", b"tun"];
+const SHARED_QUEUE: [&str; 2] = ["veth", "tun"];
 
 /// Queues of an interface, at least one of each kind and at most [`MAX_QUEUES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +87,25 @@ impl Interface {
     /// # Errors
     /// [`Error::Vanished`] when it is not there any more.
     pub fn is_up(&self) -> Result<bool, Error> {
+        let flags = self.flags()?;
+        Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
+    }
+
+    /// Whether somebody set it down; one without a carrier is not.
+    ///
+    /// # Errors
+    /// As [`Self::is_up`].
+    pub fn is_set_down(&self) -> Result<bool, Error> {
+        Ok(self.flags()? & libc::IFF_UP == 0)
+    }
+
+    fn flags(&self) -> Result<i32, Error> {
         if self.current_index()? != self.index {
             return Err(self.vanished());
         }
         let request = self.ask(libc::SIOCGIFFLAGS as c_ulong, |_| {})?;
         // SAFETY: the kernel wrote the flags.
-        let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
-        Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
+        Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
     }
 
     /// The longest packet in bytes, without the Ethernet header.
@@ -123,12 +135,18 @@ impl Interface {
     /// then found no room there.
     #[must_use]
     pub fn hands_over_at_once(&self) -> bool {
+        self.driver().is_some_and(|driver| SHARED_QUEUE.contains(&driver.as_str()))
+    }
+
+    /// What its driver calls itself, where it says so.
+    #[must_use]
+    pub fn driver(&self) -> Option<String> {
         let mut driver = Driver { command: ETHTOOL_GDRVINFO, name: [0; 32], rest: [0; 160] };
         let data = (&raw mut driver).cast();
         // `driver` outlives the request, and has the size that the command fills.
-        let asked = self.ask(libc::SIOCETHTOOL as c_ulong, |request| request.ifr_ifru.ifru_data = data);
+        self.ask(libc::SIOCETHTOOL as c_ulong, |request| request.ifr_ifru.ifru_data = data).ok()?;
         let name = driver.name.split(|byte| *byte == 0).next().unwrap_or_default();
-        asked.is_ok() && SHARED_QUEUE.contains(&name)
+        Some(String::from_utf8_lossy(name).into_owned())
     }
 
     /// The index that the kernel has for the name now.
@@ -175,6 +193,7 @@ mod tests {
         let loopback = Interface::find("lo").unwrap();
         assert_eq!((loopback.name(), loopback.index()), ("lo", 1));
         assert!(loopback.mtu().unwrap() > 1500);
+        assert!(loopback.driver().is_none() && !loopback.hands_over_at_once());
         assert_eq!(loopback.queues(), Queues { receive: 1, transmit: 1 });
         for name in ["no-such", "a-name-that-is-much-too-long", ""] {
             let text = Interface::find(name).map(|_| ()).unwrap_err().to_string();

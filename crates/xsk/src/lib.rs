@@ -33,7 +33,7 @@ mod socket;
 
 pub use crate::error::Error;
 pub use crate::interface::{Interface, Queues};
-pub use crate::program::{Program, Wanted};
+pub use crate::program::{Program, Wanted, has_interface};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};
 pub use crate::socket::{Config, Copying, Mode, Opened, Statistics, Watch, open};

@@ -4,6 +4,7 @@
 use std::mem::MaybeUninit;
 
 use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, OpenObject};
 
@@ -32,7 +33,7 @@ pub enum Wanted {
 /// The program at an interface. The kernel detaches it when this is dropped, and when this process ends in
 /// whatever way.
 pub struct Program {
-    _link: Link,
+    link: Link,
     sockets: MapHandle,
     passed: MapHandle,
     native: bool,
@@ -58,7 +59,7 @@ impl Program {
             .attach_xdp(interface.index() as i32)
             .map_err(|error| attach_error(interface, &error))?;
         let native = attach_mode(interface) == Some(libbpf_rs::libbpf_sys::XDP_ATTACHED_DRV);
-        Ok(Self { _link: link, sockets, passed, native })
+        Ok(Self { link, sockets, passed, native })
     }
 
     /// Has it hand the frames of a socket's queue to that socket.
@@ -85,11 +86,24 @@ impl Program {
         Ok(values.unwrap_or_default().iter().map(number).sum())
     }
 
+    /// Whether it is still at the interface: somebody may remove it.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        has_interface(&self.link)
+    }
+
     /// Whether it runs in the driver; otherwise the kernel runs it later, which is slower.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.native
     }
+}
+
+/// Whether the XDP program of `link` is still at its interface. A link that cannot be asked is taken to have it.
+#[must_use]
+pub fn has_interface(link: &Link) -> bool {
+    let gone = |link: LinkInfo| matches!(link.info, LinkTypeInfo::Xdp(XdpLinkInfo { ifindex: 0, .. }));
+    !link.info().is_ok_and(gone)
 }
 
 fn load(

@@ -34,6 +34,15 @@ pub trait Wake: Send + Sync {
     fn wake_to_receive(&self);
 }
 
+/// When the kernel is woken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waking {
+    /// Whether it copies: it sends while it is awake, and at no other time.
+    pub copies: bool,
+    /// Whether the driver works only when it is asked to (busy polling).
+    pub polls: bool,
+}
+
 /// What became of frames in front of those that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -66,8 +75,7 @@ pub struct Sender {
     share: Share,
     transmit: Producer,
     completion: Consumer,
-    /// Whether the kernel copies.
-    copies: bool,
+    waking: Waking,
     /// Frames that wait, and their lengths: the first `submitted` are in the ring, up to `placed` have room.
     waiting: [(u32, u32); BURST],
     placed: usize,
@@ -90,7 +98,7 @@ impl Sender {
         share: Share,
         transmit: Producer,
         completion: Consumer,
-        copies: bool,
+        waking: Waking,
     ) -> Self {
         let told = transmit.consumed();
         Self {
@@ -98,7 +106,7 @@ impl Sender {
             share,
             transmit,
             completion,
-            copies,
+            waking,
             waiting: [(0, 0); BURST],
             placed: 0,
             submitted: 0,
@@ -163,7 +171,7 @@ impl Sender {
     pub fn recall(&mut self, count: usize) -> usize {
         let count = count.min(self.placed).max(self.submitted);
         let mut recalled = count - self.submitted;
-        if self.state == Woken::Gone || (self.copies && !self.is_unsure) {
+        if self.state == Woken::Gone || (self.waking.copies && !self.is_unsure) {
             // The kernel reads a descriptor when it is woken, by this thread alone: until then it can be changed.
             for ahead in 0..self.submitted {
                 let index = self.told.wrapping_add(self.void).wrapping_add(ahead as u32);
@@ -216,8 +224,8 @@ impl Sender {
     /// Has the kernel take what is in the ring.
     #[inline]
     fn wake(&mut self) {
-        if !self.copies {
-            if self.transmit.needs_wakeup() || !self.is_up() {
+        if !self.waking.copies {
+            if self.waking.polls || self.transmit.needs_wakeup() || !self.is_up() {
                 self.state = self.wake.wake_to_send();
             }
             return;
@@ -350,7 +358,16 @@ mod tests {
         });
         let memory = Arc::new(Memory::new(100, 2048, 0).unwrap());
         let share = Share::new(&memory, 0, 100);
-        (Sender::new(Arc::clone(&kernel) as Arc<dyn Wake>, share, transmit, completion, true), kernel)
+        (
+            Sender::new(
+                Arc::clone(&kernel) as Arc<dyn Wake>,
+                share,
+                transmit,
+                completion,
+                Waking { copies: true, polls: false },
+            ),
+            kernel,
+        )
     }
 
     fn place(sender: &mut Sender, from: usize, count: usize) {

@@ -14,7 +14,7 @@ use nix::libc::{self, c_int, c_void, socklen_t};
 use crate::frames::{Memory, Share};
 use crate::receiver::{ReceiveCounters, Receiver};
 use crate::ring::{Consumer, Layout, Producer};
-use crate::sender::{SendCounters, Sender, Wake, Woken};
+use crate::sender::{SendCounters, Sender, Wake, Waking, Woken};
 use crate::{Error, Interface, MAX_LENGTH, MAX_QUEUES};
 
 /// Frames for what is sent, and entries of its rings.
@@ -76,7 +76,8 @@ pub struct Config {
     pub receives: bool,
     /// Whether frames may stay where they are.
     pub copying: Copying,
-    /// Whether the driver works when this process asks it to, instead of by interrupts (preferred busy polling).
+    /// Whether the driver works when this process asks it to, instead of by interrupts (preferred busy polling), where
+    /// the kernel has that (5.11 and later).
     pub busy_poll: bool,
     /// What all bytes of the frames to be sent are at first.
     pub fill: u8,
@@ -147,6 +148,8 @@ pub struct Opened {
     pub receiver: Option<Receiver>,
     /// How the kernel serves it.
     pub mode: Mode,
+    /// Whether the driver works when asked to.
+    pub busy_polls: bool,
     /// The same from beside.
     pub watch: Watch,
     pub(crate) bound: Arc<Bound>,
@@ -186,30 +189,32 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
         .transpose()?;
     // More than the system's limit only with CAP_NET_ADMIN; a smaller one only makes frames wait.
     let _ = bound.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-    if config.busy_poll {
-        bound.set(libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1_i32)?;
-        bound.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, &BUSY_POLL_US)?;
-        bound.set(libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, &BUSY_POLL_FRAMES)?;
-    }
+    let busy_polls = config.busy_poll && bound.prefer_busy_polling();
     // The driver may want frames to receive in when it is bound.
     let bound = Arc::new(bound);
     let wake: Arc<dyn Wake> = Arc::clone(&bound) as Arc<dyn Wake>;
     let receiver = receive.map(|receive| {
         let share = Share::new(&memory, SENDING, RECEIVING);
-        Receiver::new(Arc::clone(&wake), share, receive, fill, config.busy_poll)
+        Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)
     });
     bound.bind(interface, queue, config.copying)?;
     let mode = bound.mode()?;
     let sender = transmit.map(|transmit| {
         let share = Share::new(&memory, 0, SENDING);
-        Sender::new(wake, share, transmit, completion, mode == Mode::Copy)
+        Sender::new(
+            wake,
+            share,
+            transmit,
+            completion,
+            Waking { copies: mode == Mode::Copy, polls: busy_polls },
+        )
     });
     let watch = Watch {
         bound: Arc::downgrade(&bound),
         sent: sender.as_ref().map(Sender::counters).unwrap_or_default(),
         received: receiver.as_ref().map(Receiver::counters).unwrap_or_default(),
     };
-    Ok(Opened { sender, receiver, mode, watch, bound, queue })
+    Ok(Opened { sender, receiver, mode, busy_polls, watch, bound, queue })
 }
 
 fn check(config: &Config, queue: u32) -> Result<(), Error> {
@@ -256,6 +261,20 @@ impl Bound {
             }
             other => other,
         })
+    }
+
+    /// Has the driver work when this process asks it to. Says whether the kernel does so; if not, nothing changed.
+    fn prefer_busy_polling(&self) -> bool {
+        let set = |option, value: c_int| self.set(libc::SOL_SOCKET, option, &value);
+        let is_on = set(SO_PREFER_BUSY_POLL, 1)
+            .and_then(|()| set(libc::SO_BUSY_POLL, BUSY_POLL_US))
+            .and_then(|()| set(SO_BUSY_POLL_BUDGET, BUSY_POLL_FRAMES))
+            .is_ok();
+        if !is_on {
+            let _ = set(SO_PREFER_BUSY_POLL, 0);
+            let _ = set(libc::SO_BUSY_POLL, 0);
+        }
+        is_on
     }
 
     fn set<T>(&self, level: c_int, option: c_int, value: &T) -> Result<(), Error> {

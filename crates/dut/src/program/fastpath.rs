@@ -27,7 +27,7 @@ const CONTROL: &str = "fastpath.sock";
 /// How the kernel serves AF_XDP where frames stay where the interfaces have them.
 pub(super) const ZERO_COPY: &str = "zero-copy";
 /// Bytes of a frame that an MTU does not count, FCS included.
-const OVERHEAD: usize = 18;
+const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// How long it is listened to at a time, until it runs.
 const MOMENT: Duration = Duration::from_secs(5);
 /// The smallest MTU that it gets: a link's usual one.

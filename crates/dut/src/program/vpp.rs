@@ -27,7 +27,7 @@ const EXECUTABLES: [&str; 2] = ["vpp", "vppctl"];
 const COMMANDS: &str = "cli.sock";
 /// The longest frame that it takes unless told otherwise, FCS included, and what of it an MTU does not count.
 const LONGEST: usize = 9018;
-const OVERHEAD: usize = 18;
+const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// What to do where it does not start, or refuses a command.
 pub(super) const REMEDY: &str = "it is started as VPP 21.06 to 26.06 are: `vpp --version` says which this is";
 /// Seconds that the answer to a command may take, on a machine that others share.

@@ -6,18 +6,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wire::signature::{self, MAGIC};
+use wire::{ethernet, size, vlan};
 use xsk::{Config, Interface, Mode, Opened, Program, Wanted};
 
 use super::queues::{Receiving, Sending};
-use super::{Options, Port};
+use super::{BusyPoll, Options, Port};
 use crate::Error;
+use crate::refusal::Mtu;
 use crate::user_space::{Queues, WhenFull};
 use crate::xdp::{PortRef, in_namespace};
 
 /// How long a link may take to come up: drivers restart it when a program is attached.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a frame beside what the MTU counts: the Ethernet header and one VLAN tag.
-const BESIDE_MTU: usize = 14 + 4;
+const BESIDE_MTU: usize = ethernet::LENGTH + vlan::LENGTH;
 
 /// What a port is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Purpose {
     Engine,
     /// It only sends.
     Send,
+    /// It only receives our own frames.
+    Receive,
     /// It only receives, all frames but those by which the kernel finds neighbours.
     ReceiveAll,
 }
@@ -57,8 +61,9 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     let (sends, receives) = match opening.purpose {
         Purpose::Engine => (true, true),
         Purpose::Send => (true, false),
-        Purpose::ReceiveAll => (false, true),
+        Purpose::Receive | Purpose::ReceiveAll => (false, true),
     };
+    let longest_by_mtu = interface.mtu()? + BESIDE_MTU;
     if sends {
         check_length(&interface, opening.longest)?;
     }
@@ -76,14 +81,19 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     // The program first: drivers that need no copies want one before the sockets.
     let program = receives.then(|| Program::attach(&interface, wanted(opening.purpose))).transpose()?;
     let mut found = Queues { transmit: Vec::new(), receive: Vec::new(), when_full: WhenFull::Waits };
-    let (mut watches, mut mode) = (Vec::new(), Mode::ZeroCopy);
+    let polls = match opening.options.busy_poll {
+        BusyPoll::Cards => !interface.hands_over_at_once(),
+        BusyPoll::Always => true,
+        BusyPoll::Never => false,
+    };
+    let (mut watches, mut mode, mut busy_polls) = (Vec::new(), Mode::ZeroCopy, polls);
     for queue in 0..receivers.max(senders as u32) {
         let config = Config {
-            longest: opening.longest,
+            longest: opening.longest.min(longest_by_mtu),
             sends: (queue as usize) < senders,
             receives: queue < receivers,
             copying: opening.options.copying,
-            busy_poll: opening.options.busy_poll,
+            busy_poll: polls,
             fill: opening.fill,
         };
         let mut socket = xsk::open(&interface, queue, &config)?;
@@ -96,9 +106,11 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
         if socket.mode == Mode::Copy {
             mode = Mode::Copy;
         }
+        busy_polls &= socket.busy_polls;
         watches.push(socket.watch.clone());
     }
-    Ok((Port { interface, program, watches, mode }, found))
+    let mtu = sends.then(|| Mtu::of(&interface)).transpose()?;
+    Ok((Port { interface, program, watches, mode, busy_polls, mtu, looked: Instant::now() }, found))
 }
 
 fn wanted(purpose: Purpose) -> Wanted {
@@ -116,8 +128,8 @@ fn check_length(interface: &Interface, longest: usize) -> Result<(), Error> {
         return Err(Error::Refused(format!(
             "frames of {} bytes are longer than the MTU of interface {name} allows, which is {mtu}: raise it \
              (ip link set {name} mtu {}), or choose a smaller --size",
-            longest + 4,
-            longest - 14
+            longest + usize::from(size::FCS),
+            longest - ethernet::LENGTH
         )));
     }
     Ok(())

@@ -48,12 +48,12 @@ impl DpdkEngine {
         let pools: Vec<Pool> = crew.send_cores.iter().map(|_| pool(SENDING)).collect::<Result<_, _>>()?;
         let queues =
             [queues(dpdk, zero.queues, &zero.port, &pools)?, queues(dpdk, one.queues, &one.port, &pools)?];
-        start(DpdkPorts { ports: [zero.port, one.port], dpdk: Arc::clone(dpdk) }, queues, crew)
+        start(DpdkPorts { ports: vec![zero.port, one.port], dpdk: Arc::clone(dpdk) }, queues, crew)
     }
 
     /// The two ports.
     #[must_use]
-    pub fn ports(&self) -> &[Port; 2] {
+    pub fn ports(&self) -> &[Port] {
         &self.machinery().ports.ports
     }
 
@@ -62,6 +62,28 @@ impl DpdkEngine {
     pub fn watch(&self) -> PortsWatch {
         PortsWatch::new(self.ports(), self.machinery().senders.clone())
     }
+}
+
+/// Counts what arrives at `devices`, one or two, in frames of up to `longest` bytes without FCS, by workers on `cores`
+/// with a queue of each port.
+///
+/// # Errors
+/// When a port cannot be used, or a worker does not start.
+pub fn listen(
+    dpdk: &Arc<Dpdk>,
+    devices: &[&str],
+    longest: usize,
+    cores: &[usize],
+) -> Result<Workers<DpdkPorts>, Error> {
+    let (mut ports, mut receive) = (Vec::new(), Vec::new());
+    for device in devices {
+        let pool = Pool::new(dpdk, RECEIVING * cores.len() as u32, room(longest) as u16, None)?;
+        let Opened { queues, port } = Opened::new(dpdk, device, &port_config(cores.len(), longest), &pool)?;
+        let queues = queues.receive.into_iter();
+        receive.push(queues.map(|queue| Receiving::new(queue, Burst::new(dpdk))).collect());
+        ports.push(port);
+    }
+    Workers::listen(DpdkPorts { ports, dpdk: Arc::clone(dpdk) }, receive, cores)
 }
 
 /// What the workers of a port use, each with a pool of its own.
@@ -87,10 +109,10 @@ impl WhenFull {
     }
 }
 
-/// Two ports of DPDK.
+/// One port of DPDK, or two.
 #[derive(Debug)]
 pub struct DpdkPorts {
-    ports: [Port; 2],
+    ports: Vec<Port>,
     dpdk: Arc<Dpdk>,
 }
 
@@ -105,11 +127,16 @@ impl Ports for DpdkPorts {
     }
 
     fn name(&self, port: usize) -> &str {
-        self.ports[port].name()
+        self.ports.get(port).map_or("?", Port::name)
     }
 
     fn is_up(&self, port: usize) -> bool {
-        self.ports[port].link().is_none_or(|link| link.up)
+        self.ports.get(port).and_then(Port::link).is_none_or(|link| link.up)
+    }
+
+    fn missed(&self, port: usize) -> Result<u64, Error> {
+        let stats = self.ports.get(port).map(Port::stats).transpose()?;
+        Ok(stats.map_or(0, |stats| stats.missed + stats.no_buffer))
     }
 }
 

@@ -11,13 +11,13 @@ use crate::user_space::tally::Tally;
 /// The two ports of an engine; it does not keep them.
 #[derive(Clone, Debug)]
 pub struct PortsWatch {
-    ports: [Watch; 2],
+    ports: Vec<Watch>,
     senders: Vec<Arc<Tally>>,
 }
 
 impl PortsWatch {
-    pub(super) fn new(ports: &[Port; 2], senders: Vec<Arc<Tally>>) -> Self {
-        Self { ports: ports.each_ref().map(Port::watch), senders }
+    pub(super) fn new(ports: &[Port], senders: Vec<Arc<Tally>>) -> Self {
+        Self { ports: ports.iter().map(Port::watch).collect(), senders }
     }
 
     /// What was counted at port 0 and port 1; `None` once the engine is gone.
@@ -25,7 +25,8 @@ impl PortsWatch {
     /// # Errors
     /// When a driver does not say.
     pub fn read(&self) -> Result<Option<[PortCounted; 2]>, Error> {
-        let [Some(zero), Some(one)] = self.ports.each_ref().map(Watch::stats) else { return Ok(None) };
+        let [zero, one] = self.ports.as_slice() else { return Ok(None) };
+        let (Some(zero), Some(one)) = (zero.stats(), one.stats()) else { return Ok(None) };
         Ok(Some([self.counted(0, zero?), self.counted(1, one?)]))
     }
 

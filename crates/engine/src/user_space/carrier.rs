@@ -1,8 +1,8 @@
 //! Two ports in user space as a carrier of whole frames: a queue that sends and one that receives enter.
 
-use super::{BURST, Receive, Transmit};
-use crate::Error;
+use super::{BURST, DroppedBy, Receive, Transmit};
 use crate::replay::Carrier;
+use crate::{Error, Untaken};
 
 /// Tells how many frames arrived at port 1 and found no room.
 type Missed = Box<dyn Fn() -> Result<u64, Error>>;
@@ -14,8 +14,8 @@ pub struct Pair<T, R> {
     receive: Vec<R>,
     /// Lengths of frames that the port still has of an earlier call, and that were told as sent.
     pending: Vec<usize>,
-    /// Frames that the driver dropped after it had taken them, and their bytes.
-    dropped: (u64, u64),
+    /// Frames that the port took and that did not leave all the same, and their bytes.
+    untaken: (Untaken, u64),
     /// It has the ports, which are closed after the queues.
     missed: Missed,
 }
@@ -23,7 +23,13 @@ pub struct Pair<T, R> {
 impl<T: Transmit, R: Receive> Pair<T, R> {
     /// `missed` tells how many frames found no room at port 1, and has the ports.
     pub(crate) fn new(send: T, receive: Vec<R>, missed: impl Fn() -> Result<u64, Error> + 'static) -> Self {
-        Self { send, receive, pending: Vec::new(), dropped: (0, 0), missed: Box::new(missed) }
+        Self {
+            send,
+            receive,
+            pending: Vec::new(),
+            untaken: (Untaken::default(), 0),
+            missed: Box::new(missed),
+        }
     }
 
     /// As [`Self::new`], of queues that may be missing.
@@ -41,12 +47,17 @@ impl<T: Transmit, R: Receive> Pair<T, R> {
         }
     }
 
-    /// Notes which of the frames that the port just took, of these `lengths`, its driver dropped.
+    /// Notes which of the frames that the port just took, of these `lengths`, did not leave, and why.
     fn note_dropped(&mut self, lengths: impl Iterator<Item = usize>) {
-        let dropped = self.send.dropped().unsent();
-        for (_, length) in lengths.enumerate().filter(|(place, _)| dropped >> place & 1 == 1) {
-            self.dropped.0 += 1;
-            self.dropped.1 += length as u64;
+        let dropped = self.send.dropped();
+        let unsent = dropped.unsent();
+        let (untaken, bytes) = &mut self.untaken;
+        for (_, length) in lengths.enumerate().filter(|(place, _)| unsent >> place & 1 == 1) {
+            *untaken += match dropped.by {
+                DroppedBy::DownInterface => Untaken { down: 1, ..Untaken::default() },
+                DroppedBy::Driver | DroppedBy::Device => Untaken { other: 1, ..Untaken::default() },
+            };
+            *bytes += length as u64;
         }
     }
 }
@@ -98,14 +109,14 @@ impl<T: Transmit, R: Receive> Carrier for Pair<T, R> {
         (self.missed)()
     }
 
-    fn dropped(&self) -> (u64, u64) {
-        self.dropped
+    fn untaken(&self) -> (Untaken, u64) {
+        self.untaken
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dropped, DroppedBy};
+    use super::super::Dropped;
     use super::*;
 
     /// A port that takes two frames a call, drops the first of all, and keeps the one after those two.
@@ -172,7 +183,7 @@ mod tests {
         }
         pair.send(&[]).unwrap();
         assert_eq!(pair.send.left, (0..20).collect::<Vec<u8>>());
-        assert_eq!(Carrier::dropped(&pair), (1, 60));
+        assert_eq!(pair.untaken(), (Untaken { other: 1, ..Untaken::default() }, 60));
         let error = pair.send(&[&[0; 200]]).unwrap_err();
         assert!(error.to_string().contains("too long"), "{error}");
     }

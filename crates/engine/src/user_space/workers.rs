@@ -15,6 +15,7 @@ use super::tally::{Buckets, Tally};
 use super::{Crew, Member, Ports, Queues};
 use crate::build_rate::pin;
 use crate::builder::Builder;
+use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
 use crate::xdp::precedence;
@@ -40,6 +41,8 @@ pub struct Workers<P> {
     receivers: Vec<Arc<Tally>>,
     threads: Vec<Option<JoinHandle<Result<(), Error>>>>,
     directions: usize,
+    /// How many ports there are.
+    count: usize,
     pub(crate) ports: P,
     /// Since when each port's link has been down.
     down: [Option<Instant>; 2],
@@ -93,19 +96,10 @@ impl<P: Ports + 'static> Workers<P> {
         [zero, one]: [Queues<P::Transmit, P::Receive>; 2],
         crew: &Crew<'_>,
     ) -> Result<Self, Error> {
-        let board = Arc::new(Board::new());
-        let mut roster =
-            Roster { crew, member: ports.member(), board: Arc::clone(&board), workers: Vec::new() };
+        let cores: BTreeSet<_> = crew.send_cores.iter().chain(crew.receive_cores).collect();
+        let mut roster = Roster::new(&ports, cores.len());
         let whole = ports.holds_anything();
-        let mut workers = Self {
-            board,
-            senders: Vec::new(),
-            receivers: Vec::new(),
-            threads: Vec::new(),
-            directions: crew.table.directions(),
-            ports,
-            down: [None; 2],
-        };
+        let mut workers = Self::without_threads(ports, &roster, crew.table.directions(), 2);
         let count = crew.send_cores.len();
         let sending = zero.transmit.into_iter().zip(one.transmit);
         for ((id, core), (to_zero, to_one)) in crew.send_cores.iter().enumerate().zip(sending) {
@@ -119,16 +113,58 @@ impl<P: Ports + 'static> Workers<P> {
         let streams = 1 + crew.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
         // Frames of direction 0 arrive at port 1.
         for (queues, direction) in [(one.receive, 0), (zero.receive, 1)] {
-            for (queue, core) in queues.into_iter().zip(crew.receiving().iter().cycle()) {
-                let worker = roster.on(*core);
-                if worker.receivers.is_empty() {
-                    workers.receivers.push(Arc::clone(&worker.tally));
-                }
-                worker.receivers.push(Receiver::new(queue, direction, streams, count));
-            }
+            let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, streams, count));
+            workers.receive(&mut roster, receivers, crew.receiving());
         }
         workers.spawn(roster.workers)?;
         Ok(workers)
+    }
+
+    /// Workers on `cores` that send nothing, and share the queues that `ports` receive by: those of each port.
+    ///
+    /// # Errors
+    /// When a worker does not start.
+    pub(crate) fn listen(ports: P, receive: Vec<Vec<P::Receive>>, cores: &[usize]) -> Result<Self, Error> {
+        check_cores(cores)?;
+        let mut roster = Roster::new(&ports, cores.len());
+        let count = receive.len();
+        let mut workers = Self::without_threads(ports, &roster, 2, count);
+        for (port, queues) in receive.into_iter().enumerate() {
+            let direction = direction_at(port, count);
+            let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, STREAMS, WORKERS));
+            workers.receive(&mut roster, receivers, cores);
+        }
+        workers.spawn(roster.workers)?;
+        Ok(workers)
+    }
+
+    fn without_threads(ports: P, roster: &Roster<P>, directions: usize, count: usize) -> Self {
+        Self {
+            board: Arc::clone(&roster.board),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            threads: Vec::new(),
+            directions,
+            count,
+            ports,
+            down: [None; 2],
+        }
+    }
+
+    /// Shares `receivers` out among the workers on `cores`.
+    fn receive(
+        &mut self,
+        roster: &mut Roster<P>,
+        receivers: impl Iterator<Item = Receiver<P::Receive>>,
+        cores: &[usize],
+    ) {
+        for (receiver, core) in receivers.zip(cores.iter().cycle()) {
+            let worker = roster.on(*core);
+            if worker.receivers.is_empty() {
+                self.receivers.push(Arc::clone(&worker.tally));
+            }
+            worker.receivers.push(receiver);
+        }
     }
 
     fn spawn(&mut self, crew: Vec<Worker<P>>) -> Result<(), Error> {
@@ -141,13 +177,27 @@ impl<P: Ports + 'static> Workers<P> {
         }
         let deadline = Instant::now() + PATIENCE;
         while self.senders.iter().any(|tally| tally.slot().is_none()) {
-            self.check()?;
+            self.check_threads()?;
+            self.check_links()?;
             if Instant::now() > deadline {
                 return Err(Error::Failed(
                     "a worker did not begin within 5 s; another process may hold its core".into(),
                 ));
             }
             thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Fails when a worker has ended.
+    fn check_threads(&mut self) -> Result<(), Error> {
+        for thread in &mut self.threads {
+            if thread.as_ref().is_some_and(JoinHandle::is_finished) {
+                return match thread.take().map(JoinHandle::join) {
+                    Some(Ok(Err(error))) => Err(error),
+                    _ => Err(Error::Failed("a worker ended; this is a defect, please report it".into())),
+                };
+            }
         }
         Ok(())
     }
@@ -171,6 +221,21 @@ impl<P: Ports + 'static> Workers<P> {
         Ok(())
     }
 
+    /// What arrived of the frames of `direction`.
+    fn arrived(&self, direction: usize) -> Totals {
+        let latency = self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency));
+        let mut sum = Totals { latency, ..Totals::default() };
+        for tally in &self.receivers {
+            let total = &tally.totals[direction];
+            sum.forwarded += total.frames.get();
+            sum.duplicates += total.duplicates.get();
+            sum.reordered += total.reordered.get();
+            sum.returned += total.returned.get();
+            sum.foreign += total.foreign.get();
+        }
+        sum
+    }
+
     fn histogram<'a>(&self, of: impl Iterator<Item = &'a Buckets>) -> Histogram {
         let mut sum = Histogram::default();
         of.for_each(|buckets| sum.add(&buckets.histogram()));
@@ -179,22 +244,32 @@ impl<P: Ports + 'static> Workers<P> {
 }
 
 /// The workers that are to be started.
-struct Roster<'a, P: Ports> {
-    crew: &'a Crew<'a>,
+struct Roster<P: Ports> {
+    /// Whether cores are left for everyone else.
+    others: bool,
     member: P::Member,
     board: Arc<Board>,
     workers: Vec<Worker<P>>,
 }
 
-impl<P: Ports> Roster<'_, P> {
+impl<P: Ports> Roster<P> {
+    /// Nobody yet; there will be workers on so many cores.
+    fn new(ports: &P, cores: usize) -> Self {
+        let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            others: online > cores,
+            member: ports.member(),
+            board: Arc::new(Board::new()),
+            workers: Vec::new(),
+        }
+    }
+
     /// The worker on `core`, a new one if there is none yet.
     fn on(&mut self, core: usize) -> &mut Worker<P> {
         let place = self.workers.iter().position(|worker| worker.core == core).unwrap_or_else(|| {
-            let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            let ours: BTreeSet<_> = self.crew.send_cores.iter().chain(self.crew.receive_cores).collect();
             self.workers.push(Worker {
                 core,
-                others: online > ours.len(),
+                others: self.others,
                 member: self.member.clone(),
                 board: Arc::clone(&self.board),
                 tally: Arc::new(Tally::new()),
@@ -214,18 +289,45 @@ impl<P: Ports> Roster<'_, P> {
 pub(crate) fn check<P: Ports>(crew: &Crew<'_>) -> Result<(), Error> {
     let (table, send, receive): (&FrameTable, _, _) = (crew.table, crew.send_cores, crew.receiving());
     refusal::frames(table, P::ENGINE, P::MAX_FRAME)?;
-    let refuse = |text: String| Err(Error::Refused(text));
-    if send.is_empty() || send.len().max(receive.len()) > MAX_WORKERS {
-        return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", send.len()));
-    }
-    for cores in [send, receive] {
-        if let Some(core) =
-            cores.iter().enumerate().find_map(|(i, core)| cores[..i].contains(core).then_some(core))
-        {
-            return refuse(format!("core {core} is named twice: one worker runs on a core"));
-        }
-    }
+    check_cores(send)?;
+    check_cores(receive)?;
     refusal::shares(table, send.len())
+}
+
+/// Refuses cores of which there are none or too many, or one twice.
+fn check_cores(cores: &[usize]) -> Result<(), Error> {
+    let refuse = |text: String| Err(Error::Refused(text));
+    if cores.is_empty() || cores.len() > MAX_WORKERS {
+        return refuse(format!("{} workers are asked for: 1 to {MAX_WORKERS} are possible", cores.len()));
+    }
+    if let Some(core) =
+        cores.iter().enumerate().find_map(|(i, core)| cores[..i].contains(core).then_some(core))
+    {
+        return refuse(format!("core {core} is named twice: one worker runs on a core"));
+    }
+    Ok(())
+}
+
+impl<P: Ports + 'static> Listener for Workers<P> {
+    fn engine(&self) -> &'static str {
+        P::ENGINE
+    }
+
+    /// A link that is down is none that frames arrive by, for now.
+    fn check(&mut self) -> Result<(), Error> {
+        self.check_threads()?;
+        self.ports.check()
+    }
+
+    fn totals(&self, port: usize) -> Result<Totals, Error> {
+        let mut totals = self.arrived(direction_at(port, self.count));
+        totals.foreign += self.ports.passed(port)?;
+        Ok(totals)
+    }
+
+    fn missed(&self, port: usize) -> Result<u64, Error> {
+        self.ports.missed(port)
+    }
 }
 
 impl<P: Ports + 'static> Machinery for Workers<P> {
@@ -248,14 +350,7 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
     }
 
     fn check(&mut self) -> Result<(), Error> {
-        for thread in &mut self.threads {
-            if thread.as_ref().is_some_and(JoinHandle::is_finished) {
-                return match thread.take().map(JoinHandle::join) {
-                    Some(Ok(Err(error))) => Err(error),
-                    _ => Err(Error::Failed("a worker ended; this is a defect, please report it".into())),
-                };
-            }
-        }
+        self.check_threads()?;
         self.check_links()
     }
 
@@ -289,17 +384,8 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
 
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.histogram(self.senders.iter().map(|tally| &tally.lateness[direction]));
-        let latency = self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency));
         let refused = P::COUNTS_REFUSED.then_some(0);
-        let mut sum = Totals { lateness, latency, refused, ..Totals::default() };
-        for tally in &self.receivers {
-            let total = &tally.totals[direction];
-            sum.forwarded += total.frames.get();
-            sum.duplicates += total.duplicates.get();
-            sum.reordered += total.reordered.get();
-            sum.returned += total.returned.get();
-            sum.foreign += total.foreign.get();
-        }
+        let mut sum = Totals { lateness, refused, ..self.arrived(direction) };
         sum.foreign += self.ports.passed(1 - direction % 2)?;
         Ok(sum)
     }

@@ -12,9 +12,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use libbpf_rs::{Link, MapCore, MapFlags};
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use nix::unistd::Pid;
 use stats::Histogram;
 use traffic::FrameTable;
 
@@ -22,6 +20,7 @@ use super::port::{self, Port};
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
+use crate::build_rate::pin;
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
@@ -73,9 +72,11 @@ impl Generator {
         cores: &[usize],
     ) -> Result<Self, Error> {
         check(table, ports, cores)?;
-        let sending = in_namespace(namespace, || {
-            let sending = ports.iter().take(table.directions());
-            sending.map(Port::open).collect::<Result<Vec<_>, _>>()
+        let opened = in_namespace(namespace, || {
+            let opened = ports.iter().take(DIRECTIONS).enumerate();
+            opened
+                .map(|(number, port)| Port::open(port, number < table.directions()))
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let lengths = || table.rows.iter().map(|row| usize::from(row.length));
         let page = lengths().max().unwrap_or(60).max(table.header_length);
@@ -92,7 +93,7 @@ impl Generator {
                 for (worker, core) in cores.iter().enumerate() {
                     rodata.worker_of_cpu[*core] = worker as u8 + 1;
                 }
-                for (shared, port) in rodata.queue_is_the_devices.iter_mut().zip(&sending) {
+                for (shared, port) in rodata.queue_is_the_devices.iter_mut().zip(&opened) {
                     *shared = port.has_the_devices_queue();
                 }
             }
@@ -114,7 +115,7 @@ impl Generator {
             _counting: counting,
             skeleton,
             directions: table.directions(),
-            ports: sending,
+            ports: opened,
             seen: [Sent::default(); DIRECTIONS],
             seen_until: 1,
             newest: 0,
@@ -449,10 +450,7 @@ struct Run {
 impl Run {
     /// Generates until told to stop.
     fn run(self) -> Result<(), Error> {
-        let mut cores = CpuSet::new();
-        cores.set(self.core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).map_err(|error| {
-            Error::Refused(format!("cannot run on core {}: {error}; is it online?", self.core))
-        })?;
+        pin(self.core)?;
         precedence::take(Rank::Worker, self.others);
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         while !self.stop.load(Ordering::SeqCst) {

@@ -1,108 +1,81 @@
-//! A port that frames leave by: its name enters; whether it can go on transmitting, or why not, leaves.
+//! A port of the kernel engine: its name enters; whether it can go on, or why not, leaves.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
-use nix::errno::Errno;
-use nix::libc::{self, ifreq};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use xsk::Interface;
 
 use super::{DIRECTIONS, PortRef};
+use crate::refusal::Mtu;
 use crate::{Error, Untaken};
-
-/// `ETHTOOL_GDRVINFO` of `linux/ethtool.h`.
-const GDRVINFO: u32 = 3;
-/// Drivers whose transmit queue is the receive queue of whatever is at the other end: a full one is the
-/// device's, not ours.
-const SHARED_QUEUE: [&str; 2] = ["veth", "tun"];
 
 /// How often, and how long after each other, an interface that is down is looked for once more.
 const REMOVAL_LOOKS: usize = 20;
 const REMOVAL_LOOK: Duration = Duration::from_millis(10);
 
-/// `struct ethtool_drvinfo` of `linux/ethtool.h`.
-#[repr(C)]
-struct DriverInfo {
-    command: u32,
-    driver: [u8; 32],
-    rest: [u8; 160],
-}
-
-/// A sending port.
+/// A port, asked about in its own namespace.
 pub(super) struct Port {
-    name: String,
-    index: u32,
-    driver: String,
-    /// Opened in the port's namespace, so that questions are answered there.
-    socket: OwnedFd,
+    interface: Interface,
+    mtu: Mtu,
     /// What it had not taken when it was looked at last.
     untaken: Untaken,
 }
 
 impl Port {
-    /// Opens a port of the current network namespace.
+    /// Opens a port of the current network namespace, which `sends` or only receives.
     ///
     /// # Errors
-    /// When the kernel knows that it does not transmit redirected frames.
-    pub(super) fn open(port: &PortRef) -> Result<Self, Error> {
-        check_features(port)?;
-        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
-            .map_err(|error| Error::Failed(format!("cannot open a socket: {error}; close some files")))?;
-        let mut this = Self {
-            name: port.name.clone(),
-            index: port.index,
-            driver: String::new(),
-            socket,
-            untaken: Untaken::default(),
-        };
-        this.driver = this.read_driver().unwrap_or_default();
-        Ok(this)
+    /// When there is none, or the kernel knows that it does not transmit redirected frames.
+    pub(super) fn open(port: &PortRef, sends: bool) -> Result<Self, Error> {
+        if sends {
+            check_features(port)?;
+        }
+        let interface = Interface::find(&port.name)?;
+        Ok(Self { mtu: Mtu::of(&interface)?, interface, untaken: Untaken::default() })
     }
 
-    /// Whether what it sends is in the device's receive queue at once.
+    /// Whether what it sends is in the device's receive queue at once: a full one is the device's, not ours.
     pub(super) fn has_the_devices_queue(&self) -> bool {
-        SHARED_QUEUE.contains(&self.driver.as_str())
+        self.interface.hands_over_at_once()
     }
 
     /// Fails when the port cannot go on. `taken` and `untaken` frames it had until now.
     pub(super) fn check(&mut self, taken: u64, untaken: Untaken) -> Result<(), Error> {
         let since = untaken - self.untaken;
         self.untaken = untaken;
-        let name = &self.name;
-        let is_down = since.down > 0 && self.is_down();
-        if (since.gone > 0 && self.is_gone()) || (is_down && self.is_being_removed()) {
-            return Err(Error::Failed(format!(
-                "interface {name} vanished: it was removed, or moved to another namespace; see that it stays \
-                 and measure again"
-            )));
+        let name = self.interface.name();
+        match self.interface.is_set_down() {
+            Ok(false) => {}
+            Ok(true) if !self.is_being_removed() => {
+                return Err(Error::Failed(format!(
+                    "interface {name} went down; `ip link set {name} up`, see what takes it down, and measure again"
+                )));
+            }
+            _ => {
+                return Err(Error::Failed(format!(
+                    "interface {name} vanished: it was removed, or moved to another namespace; see that it stays \
+                     and measure again"
+                )));
+            }
         }
-        if is_down {
-            return Err(Error::Failed(format!(
-                "interface {name} went down; `ip link set {name} up`, see what takes it down, and measure again"
-            )));
-        }
+        self.mtu.check(&self.interface)?;
         if since.unable > 0 && taken == 0 {
             return Err(Error::Failed(self.cannot_transmit()));
         }
         Ok(())
     }
 
-    fn is_gone(&self) -> bool {
-        self.index_now() != Ok(self.index)
-    }
-
     /// Whether it is gone a moment later: the kernel takes an interface down before it removes it.
     fn is_being_removed(&self) -> bool {
         (0..REMOVAL_LOOKS).any(|_| {
             thread::sleep(REMOVAL_LOOK);
-            self.is_gone()
+            self.interface.is_set_down().is_err()
         })
     }
 
     fn cannot_transmit(&self) -> String {
-        let Self { name, driver, .. } = self;
+        let (name, driver) = (self.interface.name(), self.interface.driver().unwrap_or_default());
         let remedy = if driver == "veth" {
             "the other end of a veth needs GRO (ethtool -K … gro on) or an XDP program, and must be up"
                 .to_owned()
@@ -114,45 +87,6 @@ impl Port {
             )
         };
         format!("interface {name} does not transmit redirected frames, nothing was sent: {remedy}")
-    }
-
-    fn request(&self) -> ifreq {
-        // SAFETY: all bytes zero are a valid ifreq.
-        let mut request: ifreq = unsafe { std::mem::zeroed() };
-        // The last byte stays zero.
-        let length = request.ifr_name.len() - 1;
-        let bytes = self.name.bytes().take(length);
-        request.ifr_name.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte as libc::c_char);
-        request
-    }
-
-    fn ask(&self, question: libc::Ioctl, request: &mut ifreq) -> Result<(), Errno> {
-        // SAFETY: the request is valid for reads and writes, and so is what it points to, if anything.
-        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), question, std::ptr::from_mut(request)) };
-        Errno::result(result).map(drop)
-    }
-
-    fn index_now(&self) -> Result<u32, Errno> {
-        let mut request = self.request();
-        self.ask(libc::SIOCGIFINDEX, &mut request)?;
-        // SAFETY: the kernel set this member.
-        Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
-    }
-
-    fn is_down(&self) -> bool {
-        let mut request = self.request();
-        let asked = self.ask(libc::SIOCGIFFLAGS, &mut request);
-        // SAFETY: the kernel set this member.
-        asked.is_ok() && i32::from(unsafe { request.ifr_ifru.ifru_flags }) & libc::IFF_UP == 0
-    }
-
-    fn read_driver(&self) -> Result<String, Errno> {
-        let mut information = DriverInfo { command: GDRVINFO, driver: [0; 32], rest: [0; 160] };
-        let mut request = self.request();
-        request.ifr_ifru.ifru_data = (&raw mut information).cast();
-        self.ask(libc::SIOCETHTOOL, &mut request)?;
-        let name = information.driver.split(|byte| *byte == 0).next().unwrap_or_default();
-        Ok(String::from_utf8_lossy(name).into_owned())
     }
 }
 

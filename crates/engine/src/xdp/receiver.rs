@@ -5,15 +5,15 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::query::{LinkInfo, LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{Link, MapCore};
 use stats::Histogram;
 
 use super::program::{self, Loaded, receive};
 use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
+use crate::listening::{Listener, direction_at};
 use crate::live::Received;
 use crate::timeline::Bins;
-use crate::{Error, Totals};
+use crate::{Error, Totals, refusal};
 
 /// The receiving program on one or two ports; detached and unloaded when dropped.
 pub struct Receiver {
@@ -81,14 +81,8 @@ impl Receiver {
             return Ok(());
         }
         self.checked = Instant::now();
-        let gone = self.links.iter().find(|(_, link)| !is_attached(link));
-        gone.map_or(Ok(()), |(name, _)| {
-            Err(Error::Failed(format!(
-                "Linerate's XDP program is no more at interface {name}: the interface vanished, or somebody \
-                 removed the program, so that frames that arrive are not counted; see that neither happens and \
-                 measure again"
-            )))
-        })
+        let gone = self.links.iter().find(|(_, link)| !xsk::has_interface(link));
+        gone.map_or(Ok(()), |(name, _)| Err(Error::Failed(refusal::program_removed(name))))
     }
 
     /// How each port runs the program: `native` (in its driver) or `generic` (slower).
@@ -151,10 +145,18 @@ impl Receiver {
     }
 }
 
-/// Whether a link still has its interface. One that cannot be asked is taken to have it.
-fn is_attached(link: &Link) -> bool {
-    let gone = |link: LinkInfo| matches!(link.info, LinkTypeInfo::Xdp(XdpLinkInfo { ifindex: 0, .. }));
-    !link.info().is_ok_and(gone)
+impl Listener for Receiver {
+    fn engine(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        Self::check(self)
+    }
+
+    fn totals(&self, port: usize) -> Result<Totals, Error> {
+        Self::totals(self, direction_at(port, self.links.len()))
+    }
 }
 
 fn attach_error(port: &PortRef, error: &libbpf_rs::Error) -> Error {

@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
+use scheduling::Cores;
 
 /// The cores that a thread may run on; none if there is no such thread.
 pub(super) fn of_thread(pid: i32) -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(Pid::from_raw(pid)) else { return Vec::new() };
-    (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
+    Cores::of_thread(Pid::from_raw(pid)).map(|cores| cores.numbers().collect()).unwrap_or_default()
 }
 
 /// The cores that an interrupt goes to, where the kernel says so; else those that it may go to.

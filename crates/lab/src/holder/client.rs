@@ -11,7 +11,7 @@ use std::{fs, thread};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sockopt::PeerCredentials};
 
 use super::{HolderError, Info, PATIENCE, PREFIX, address, is_name, is_trusted};
-use crate::namespace::contain;
+use crate::namespace::{Namespace, contain};
 
 /// One of the two namespaces of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,18 @@ pub fn execute(name: &str, side: Side, command: &[String]) -> Result<ExitStatus,
     child.args(arguments);
     contain(&mut child, namespaces(name, side)?);
     child.status().map_err(|cause| HolderError::Command { command: program.clone(), cause })
+}
+
+/// The tester's side of the lab called `name`: its namespace, and the names of the two ports there.
+///
+/// # Errors
+/// [`HolderError`], when there is no such lab, or it says something else.
+pub fn tester(name: &str) -> Result<(Namespace, Vec<String>), HolderError> {
+    let answer = ask(name, "info")?;
+    let info: Info = serde_json::from_str(&answer)
+        .map_err(|_| HolderError::Refused { name: name.to_owned(), reason: printable(&answer) })?;
+    let namespace = Namespace::of(namespaces(name, Side::Tester)?);
+    Ok((namespace, info.ports.into_iter().map(|(port, _)| port).collect()))
 }
 
 /// Asks a lab to end, and waits until it is gone.

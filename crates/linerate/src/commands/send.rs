@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// One interface to send on, instead of a device
-    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports"])]
+    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports", "port0"])]
     port: Option<String>,
     /// Where frames of --port go: a MAC address, or a neighbour's IP address
     #[arg(long, value_name = "MAC|IP", requires = "port")]

@@ -8,6 +8,7 @@ use anyhow::Result;
 use engine::Engine;
 use engine::dpdk::replay;
 use engine::dpdk::{Dpdk, DpdkEngine};
+use engine::listening::Listener;
 use engine::replay::Carrier;
 use engine::user_space::{Crew, room};
 use memif::Socket;
@@ -17,6 +18,9 @@ use wording::usage::misuse;
 use super::card::{self, is_card};
 use super::link::{Link, Watch, arguments, counters};
 use crate::port;
+
+/// Bytes of the longest frame that is counted, without FCS: what any driver takes.
+const LONGEST: usize = 1514;
 
 /// Two ports.
 pub struct Ports {
@@ -43,10 +47,7 @@ impl Ports {
     /// # Errors
     /// When a port would take such an interface, a card cannot be used, or DPDK does not start.
     pub fn named(devices: [String; 2], core: usize, force: u8) -> Result<Self> {
-        let cards = Path::new(card::SYSFS);
-        let taken: Vec<String> = devices.iter().flat_map(|device| interfaces(cards, device)).collect();
-        let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
-        lab::refuse_names_in_use(&taken, force).map_err(port::refused)?;
+        refuse_in_use(&devices, force)?;
         Ok(Self { dpdk: start(core, &devices)?, devices })
     }
 
@@ -75,6 +76,26 @@ impl Link for Ports {
     fn devices(&self) -> &[String; 2] {
         &self.devices
     }
+}
+
+/// Counts what arrives at `devices`, one port of DPDK or two, in frames of up to 1518 bytes, on `cores`. Interfaces of
+/// the kernel that this machine needs itself are refused unless `force` is 2 or more.
+///
+/// # Errors
+/// As [`Ports::named`], or when a port cannot be opened.
+pub fn listen(devices: &[String], cores: &[usize], force: u8) -> Result<Box<dyn Listener>> {
+    refuse_in_use(devices, force)?;
+    let dpdk = start(cores.first().copied().unwrap_or_default(), devices)?;
+    let names: Vec<&str> = devices.iter().map(String::as_str).collect();
+    Ok(Box::new(engine::dpdk::listen(&dpdk, &names, LONGEST, cores)?))
+}
+
+/// Refuses devices that would take an interface which this machine needs itself.
+fn refuse_in_use(devices: &[String], force: u8) -> Result<()> {
+    let cards = Path::new(card::SYSFS);
+    let taken: Vec<String> = devices.iter().flat_map(|device| interfaces(cards, device)).collect();
+    let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+    lab::refuse_names_in_use(&taken, force).map_err(port::refused)
 }
 
 /// What `device` may take of the kernel's interfaces: those of a card that the kernel shares, and whatever an

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use engine::Engine;
+use engine::listening::Listener;
 use engine::replay::Carrier;
 use memif::Socket;
 use traffic::FrameTable;
@@ -35,6 +36,14 @@ impl Ports {
     pub fn named(_: [String; 2], _: usize, _: u8) -> Result<Self> {
         Err(misuse(ABSENT))
     }
+}
+
+/// Refuses to count at these ports.
+///
+/// # Errors
+/// Always, with the remedy.
+pub fn listen(_: &[String], _: &[usize], _: u8) -> Result<Box<dyn Listener>> {
+    Err(misuse(ABSENT))
 }
 
 impl Link for Ports {

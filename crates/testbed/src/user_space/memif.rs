@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use engine::Engine;
+use engine::listening::Listener;
 use engine::memif::replay;
 use engine::memif::{End, MemifEngine};
 use engine::replay::Carrier;
@@ -58,6 +59,16 @@ pub fn dpdk_server(socket: &Socket) -> String {
 
 fn name(number: usize) -> String {
     format!("memif{number}")
+}
+
+/// Counts what arrives at `devices`, one memif or two, on `cores`.
+///
+/// # Errors
+/// When one is no memif, or cannot be opened.
+pub fn listen(devices: &[String], cores: &[usize]) -> Result<Box<dyn Listener>> {
+    let ends = devices.iter().enumerate().map(|(number, device)| end(number, device));
+    let ends = ends.collect::<Result<Vec<_>>>()?;
+    Ok(Box::new(engine::memif::listen(&ends.iter().collect::<Vec<_>>(), cores)?))
 }
 
 /// What `device` says, which Linerate's own router understands too.

@@ -4,6 +4,7 @@
 //! Frames bear no signature here, so they are told from others by their content. A load test of the same
 //! frames, each of them counted, is `--profile FILE.pcap` of all others.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -104,6 +105,9 @@ fn report(args: &Args, outcome: &Outcome, kept: Option<(u64, u64)>) -> String {
     let pace = if lateness.total() == 0 { String::new() } else { format!(" (asked for: {intended_s:.3} s)") };
     let mut text = format!("sent {} frames in {elapsed_s:.3} s{pace}", human::count(*sent));
     text += &if *sent > 1 { format!(": {}\n", human::pps(pps)) } else { "\n".to_owned() };
+    for (reason, frames) in outcome.untaken.reasons() {
+        text += &format!("{} were not sent: {reason}\n", human::count(frames));
+    }
     if let (Some(p50), Some(p99), Some(most)) =
         (lateness.percentile(50.0), lateness.percentile(99.0), lateness.percentile(100.0))
     {
@@ -141,6 +145,8 @@ fn summary(args: &Args, name: &str, capture: &Capture, outcome: &Outcome, kept: 
         "loops": args.loops,
         "sent": outcome.sent,
         "sent_bytes": outcome.sent_bytes,
+        "unsent": outcome.untaken.total(),
+        "untaken": outcome.untaken.reasons().collect::<BTreeMap<_, _>>(),
         "elapsed_s": outcome.elapsed_s,
         "intended_s": outcome.intended_s,
         "lateness_p50_ns": lateness(50.0),
