@@ -38,8 +38,8 @@ fn is_of(benches: &[Description], record: &Record) -> bool {
 fn bench(bench: &Bench) -> String {
     let description = bench.description;
     let mut text = format!("## {}\n\n", line(&description.title));
-    if let Some(figure) = &description.seed_figure {
-        let _ = writeln!(text, "Mirrors {}.\n", line(figure));
+    if let Some(figure) = &description.article_figure {
+        let _ = writeln!(text, "Follows {}.\n", line(figure));
     }
     let _ = writeln!(
         text,

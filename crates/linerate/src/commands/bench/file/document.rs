@@ -17,7 +17,7 @@ use super::{Direction, Order, Subcommand};
 pub(super) struct Document {
     pub name: Spanned<String>,
     pub title: Option<String>,
-    pub seed_figure: Option<String>,
+    pub article_figure: Option<String>,
     pub repeats: Option<Spanned<u32>>,
     #[serde(default)]
     pub order: Order,
