@@ -40,43 +40,43 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Raise the load step by step to line rate, and find where frames begin to be lost
+    /// Ramp the load to line rate and find where loss starts
     Ramp(ramp::Args),
-    /// Send at full rate, and see what emerges
+    /// Send at full rate and measure the forwarded rate
     Saturate(saturate::Args),
-    /// Search for the highest loads without loss (NDR) and with little (PDR)
+    /// Find the non-drop rate (NDR) and the partial drop rate (PDR) with MLRsearch
     Search(search::Args),
     /// Measure the distribution of the latency at chosen loads
     Latency(latency::Args),
-    /// Keep one load up for a long time, and see what goes wrong
+    /// Run at constant load for long: stalls, patterns of loss, drift of latency
     Soak(soak::Args),
     /// Run the benchmarking tests of RFC 2544 at each frame size
     Rfc2544(rfc2544::Args),
-    /// Run a set of load tests against several devices, and compare them
+    /// Run a matrix of load tests with repeats, and compare the devices
     Bench(bench::Args),
     /// Send a profile until told to stop, or a capture as it is
     Send(Box<send::Args>),
-    /// Measure how fast a generator sends, or builds frames: this one or another program
+    /// Benchmark traffic generators (linerate, iperf3, trafgen, …) and frame building
     Generator(generator::Args),
     /// Count what arrives at an interface
     Count(count::Args),
-    /// Explain why a device is no faster: cost, flamegraph, queues
+    /// Find the bottleneck of a device: cost per frame, flame graph, receive queues
     Explain(explain::Args),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
     Lab(lab::Args),
-    /// Try drivers of devices that are reached by ssh
+    /// Try the drivers of devices that are configured over SSH
     Remote(remote::Args),
-    /// Certify how far the tester is off, and find its own ceiling
+    /// Check the tester's accuracy against reference devices, or find its own maximum
     Verify(verify::Args),
     /// Compare repeats of several configurations, and say what they prove
     Compare(compare::Args),
-    /// Draw records as one HTML page
+    /// Create one HTML report from result files
     Report(report::Args),
-    /// Convert records for other programs
+    /// Export results as CSV, Markdown or for trex-loadtest-viz
     Export(export::Args),
-    /// Say what this machine can and cannot do, each with its remedy
+    /// Check this host's prerequisites and suggest fixes
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
     #[command(hide = true)]

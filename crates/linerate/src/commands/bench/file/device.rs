@@ -36,7 +36,7 @@ impl Source<'_> {
         }
         dut.site = site.ok_or_else(|| {
             let reason = format!(
-                "the DUT '{}' is nowhere: write dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
+                "the DUT '{}' needs one of: dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
                 dut.name
             );
             self.error(entry.name.span().start, reason)
