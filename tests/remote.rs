@@ -219,14 +219,10 @@ fn what_cannot_be_reached_or_is_not_fit_is_told_and_left_as_it_is() {
 
     let linux = |options: &str| refusal(1, &format!("--dut-host dut --dut-driver linux {options}"));
     let login = linux("--dut-option port0=far1 --dut-option port1=mgmt1");
-    assert!(
-        login.contains("does not come over them (it does over mgmt1). Reach it by"),
-        "{login}"
-    );
+    assert!(login.contains("does not come over them (it does over mgmt1). Reach it by"), "{login}");
     let missing = linux("--dut-option port0=far1 --dut-option port1=far9");
     assert!(
-        missing.contains("both interfaces are there (no far9; there are ")
-            && missing.contains("far2"),
+        missing.contains("both interfaces are there (no far9; there are ") && missing.contains("far2"),
         "{missing}"
     );
     let failed = linux("--dut-option port0=far1 --dut-option port1=far2 --dut-option sysctls=no.such=1");

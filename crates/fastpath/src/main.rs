@@ -43,7 +43,10 @@ fn main() -> ExitCode {
 fn summary(cli: &Cli, config: &config::Config) -> String {
     let (interfaces, routes) = (config.interfaces.len(), config.routes.len());
     let workers = config.workers.cores.len();
-    format!("{}: configuration OK: {workers} workers, {interfaces} interfaces, {routes} routes", cli.config.display())
+    format!(
+        "{}: configuration OK: {workers} workers, {interfaces} interfaces, {routes} routes",
+        cli.config.display()
+    )
 }
 
 fn log(text: &str) {

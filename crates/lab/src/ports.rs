@@ -37,11 +37,11 @@ pub struct Port {
 #[derive(Debug, thiserror::Error)]
 pub enum PortsError {
     /// No interface of this name.
-    #[error("there is no interface '{name}'. There are: {known}")]
+    #[error("there is no interface '{name}'. {known}")]
     Missing {
         /// The name asked for.
         name: String,
-        /// The names that there are.
+        /// Which there are, in a sentence.
         known: String,
     },
     /// One interface for both ports.
@@ -204,8 +204,12 @@ pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Port {
 /// The interface called `name`, if frames can be sent on it.
 fn usable<'a>(links: &'a [Link], name: &str) -> Result<&'a Link, PortsError> {
     let link = links.iter().find(|link| link.name == name).ok_or_else(|| {
-        let known = links.iter().filter(|link| link.ethernet).map(|link| link.name.as_str());
-        PortsError::Missing { name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+        let known: Vec<&str> = links.iter().filter(|link| link.ethernet).map(|link| link.name.as_str()).collect();
+        let known = match known.as_slice() {
+            [] => "No Ethernet interface is here at all: 'ip link' lists what is".to_owned(),
+            names => format!("There are: {}", names.join(", ")),
+        };
+        PortsError::Missing { name: name.to_owned(), known }
     })?;
     match link {
         Link { ethernet: false, .. } => Err(PortsError::NotEthernet(link.name.clone())),

@@ -27,10 +27,6 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::exit::Exit;
 
 /// Finds out how fast routers really forward packets.
-///
-/// Linerate sends traffic through a device under test (DUT) between two ports and counts what
-/// comes back. The device is one of its own (--dut, in network namespaces on this machine) or
-/// yours, between two interfaces (--ports A,B).
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
@@ -86,6 +82,12 @@ pub enum Command {
     UserSpaceRouter(device::Route),
 }
 
+/// What the program does, in three lines.
+const SUMMARY: &str =
+    "Linerate sends traffic through a device under test (DUT) between two ports and counts what comes
+back. The device is one of its own (--dut, in network namespaces on this host) or yours, between
+two interfaces (--ports A,B).";
+
 /// The subcommands as the help lists them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["ramp", "saturate", "search", "latency", "soak", "rfc2544", "bench"]),
@@ -97,7 +99,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// The command line, whose help lists the subcommands in groups.
 pub fn command() -> clap::Command {
     let command = Cli::command();
-    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    let mut template = format!("{{about-with-newline}}\n{SUMMARY}\n\n{{usage-heading}} {{usage}}\n");
     for (group, names) in GROUPS {
         template += &format!("\n{group}:\n");
         for name in names {
@@ -155,8 +157,9 @@ mod tests {
         listed.sort_unstable();
         there.sort_unstable();
         assert_eq!(listed, there);
-        let help = super::command().render_help().to_string();
-        assert!(help.lines().count() <= 40, "{help}");
+        let (short, long) = (super::command().render_help(), super::command().render_long_help());
+        assert_eq!(short.to_string(), long.to_string());
+        assert!(long.to_string().lines().count() <= 40, "{long}");
     }
 
     #[test]

@@ -81,7 +81,10 @@ mod tests {
         let single = text(&[&[120.0]], &question);
         assert!(single.contains("not proven: +20.0 %; a single value"), "{single}");
         let coarse = text(&[&by(1.05)], &Question { resolution: 0.2, ..question });
-        assert!(coarse.contains("more repeats will not help") && coarse.contains("known to 20 %"), "{coarse}");
+        assert!(
+            coarse.contains("more repeats will not help") && coarse.contains("known to 20 %"),
+            "{coarse}"
+        );
         assert!(text(&[&[0.0; 6]], &question).contains("slower: -100.0 %"));
     }
 

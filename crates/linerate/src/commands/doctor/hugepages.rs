@@ -35,9 +35,7 @@ pub fn reserve(directory: &Path) -> Result<String> {
     if reserved < target {
         bail!("the kernel reserved {reserved} of {target} hugepages: not enough contiguous memory; {undo}");
     }
-    Ok(format!(
-        "reserved {reserved} hugepages of 2 MiB, before {total}, until reboot; {undo}"
-    ))
+    Ok(format!("reserved {reserved} hugepages of 2 MiB, before {total}, until reboot; {undo}"))
 }
 
 #[cfg(test)]

@@ -79,7 +79,8 @@ pub(super) struct ProfileEntry {
     pub name: Spanned<String>,
     pub profile: Option<String>,
     pub size: Option<String>,
-    pub vm: Option<String>,
+    #[serde(alias = "vm")]
+    pub flows: Option<String>,
     pub ip: Option<String>,
     pub vlan: Option<String>,
     pub datagram: Option<u32>,
@@ -89,7 +90,7 @@ pub(super) struct ProfileEntry {
 
 impl ProfileEntry {
     pub fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
-        [("--size", &self.size), ("--flows", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
+        [("--size", &self.size), ("--flows", &self.flows), ("--ip", &self.ip), ("--vlan", &self.vlan)]
     }
 
     /// The flags that say what generators send.
@@ -97,7 +98,7 @@ impl ProfileEntry {
         let others = self.profile.is_some() || self.tunables().iter().any(|(_, value)| value.is_some());
         match self.datagram {
             Some(bytes) if !others => Ok(vec![("--datagram", bytes.to_string())]),
-            Some(_) => Err(misuse("a datagram says all: leave profile, size, vm, ip and vlan out")),
+            Some(_) => Err(misuse("datagram replaces profile, size, flows, ip and vlan: leave these out")),
             None => Err(misuse("generators send datagrams: write datagram = 64, the bytes of its payload")),
         }
     }
