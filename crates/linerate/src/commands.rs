@@ -109,7 +109,8 @@ pub fn command() -> clap::Command {
     }
     command.help_template(
         template
-            + "\nOptions:\n{options}\n\n'linerate COMMAND -h' shows the flags that most people need, \
+            + "\nOptions:\n  -h, --help     Print help\n  -V, --version  Print version\n\n\
+        'linerate COMMAND -h' shows the flags that most people need, \
         --help all of them.",
     )
 }

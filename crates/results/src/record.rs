@@ -478,7 +478,7 @@ pub struct Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GoalResult {
-    /// The result: the load that was proved, the same as `lower_pps`.
+    /// The result: the load that was proved, in frames per second; the same as `lower_pps`.
     pub pps: f64,
     /// The relevant lower bound, as it was really offered, in frames per second; 0 if no load passed.
     pub lower_pps: f64,

@@ -52,13 +52,13 @@ pub struct LoadCost {
     /// Nanoseconds of the device's core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_frame: Option<f64>,
-    /// Cycles of the device's core.
+    /// Cycles of the device's core for each frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles_per_frame: Option<f64>,
     /// Cycles over the time that the device ran, in hertz: the core's clock, if the two agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_hz: Option<f64>,
-    /// Microjoules of what the energy source covers.
+    /// Microjoules for each frame, of what the energy source covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uj_per_frame: Option<f64>,
     /// What the device's nodes did meanwhile, if it is a graph of them: their clocks tell work from idle polling.

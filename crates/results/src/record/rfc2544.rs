@@ -81,7 +81,7 @@ pub struct Deviation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
-    /// The rate that was proved; 0 if no load passed without loss.
+    /// The rate that was proved, in frames per second; 0 if no load passed without loss.
     pub pps: f64,
     /// The lowest rate at which frames were lost, in frames per second; absent if there was none.
     pub upper_pps: Option<f64>,

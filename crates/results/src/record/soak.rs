@@ -179,11 +179,11 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyDrift {
-    /// Nanoseconds a second.
+    /// The slope of the line, in nanoseconds per second.
     pub slope: f64,
-    /// The 99 % confidence interval of it.
+    /// The lower end of its 99 % confidence interval, in nanoseconds per second.
     pub slope_lower: f64,
-    /// See `slope_lower`.
+    /// The upper end of its 99 % confidence interval, in nanoseconds per second.
     pub slope_upper: f64,
     /// Where the line begins, in nanoseconds.
     pub from_ns: f64,

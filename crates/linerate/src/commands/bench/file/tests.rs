@@ -123,7 +123,7 @@ fn what_no_run_could_use_is_refused_before_any() {
     refused(&SOUND.replace("size = \"64\"", "size = \"63\""), 18, &["63", "64 to 9216"]);
     refused(&SOUND.replace("size = \"64\"", "profile = \"bnech\""), 18, &["'bnech'", "bench"]);
     refused(&SOUND.replace("size = \"64\"", "profile = \"gone.toml\""), 18, &["gone.toml"]);
-    refused(&SOUND.replace("dut = \"linux-router\"\n", ""), 7, &["nowhere", "ports"]);
+    refused(&SOUND.replace("dut = \"linux-router\"\n", ""), 7, &["needs one of: dut = ", "ports"]);
     let both = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\nports = \"a,b\"");
     refused(&both, 9, &["exclude"]);
     let ports = SOUND.replace("dut = \"linux-router\"", "ports = \"eth1\"");
