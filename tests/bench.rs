@@ -140,7 +140,7 @@ fn a_bad_file_is_refused_with_its_line_before_anything_runs() {
     refused(&SMALL.replace("size", "sise"), &["b.toml:17: ", "`sise`", "`size`"]);
     refused(
         &SMALL.replace("dut = \"calibrated:rate=1mpps\"", "extends = \"variant\""),
-        &["b.toml:13: ", "circle"],
+        &["b.toml:13: ", "circular"],
     );
     refused(SMALL.split_once("[[profiles]]").unwrap().0, &["empty", "[[profiles]]"]);
     refused(&SMALL.replace("rate=1mpps", "rate=fast"), &["b.toml:10: ", "'fast'"]);
