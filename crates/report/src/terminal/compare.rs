@@ -79,7 +79,7 @@ mod tests {
         let open = text(&[&by(1.006)], &question);
         assert!(open.contains("not proven: +0.60 %") && open.contains("would likely tell"), "{open}");
         let single = text(&[&[120.0]], &question);
-        assert!(single.contains("not proven: +20.0 %; a single value"), "{single}");
+        assert!(single.contains("not proven: +20.0 %; one value has no spread"), "{single}");
         let coarse = text(&[&by(1.05)], &Question { resolution: 0.2, ..question });
         assert!(
             coarse.contains("more repeats will not help") && coarse.contains("known to 20 %"),
