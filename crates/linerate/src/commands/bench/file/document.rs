@@ -79,7 +79,6 @@ pub(super) struct ProfileEntry {
     pub name: Spanned<String>,
     pub profile: Option<String>,
     pub size: Option<String>,
-    #[serde(alias = "vm")]
     pub flows: Option<String>,
     pub ip: Option<String>,
     pub vlan: Option<String>,
