@@ -59,7 +59,8 @@ fn a_search_finds_the_rate_of_a_calibrated_device() {
         return;
     }
     eventually(|| {
-        let line = "search --engine af_xdp --time-limit 10s --goal ndr --json --dut calibrated:rate=20kpps";
+        let line = "search --engine af_xdp --goal ndr:width=1%,queue=64,initial=100ms,final=250ms,sum=1s --time-limit 6s \
+                    --warm-up-duration 300ms --drain 100ms --json --dut calibrated:rate=20kpps,burst=64";
         let ndr = linerate(line).run().well().record().directions[0].results["ndr"];
         let holds = ndr.lower_pps <= 20.4e3
             && ndr.lower_pps > 10e3

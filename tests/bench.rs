@@ -140,7 +140,7 @@ fn a_bad_file_is_refused_with_its_line_before_anything_runs() {
     refused(&SMALL.replace("size", "sise"), &["b.toml:17: ", "`sise`", "`size`"]);
     refused(
         &SMALL.replace("dut = \"calibrated:rate=1mpps\"", "extends = \"variant\""),
-        &["b.toml:13: ", "circle"],
+        &["b.toml:13: ", "circular"],
     );
     refused(SMALL.split_once("[[profiles]]").unwrap().0, &["empty", "[[profiles]]"]);
     refused(&SMALL.replace("rate=1mpps", "rate=fast"), &["b.toml:10: ", "'fast'"]);
@@ -299,8 +299,8 @@ fn files(directory: &Path) -> usize {
     names.filter(|path| path.extension().is_some_and(|extension| extension == "json")).count()
 }
 
-/// Cells of the shortest runs: 3 devices × 6 profiles × 2 directions.
-const CELLS: usize = 36;
+/// Cells of the shortest runs: 3 devices × 3 profiles × 2 directions. Six kills leave some of them to do.
+const CELLS: usize = 18;
 
 /// A bench of as many.
 fn many_cells() -> String {
@@ -311,7 +311,7 @@ fn many_cells() -> String {
     for name in ["one", "two", "three"] {
         text += &format!("[[duts]]\nname = \"{name}\"\ndut = \"calibrated:rate=1mpps\"\n");
     }
-    for size in [64, 128, 256, 512, 1024, 1280] {
+    for size in [64, 512, 1280] {
         text += &format!(
             "[[profiles]]\nname = \"{size} B\"\nsize = \"{size}\"\ndirections = [\"one\", \"both\"]\n"
         );

@@ -73,11 +73,11 @@ fn on<'a>(line: &str, device: &Device) -> Linerate<'a> {
 }
 
 #[test]
-fn every_file_is_a_bench_and_says_what_it_mirrors() {
+fn every_file_is_a_bench_and_says_which_figure_it_follows() {
     for file in files() {
         let bench = read(&file);
         assert_eq!(text(&bench, "name").as_deref(), file.file_stem().unwrap().to_str());
-        for key in ["title", "seed-figure"] {
+        for key in ["title", "article-figure"] {
             assert!(text(&bench, key).is_some_and(|text| !text.is_empty()), "{}: {key}", file.display());
         }
         let first = fs::read_to_string(&file).unwrap();

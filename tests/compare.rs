@@ -154,9 +154,9 @@ fn single_records_of_one_configuration_are_one_group() {
     let by_id = here(directory.path(), &ids.join(" ")).well();
     assert_eq!(by_file.stdout, by_id.stdout);
     assert!(by_id.stdout.contains("new-router 64b: slower: -"), "{}", by_id.stdout);
-    // One alone tells nothing of the noise, and is not compared with itself.
+    // One value has no spread, and is not compared with itself.
     let pair = here(directory.path(), &format!("{} {}", ids[0], ids[5])).well();
-    assert!(pair.stdout.contains("a single value tells nothing"), "{}", pair.stdout);
+    assert!(pair.stdout.contains("one value has no spread"), "{}", pair.stdout);
     assert!(pair.stdout.contains("no block as ministat's"), "{}", pair.stdout);
     let same = here(directory.path(), &format!("{} {}", ids[0], ids[1]));
     assert!(same.refusal(2).contains("another group"), "{}", same.stderr);

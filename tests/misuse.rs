@@ -21,6 +21,99 @@ fn holds(refusal: &str, clues: &[&str]) {
     }
 }
 
+/// Whether `said` reads as `message`, in which `…` stands for what differs from host to host.
+fn reads(said: &str, message: &str) -> bool {
+    let parts: Vec<&str> = message.split('…').collect();
+    let [first, .., last] = parts.as_slice() else { return said == message };
+    let mut rest = said;
+    let found = parts.iter().all(|part| {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        true
+    });
+    found && said.starts_with(first) && said.ends_with(last)
+}
+
+/// What users meet first, word for word: the words, the exit status, and how the line on standard error goes on after
+/// `linerate: `. Each says what is wrong and what to do.
+const MESSAGES: [(&str, i32, &str); 9] = [
+    (
+        "ramp --dut linux-ruter",
+        2,
+        "invalid value 'linux-ruter' for '--dut <DUT>': no device under test is called 'linux-ruter'. There are: \
+         linux-router, linux-bridge, …",
+    ),
+    (
+        "ramp --rate 5mpsp",
+        2,
+        "invalid value '5mpsp' for '--rate <RATE>': '5mpsp' is not a rate: write frames a second (10kpps, 1.5mpps), \
+         bits a second at L2 (5gbps) or L1 (5gbpsl1), percent of line rate (97%), or max",
+    ),
+    (
+        "ramp --size 32",
+        2,
+        "invalid value '32' for '--size <SIZE>': '32' is no frame size: write 64 to 9216 bytes (FCS included), or imix",
+    ),
+    ("search --gaol ndr", 2, "unexpected argument '--gaol' found. A similar argument exists: '--goal'"),
+    ("ramp --ports eth1,eth9", 2, "there is no interface 'eth9'. There are: eth1, eth2"),
+    (
+        "ramp --ports eth1,eth2",
+        2,
+        "'eth1' carries the default route, and a load test on it would cut that off. Name another interface, or say \
+         --force twice",
+    ),
+    (
+        "bench typo.toml",
+        2,
+        "typo.toml:9: unknown key `sise`, expected one of `name`, `profile`, `size`, `flows`, `ip`, `vlan`, …",
+    ),
+    ("profile show --profile mine.toml", 2, "mine.toml:4: 10 is out of range: it can be 64 to 9216"),
+    ("report other.json", 1, "other.json: is no record of linerate (its \"schema\" is not linerate/run/1)"),
+];
+
+#[test]
+fn the_first_mistakes_are_answered_word_for_word() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    site.tester.run("ip route add default via 100.65.1.1");
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (
+            "typo.toml",
+            "name = \"small\"\n[strategy]\nuse = \"ramp\"\n[[duts]]\nname = \"kernel\"\ndut = \"linux-router\"\n\
+             [[profiles]]\nname = \"64 B\"\nsise = \"64\"\n",
+        ),
+        ("mine.toml", "name = \"mine\"\n\n[[stream]]\nsize = 10\n[stream.ipv4]\n"),
+        ("other.json", "{}"),
+    ] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    for (line, code, message) in MESSAGES {
+        let run = linerate(line).inside(&site.tester).in_directory(directory.path()).on_my_machine().run();
+        assert!(reads(run.refusal(code), message), "{line}:\n{}instead of\n{message}", run.stderr);
+    }
+    let said = refusal_without_privileges("ramp --dut linux-router");
+    let message = "linerate: cannot create a network namespace (unshare): Operation not permitted (os error 1). Run it \
+                   as root (sudo), or with CAP_SYS_ADMIN";
+    assert!(reads(said.trim_end(), message), "{said}");
+    assert!(!reads("a b c", "a…d") && !reads("a b c", "b…c") && reads("a b c", "a…c") && !reads("a", "b"));
+}
+
+#[test]
+fn a_device_that_answers_nothing_is_told_after_the_warm_up() {
+    if !has_namespaces() {
+        return;
+    }
+    let run = linerate("search --dut sink --warm-up-duration 300ms --drain 100ms --time-limit 5s").run();
+    assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+    let words =
+        "frames sent in the warm-up came back; check the link, and the device's neighbours, routes and MTU";
+    assert!(run.stderr.contains("0->1: none of ") && run.stderr.contains(words), "{}", run.stderr);
+    assert!(run.stderr.contains("record: runs/"), "where what was seen is kept: {}", run.stderr);
+}
+
 #[test]
 fn an_unknown_subcommand_lists_the_known_ones() {
     let known =
@@ -47,6 +140,14 @@ fn an_unknown_flag_names_a_similar_one() {
     refuses("ramp --dutt sink", &["--dutt", "similar argument", "--dut"]);
     refuses("doctor --jsn", &["--jsn", "similar argument", "--json"]);
     refuses("doctor --xyzzy", &["--xyzzy", "linerate doctor --help"]);
+}
+
+#[test]
+fn the_help_of_the_program_and_of_a_ramp_fit_a_screen() {
+    for line in ["--help", "-h", "ramp -h", "saturate -h", "search -h"] {
+        let help = linerate(line).on_my_machine().run().well().stdout;
+        assert!((15..=40).contains(&help.lines().count()), "{line}:\n{help}");
+    }
 }
 
 #[test]

@@ -33,6 +33,13 @@ const BRIEF: Search = Search {
     attempts: 2,
 };
 
+/// The same where the cores are taken from it: what it does not find by then, it says.
+const HURRIED: Search = Search {
+    flags: "search --goal ndr:width=1%,queue=64,initial=100ms,final=250ms,sum=1s --time-limit 10s \
+            --warm-up-duration 300ms --drain 100ms --json",
+    ..BRIEF
+};
+
 /// Another one in each process, from 30 k to 400 k, even on a logarithmic scale.
 fn drawn(number: u64) -> f64 {
     let seed = u64::from(std::process::id()) * 16 + number;
@@ -113,12 +120,12 @@ fn beside_processes_that_burn_all_cores_a_search_is_never_silently_wrong() {
             let stop = &stop;
             scope.spawn(move || burn(core, stop));
         }
-        let found = BRIEF.ndr(capacity);
+        let found = HURRIED.ndr(capacity);
         stop.store(true, Ordering::Relaxed);
         found
     });
     let near = (found.pps / capacity - 1.0).abs() <= 0.02;
-    assert!(near || (found.disturbed && BRIEF.holds(capacity, &found)), "{capacity}: {found:?}");
+    assert!(near || (found.disturbed && HURRIED.holds(capacity, &found)), "{capacity}: {found:?}");
 }
 
 #[test]
@@ -126,7 +133,7 @@ fn the_record_has_what_scripts_read() {
     if !has_namespaces() {
         return;
     }
-    let line = "search --time-limit 8s --goal ndr --goal pdr --json --dut calibrated:rate=50kpps";
+    let line = "search --time-limit 3s --goal ndr --goal pdr --warm-up-duration 300ms --json --dut calibrated:rate=50kpps";
     let printed = linerate(line).run().well().json();
     for results in [&printed["results"], &printed["directions"][0]["results"]] {
         for goal in ["ndr", "pdr"] {
@@ -136,6 +143,6 @@ fn the_record_has_what_scripts_read() {
             assert!(number("upper_pps").is_none_or(|upper| upper > 0.0), "{found}");
         }
     }
-    assert!(printed["elapsed_s"].as_f64().unwrap() <= 9.0);
+    assert!(printed["elapsed_s"].as_f64().unwrap() <= 4.5);
     assert!(printed["disturbed"].is_boolean() && printed["limited_by"].is_string());
 }

@@ -56,11 +56,11 @@ pub struct Received {
     pub frames: u64,
     /// Bytes without FCS.
     pub bytes: u64,
-    /// Shortest time on the way; meaningless without frames.
+    /// Shortest time on the way, in nanoseconds; meaningless without frames.
     pub latency_min: u64,
-    /// Longest time on the way.
+    /// Longest time on the way, in nanoseconds.
     pub latency_max: u64,
-    /// Sum of the times on the way.
+    /// Sum of the times on the way, in nanoseconds.
     pub latency_sum: u64,
 }
 

@@ -52,5 +52,8 @@ fn main() -> ExitCode {
 fn summary(cli: &Cli, config: &config::Config) -> String {
     let (interfaces, routes) = (config.interfaces.len(), config.routes.len());
     let workers = config.workers.cores.len();
-    format!("{}: sound: {workers} workers, {interfaces} interfaces, {routes} routes", cli.config.display())
+    format!(
+        "{}: configuration OK: {workers} workers, {interfaces} interfaces, {routes} routes",
+        cli.config.display()
+    )
 }

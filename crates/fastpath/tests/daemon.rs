@@ -235,7 +235,7 @@ fn wrong_use_is_told_with_what_is_known() {
     let good = site.write("good.toml", "");
     let wrong = site.write("wrong.toml", "[[rout]]");
     let check = |file: &Path| fastpath(file).arg("--check").output().unwrap();
-    assert!(text(&check(&good).stderr).contains("sound: 1 workers, 2 interfaces"));
+    assert!(text(&check(&good).stderr).contains("configuration OK: 1 workers, 2 interfaces"));
     let output = check(&wrong);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("wrong.toml:14: unknown key `rout`"), "{}", text(&output.stderr));

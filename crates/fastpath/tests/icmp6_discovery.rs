@@ -46,7 +46,7 @@ fn a_solicitation_is_answered_where_it_lies_and_its_sender_noted() {
 }
 
 #[test]
-fn whoever_wants_our_address_hears_that_it_is_taken() {
+fn a_station_that_wants_the_routers_address_is_told_that_it_is_taken() {
     let mut two = two();
     two.wires[1].put(solicitation("::", US, None));
     two.run();

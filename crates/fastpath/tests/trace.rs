@@ -98,7 +98,7 @@ fn a_trace_tells_what_every_node_saw_and_decided() {
     assert_eq!(lines(&found[1]), refused);
     // There is room for one frame at the device.
     let end = &lines(&found[2])[6..];
-    assert_eq!(end, ["tx: memif1: not taken", "error-drop: tx: no room in the device's ring"]);
+    assert_eq!(end, ["tx: memif1: not taken", "error-drop: tx: TX ring full"]);
     let next: Vec<_> = found[1].steps.iter().map(|step| step.next.as_deref().unwrap_or("-")).collect();
     assert_eq!(next, ["ethernet-input", "ip4-input", "error-drop", "-"]);
     assert!(found[0].steps.is_sorted_by_key(|step| step.clocks));

@@ -37,11 +37,11 @@ pub struct Port {
 #[derive(Debug, thiserror::Error)]
 pub enum PortsError {
     /// No interface of this name.
-    #[error("there is no interface '{name}'. There are: {known}")]
+    #[error("there is no interface '{name}'. {known}")]
     Missing {
         /// The name asked for.
         name: String,
-        /// The names that there are.
+        /// Which there are, in a sentence.
         known: String,
     },
     /// One interface for both ports.
@@ -204,8 +204,13 @@ pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Port {
 /// The interface called `name`, if frames can be sent on it.
 fn usable<'a>(links: &'a [Link], name: &str) -> Result<&'a Link, PortsError> {
     let link = links.iter().find(|link| link.name == name).ok_or_else(|| {
-        let known = links.iter().filter(|link| link.ethernet).map(|link| link.name.as_str());
-        PortsError::Missing { name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+        let known: Vec<&str> =
+            links.iter().filter(|link| link.ethernet).map(|link| link.name.as_str()).collect();
+        let known = match known.as_slice() {
+            [] => "No Ethernet interface is here at all: 'ip link' lists what is".to_owned(),
+            names => format!("There are: {}", names.join(", ")),
+        };
+        PortsError::Missing { name: name.to_owned(), known }
     })?;
     match link {
         Link { ethernet: false, .. } => Err(PortsError::NotEthernet(link.name.clone())),
@@ -292,6 +297,11 @@ mod tests {
         assert_eq!(usable(&links, "eth0").unwrap().index, 1);
         let refused = |name| usable(&links, name).unwrap_err().to_string();
         assert_eq!(refused("eth9"), "there is no interface 'eth9'. There are: eth0, eth1, eth2");
+        let nothing = usable(&links[3..], "eth9").unwrap_err().to_string();
+        assert!(
+            nothing.ends_with("'eth9'. No Ethernet interface is here at all: 'ip link' lists what is"),
+            "{nothing}"
+        );
         assert_eq!(refused("eth1"), "'eth1' is down: set it up ('ip link set eth1 up')");
         assert!(refused("eth2").contains("has no link"));
         assert!(refused("tun0").contains("not an Ethernet"));

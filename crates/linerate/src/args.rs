@@ -29,7 +29,7 @@ pub struct Traffic {
     /// Frame size in bytes with FCS, 64 to 9216, or imix [default: 64, or the least that fits]
     #[arg(long)]
     pub size: Option<Size>,
-    /// How flows vary: none, var1, var2, random or tuple [default: none]
+    /// Which header fields vary: none (1 flow), var1, var2 (251 flows), random or tuple [default: none]
     #[arg(long, visible_alias = "vm")]
     pub flows: Option<Vm>,
     /// IP version
@@ -111,8 +111,8 @@ pub struct Device {
     /// Two interfaces of this machine with your device in between
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
-    /// What sends and receives: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or
-    /// memif in user space; auto is xdp where each of --ports can transmit redirected frames, else af_xdp
+    /// Packet I/O: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or memif in user
+    /// space; auto is xdp where each of --ports can transmit redirected frames, else af_xdp
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
     pub engine: EngineName,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
@@ -122,11 +122,10 @@ pub struct Device {
     /// Port 1 in user space
     #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"], hide_short_help = true)]
     pub port1: Option<String>,
-    /// The device's addresses at port 0 and port 1; without them it is taken for a bridge
+    /// The device's IP addresses at port 0 and port 1; omit them if it is a bridge
     #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
     pub gateways: Option<Vec<IpAddr>>,
-    /// The device's MAC addresses at --port0 and --port1, for a router; without them frames go to the
-    /// other port
+    /// The device's MAC addresses at --port0 and --port1, if it is a router; omit them if it is a bridge
     #[arg(
         long,
         value_name = "MAC,MAC",
@@ -136,7 +135,7 @@ pub struct Device {
         hide_short_help = true
     )]
     pub gateway_macs: Option<Vec<MacAddress>>,
-    /// Twice: use an interface even if it carries the default route or this login
+    /// Use an interface even if it carries the default route or this SSH session; must be given twice
     #[arg(long, action = clap::ArgAction::Count, requires = "named ports", hide_short_help = true)]
     pub force: u8,
     /// Line rate (L1) that percentages refer to [default: the interface's speed]
@@ -171,7 +170,7 @@ pub struct Device {
     /// An option of the driver; repeat it for more
     #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = key_value, requires = "dut_host", hide_short_help = true)]
     pub dut_options: Vec<(String, String)>,
-    /// Run everything on the device by sudo
+    /// Use sudo on the device
     #[arg(long, requires = "dut_host", hide_short_help = true)]
     pub dut_sudo: bool,
 }
@@ -205,16 +204,16 @@ impl Device {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
-    /// The directory that records are kept in
+    /// The directory that result files are kept in
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub runs: PathBuf,
-    /// Print the record as JSON on standard output
+    /// Print the result as JSON on standard output
     #[arg(long)]
     pub json: bool,
     /// What reports call this run [default: from the device and the test]
     #[arg(long, hide_short_help = true)]
     pub name: Option<String>,
-    /// A label that the record carries, to find it by; repeat it for more
+    /// Tag kept with the result; repeat it for more
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
 }
@@ -236,16 +235,16 @@ impl Output {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Measurement")]
 pub struct Measurement {
-    /// The low rate that proves that traffic passes
+    /// Warm-up load in each direction, which checks that frames pass
     #[arg(long, value_name = "RATE", default_value = "1kpps", hide_short_help = true)]
     pub warm_up: Rate,
-    /// How long it is sent
+    /// Length of the warm-up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, hide_short_help = true)]
     pub warm_up_duration: Duration,
-    /// A sample that loses more than this share of its frames is lossy
+    /// Loss threshold: a sample may lose this share of its frames
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
     pub loss_threshold: f64,
-    /// How long to wait for the last frames
+    /// Wait this long after sending for late frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
     pub drain: Duration,
 }

@@ -27,10 +27,6 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::exit::Exit;
 
 /// Finds out how fast routers really forward packets.
-///
-/// Linerate sends traffic through a device under test (DUT) between two ports and counts what
-/// comes back. The device is one of its own (--dut, in network namespaces on this machine) or
-/// yours, between two interfaces (--ports A,B).
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
@@ -40,43 +36,43 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Raise the load step by step to line rate, and find where frames begin to be lost
+    /// Ramp the load to line rate and find where loss starts
     Ramp(ramp::Args),
-    /// Send at full rate, and see what emerges
+    /// Send at full rate and measure the forwarded rate
     Saturate(saturate::Args),
-    /// Search for the highest loads without loss (NDR) and with little (PDR)
+    /// Find the non-drop rate (NDR) and the partial drop rate (PDR) with MLRsearch
     Search(search::Args),
     /// Measure the distribution of the latency at chosen loads
     Latency(latency::Args),
-    /// Keep one load up for a long time, and see what goes wrong
+    /// Run at constant load for long: stalls, patterns of loss, drift of latency
     Soak(soak::Args),
     /// Run the benchmarking tests of RFC 2544 at each frame size
     Rfc2544(rfc2544::Args),
-    /// Run a set of load tests against several devices, and compare them
+    /// Run a matrix of load tests with repeats, and compare the devices
     Bench(bench::Args),
     /// Send a profile until told to stop, or a capture as it is
     Send(Box<send::Args>),
-    /// Measure how fast a generator sends, or builds frames: this one or another program
+    /// Benchmark traffic generators (linerate, iperf3, trafgen, …) and frame building
     Generator(generator::Args),
     /// Count what arrives at a port, two ports or a lab, by any engine
     Count(count::Args),
-    /// Explain why a device is no faster: cost, flamegraph, queues
+    /// Find the bottleneck of a device: cost per frame, flame graph, receive queues
     Explain(explain::Args),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
     Lab(lab::Args),
-    /// Try drivers of devices that are reached by ssh
+    /// Try the drivers of devices that are configured over SSH
     Remote(remote::Args),
-    /// Certify how far the tester is off, and find its own ceiling
+    /// Check the tester's accuracy against reference devices, or find its own maximum
     Verify(verify::Args),
     /// Compare repeats of several configurations, and say what they prove
     Compare(compare::Args),
-    /// Draw records as one HTML page
+    /// Create one HTML report from result files
     Report(report::Args),
-    /// Convert records for other programs
+    /// Export results as CSV, Markdown or for trex-loadtest-viz
     Export(export::Args),
-    /// Say what this machine can and cannot do, each with its remedy
+    /// Check this host's prerequisites and suggest fixes
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
     #[command(hide = true)]
@@ -85,6 +81,12 @@ pub enum Command {
     #[command(hide = true)]
     UserSpaceRouter(device::Route),
 }
+
+/// What the program does, in three lines.
+const SUMMARY: &str =
+    "Linerate sends traffic through a device under test (DUT) between two ports and counts what comes
+back. The device is one of its own (--dut, in network namespaces on this host) or yours, between
+two interfaces (--ports A,B).";
 
 /// The subcommands as the help lists them.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -97,7 +99,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// The command line, whose help lists the subcommands in groups.
 pub fn command() -> clap::Command {
     let command = Cli::command();
-    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    let mut template = format!("{{about-with-newline}}\n{SUMMARY}\n\n{{usage-heading}} {{usage}}\n");
     for (group, names) in GROUPS {
         template += &format!("\n{group}:\n");
         for name in names {
@@ -107,7 +109,8 @@ pub fn command() -> clap::Command {
     }
     command.help_template(
         template
-            + "\nOptions:\n{options}\n\n'linerate COMMAND -h' shows the flags that most people need, \
+            + "\nOptions:\n  -h, --help     Print help\n  -V, --version  Print version\n\n\
+        'linerate COMMAND -h' shows the flags that most people need, \
         --help all of them.",
     )
 }
@@ -155,8 +158,9 @@ mod tests {
         listed.sort_unstable();
         there.sort_unstable();
         assert_eq!(listed, there);
-        let help = super::command().render_help().to_string();
-        assert!(help.lines().count() <= 40, "{help}");
+        let (short, long) = (super::command().render_help(), super::command().render_long_help());
+        assert_eq!(short.to_string(), long.to_string());
+        assert!(long.to_string().lines().count() <= 40, "{long}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The judgement: times and shares of one stretch enter, what disturbed it leaves. Pure.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::counters::{CoreTimes, Times};
+use crate::disturbance::Disturbance;
 
 /// A part of a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,7 +23,7 @@ impl Share {
     }
 }
 
-/// What happened in a stretch of time beside the work that is ours.
+/// What happened in a stretch of time beside Linerate's own work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// How long it was.
@@ -44,39 +44,40 @@ pub struct CoreConditions {
     /// What the hypervisor took. Where the kernel tells it in ticks of 10 ms only, of the last
     /// second if that is longer than the stretch. `None` where the kernel does not tell.
     pub steal: Option<Share>,
-    /// How long the core was busy with work that is not ours. Of the stretch, or of the last second
-    /// if that is longer, since the kernel counts in ticks of 10 ms.
+    /// How long the core was busy with the work of others. Of the stretch, or of the last second if
+    /// that is longer, since the kernel counts in ticks of 10 ms.
     pub other_work: Option<Share>,
-    /// How long kernel threads that are not ours ran there; `None` where the kernel does not tell.
+    /// How long kernel threads that are not Linerate's ran there; `None` where the kernel does not tell.
     pub kernel_threads: Option<Share>,
-    /// How long one of our threads waited for the core while the work of others was done there.
+    /// How long one of Linerate's threads waited for the core while the work of others was done there.
     pub waited: Share,
     /// The core's speed as a share of what it usually is, in this process so far: of the fastest
     /// tenth of all timings. `None` if it was not timed.
     pub speed_index: Option<f64>,
     /// The longest that the core let a thread wait that had slept.
     pub wake_delay: Duration,
-    /// How quickly a cache line came and went between the first core and this one, as a share of what
-    /// is usual, in this process so far. `None` of the first core, or if that was not timed.
+    /// How quickly a cache line went between the first core and this one and back, as a share of the usual
+    /// speed in this process so far: 0.25 is four times the usual time. `None` for the first core, or if that was
+    /// not timed.
     pub nearness: Option<f64>,
 }
 
-/// What is no disturbance yet.
+/// How much of each kind is not yet a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Share of the time that a hypervisor may take.
+    /// Share of the time that a hypervisor may take, 0 to 1.
     pub steal: f64,
-    /// Share of the time for other work. What it does to ours shows as waiting; and waking a
-    /// device's thread 200,000 times a second takes a fifth of its core, which the kernel books on
-    /// no thread. So only a core that others have for the most part is remarkable in itself.
+    /// Share of the time for other work, 0 to 1. What it does to Linerate's threads shows as waiting; and
+    /// waking a device's thread 200,000 times a second takes a fifth of its core, which the kernel books on no
+    /// thread. So other work is noted by itself only where it takes most of a core.
     pub other_work: f64,
-    /// Share of the time that our threads may wait.
+    /// Share of the time that Linerate's threads may wait, 0 to 1.
     pub waited: f64,
-    /// By how much the speed may differ from the usual one, as a share of it.
+    /// By how much the speed may differ from the usual one, as a share of it, 0 to 1.
     pub speed: f64,
     /// How long a thread may wait for its core when it wakes.
     pub wake_delay: Duration,
-    /// How quickly cache lines must go between cores, as a share of the usual. (The halves of one
+    /// How quickly cache lines must go between cores, as a share of the usual speed, 0 to 1. (The halves of one
     /// physical core are nearer to each other than two cores that share a cache, by less than that.)
     pub nearness: f64,
     /// By how much clocks may go apart, as a share of the time. (NTP corrects by 0.05 % at most.)
@@ -105,58 +106,6 @@ const ONE_TICK: Duration = Duration::from_millis(10);
 const WAKING: Duration = Duration::from_micros(100);
 /// What it takes from waking to running with nobody in the way, on average.
 const TURN: Duration = Duration::from_nanos(200);
-
-/// Something that the machine did beside our work. Its text is one clause with its number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Disturbance {
-    /// The hypervisor took a share of a core.
-    Steal {
-        /// The core.
-        core: usize,
-        /// The share, 0 to 1.
-        share: f64,
-    },
-    /// A core did other work.
-    OtherWork {
-        /// The core.
-        core: usize,
-        /// The share of the time, 0 to 1.
-        share: f64,
-    },
-    /// Our threads waited for their core.
-    Waited {
-        /// The core.
-        core: usize,
-        /// The share of the time, 0 to 1.
-        share: f64,
-    },
-    /// A core was slower, or faster, than usual.
-    Speed {
-        /// The core.
-        core: usize,
-        /// Its speed, as a share of the usual one.
-        index: f64,
-    },
-    /// A core let a waking thread wait.
-    WakeDelay {
-        /// The core.
-        core: usize,
-        /// How long.
-        delay: Duration,
-    },
-    /// A core was further from the first one than usual.
-    Far {
-        /// The core.
-        core: usize,
-        /// How quickly a cache line came and went, as a share of the usual.
-        nearness: f64,
-    },
-    /// Clocks went apart.
-    Clock {
-        /// By how much.
-        jump: Duration,
-    },
-}
 
 impl Conditions {
     /// The share of the frames whose loss all this may account for, 0 to 1: an upper estimate. A
@@ -192,7 +141,7 @@ impl Conditions {
 }
 
 impl CoreConditions {
-    /// The share of the time in which our work may have stood still here, or the share of the
+    /// The share of the time in which Linerate's work may have stood still here, or the share of the
     /// work that a slow core did not do.
     fn cost(&self, duration: Duration, bounds: &Bounds) -> f64 {
         let steal = self.steal.map_or(0.0, Share::ratio);
@@ -234,85 +183,9 @@ impl CoreConditions {
     }
 }
 
-impl Disturbance {
-    /// The core that it is of, if it is of one.
-    #[must_use]
-    pub fn core(&self) -> Option<usize> {
-        match *self {
-            Self::Steal { core, .. }
-            | Self::OtherWork { core, .. }
-            | Self::Waited { core, .. }
-            | Self::Speed { core, .. }
-            | Self::WakeDelay { core, .. }
-            | Self::Far { core, .. } => Some(core),
-            Self::Clock { .. } => None,
-        }
-    }
-
-    /// A number that is larger the worse it is, among disturbances of one kind.
-    #[must_use]
-    pub fn severity(&self) -> f64 {
-        match *self {
-            Self::Steal { share, .. } | Self::OtherWork { share, .. } | Self::Waited { share, .. } => share,
-            Self::Speed { index, .. } => (index - 1.0).abs(),
-            Self::Far { nearness, .. } => 1.0 - nearness,
-            Self::WakeDelay { delay: time, .. } | Self::Clock { jump: time } => time.as_secs_f64(),
-        }
-    }
-}
-
-impl fmt::Display for Disturbance {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Self::Steal { core, share } => {
-                write!(f, "the hypervisor took {} of core {core}", Percent(*share))
-            }
-            Self::OtherWork { core, share } => {
-                write!(f, "core {core} did other work for {} of the time", Percent(*share))
-            }
-            Self::Waited { core, share } => {
-                write!(
-                    f,
-                    "Linerate's threads were runnable but not running on core {core} for {} of the time (another \
-                     task had it)",
-                    Percent(*share)
-                )
-            }
-            Self::Speed { core, index } => {
-                let change = Percent((1.0 - index).abs());
-                match *index < 1.0 {
-                    true => {
-                        write!(f, "core {core} ran {change} slower than normal (throttling or SMT neighbour)")
-                    }
-                    false => write!(f, "core {core} ran {change} faster than normal"),
-                }
-            }
-            Self::WakeDelay { core, delay } => write!(f, "core {core} served a thread {delay:.1?} late"),
-            Self::Far { core, nearness } => {
-                write!(
-                    f,
-                    "core-to-core latency (cache-line bounce) to core {core} was {:.1}× normal: the hypervisor \
-                     probably moved a vCPU",
-                    1.0 / nearness
-                )
-            }
-            Self::Clock { jump } => write!(f, "the clocks went apart by {jump:.1?}"),
-        }
-    }
-}
-
-struct Percent(f64);
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let percent = self.0 * 100.0;
-        write!(f, "{percent:.*} %", usize::from(percent < 9.95))
-    }
-}
-
-/// How long each core was busy with what is not ours; `None` where the kernel does not tell.
+/// How long each core was busy with the work of others; `None` where the kernel does not tell.
 ///
-/// Where those of our threads ran that may run on any core is not known: their time is taken
+/// Where those of Linerate's threads ran that may run on any core is not known: their time is taken
 /// off where most is left. So is what a thread's account is ahead of its core's.
 /// `interrupts_are_apart` says that a thread's time does not contain its interruptions.
 pub(super) fn other_work(times: &Times, interrupts_are_apart: bool) -> Vec<Option<Duration>> {
@@ -334,9 +207,9 @@ pub(super) fn other_work(times: &Times, interrupts_are_apart: bool) -> Vec<Optio
     left
 }
 
-/// The longest that one of our threads waited for its core because of what is not ours.
+/// The longest that one of Linerate's threads waited for its core because of the work of others.
 ///
-/// What others of our threads ran on that core, and `at_large` on any, explains as much waiting; and
+/// What Linerate's other threads ran on that core, and `at_large` on any, explains as much waiting; and
 /// a thread that wakes often waits a little each time.
 pub(super) fn waited(core: &CoreTimes, at_large: Duration) -> Duration {
     let all: Duration = core.threads.iter().map(|thread| thread.ran).sum();

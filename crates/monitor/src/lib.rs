@@ -9,6 +9,7 @@
 mod conditions;
 mod core_meter;
 mod counters;
+mod disturbance;
 mod handover;
 mod interruptions;
 mod past;
@@ -21,8 +22,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use conditions::{Bounds, Conditions, CoreConditions, Disturbance, Share};
+pub use conditions::{Bounds, Conditions, CoreConditions, Share};
 pub use core_meter::CoreMeter;
+pub use disturbance::Disturbance;
 pub use interruptions::Interruption;
 pub use usage::{CoreClock, CoreUse, thread_time};
 

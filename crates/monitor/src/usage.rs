@@ -9,9 +9,9 @@ use lab::{Error, Needs, Result};
 /// What a core did between two readings, in shares of the time: 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoreUse {
-    /// Running anything at all, interrupts included.
+    /// Share of the time that it ran anything at all, interrupts included, 0 to 1.
     pub busy: f64,
-    /// Taken away by the hypervisor: neither busy nor idle.
+    /// Share of the time that the hypervisor took: neither busy nor idle, 0 to 1.
     pub steal: f64,
 }
 

@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_device_of_another_kind_is_refused_before_anything_is_done() {
         let error = device("is-x").unwrap_err().to_string();
-        assert_eq!(error, "dut: it is X: that is not so (cannot). Get one");
+        assert_eq!(error, "dut: check failed: it is X (cannot). Get one");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Error {
     #[error("{0}")]
     Misuse(String),
     /// The device is not what the driver is for, or lacks something.
-    #[error("{host}: {what}: that is not so{said}. {remedy}")]
+    #[error("{host}: check failed: {what}{said}. {remedy}")]
     Unfit {
         /// The device.
         host: String,

@@ -62,7 +62,7 @@ fn signed(unit: Unit, value: f64) -> String {
 /// That nothing watched the machine, if so.
 pub fn unwatched(certificate: &Certificate) -> Option<String> {
     let why = certificate.unwatched.as_ref()?;
-    Some(format!("nothing watched the machine, so what disturbed it is not known: {why}"))
+    Some(format!("host interference was not monitored: {why}"))
 }
 
 /// What the certificate is worth, in a sentence.
@@ -72,7 +72,7 @@ pub fn conclusion(certificate: &Certificate) -> String {
     let counts =
         format!("{passed} passed, {failed} failed, {undecided} undecided in {:.0} s", certificate.elapsed_s);
     let meaning = match certificate.holds() {
-        true if undecided == 0 => "the tester measures what is true here",
+        true if undecided == 0 => "results on this host are within the stated bounds",
         true => "what was decided is true; the machine was too busy for the rest",
         false if certificate.status != Status::Complete => "interrupted, so this certifies nothing",
         false if failed > 0 && certificate.unwatched.is_some() => {

@@ -1,5 +1,5 @@
-//! Tests against devices: records enter, a matrix of outcomes leaves, as in the seeds: one group
-//! of tests each way, one row a test, one column a device. Order is that of first appearance.
+//! Tests against devices: records enter, a matrix of outcomes leaves: one group of tests for
+//! each direction, one row for each test, one column for each device. Order is that of first appearance.
 
 use std::collections::BTreeSet;
 

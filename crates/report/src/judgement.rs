@@ -100,13 +100,13 @@ pub fn outlook(set: &Judged) -> Option<String> {
             Some(format!("{more} more repeats of each would likely tell"))
         }
         Verdict::NotProven(Outlook::Hopeless) => {
-            Some("more repeats would hardly tell: measure more finely, or with less noise".to_owned())
+            Some("more repeats will not help: the measurement is too coarse or too noisy".to_owned())
         }
         Verdict::NotProven(Outlook::Unknown) => {
-            Some(format!("a single value tells nothing of the noise: measure each {ADVISED} times"))
+            Some(format!("one value has no spread: repeat each measurement {ADVISED} times"))
         }
         Verdict::Equal if set.comparison.differs => {
-            Some("the difference is real, but counts as none".to_owned())
+            Some("the difference is significant but within the threshold".to_owned())
         }
         _ => None,
     }
@@ -186,7 +186,7 @@ pub fn remarks(what: &Compared, set: &Judged) -> Vec<String> {
             "the ranks do not bear it out: there are too few repeats, or a single odd one decides".to_owned()
         };
         let says = if comparison.differs { "no difference is proven" } else { "there is a difference" };
-        remarks.push(format!("the two practices disagree: ministat says that {says}, but {why}"));
+        remarks.push(format!("ministat and this test disagree: ministat says that {says}, but {why}"));
     }
     remarks
 }

@@ -38,8 +38,8 @@ fn is_of(benches: &[Description], record: &Record) -> bool {
 fn bench(bench: &Bench) -> String {
     let description = bench.description;
     let mut text = format!("## {}\n\n", line(&description.title));
-    if let Some(figure) = &description.seed_figure {
-        let _ = writeln!(text, "Mirrors {}.\n", line(figure));
+    if let Some(figure) = &description.article_figure {
+        let _ = writeln!(text, "Follows {}.\n", line(figure));
     }
     let _ = writeln!(
         text,
@@ -151,7 +151,7 @@ fn comparisons(bench: &Bench) -> String {
 
 /// Where it was measured, and how to do it again.
 fn repetition(bench: &Bench) -> String {
-    let mut text = "\n### Environment, and how to repeat it\n\n".to_owned();
+    let mut text = "\n### Environment and commands to reproduce\n\n".to_owned();
     for Environment { pairs, .. } in environments(bench.runs().map(|(_, _, repeat)| repeat.record)) {
         row(&mut text, ["".to_owned(), "".to_owned()].into_iter());
         text += "|---|---|\n";

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_reads_as_in_the_seeds() {
+    fn percent_reads_as_in_the_article() {
         let texts = [0.0, 4.37, 9.94, 9.96, 97.2, 192.4].map(percent);
         assert_eq!(texts, ["0.0%", "4.4%", "9.9%", "10%", "97%", "192%"]);
         let texts = [0.0, 0.000_012_3, 0.005, 0.0526, 0.5, 1.0].map(loss);

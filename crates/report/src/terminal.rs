@@ -147,7 +147,7 @@ fn footnotes(text: &mut String, comparison: &Comparison, what: &str, colour: boo
     }
 }
 
-/// Every run in detail, a table for each device, as in the seeds.
+/// Every run in detail, a table for each device.
 #[must_use]
 pub fn table(records: &[Record], colour: bool) -> String {
     let comparison = Comparison::new(records);

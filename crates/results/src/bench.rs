@@ -23,9 +23,9 @@ pub struct Bench {
     pub name: String,
     /// For people.
     pub title: String,
-    /// Which table or figure of the literature it mirrors, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed_figure: Option<String>,
+    /// Which table or figure of an article it follows, in words.
+    #[serde(default, alias = "seed_figure", skip_serializing_if = "Option::is_none")]
+    pub article_figure: Option<String>,
     /// The command that carries it out.
     pub command: Vec<String>,
     /// The text of its file.
@@ -135,7 +135,7 @@ impl Bench {
             schema: SCHEMA.to_owned(),
             name: name.to_owned(),
             title: name.to_owned(),
-            seed_figure: None,
+            article_figure: None,
             command: Vec::new(),
             source: String::new(),
             repeats: 0,

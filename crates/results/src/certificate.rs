@@ -59,17 +59,17 @@ pub struct Check {
     pub dut: String,
     /// What the figures are in.
     pub unit: Unit,
-    /// What is true.
+    /// The expected value, in `unit`.
     pub truth: f64,
-    /// What was measured; absent if nothing was.
+    /// What was measured, in `unit`; absent if nothing was.
     pub measured: Option<f64>,
     /// The interval that the measurement claims to hold the truth, where it claims one: its end
     /// is absent if nothing bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, Option<f64>)>,
-    /// Measured less truth.
+    /// Measured value less expected value, in `unit`.
     pub error: Option<f64>,
-    /// How large the error may be.
+    /// How large the error may be, in `unit`.
     pub bound: f64,
     /// What it came to.
     pub verdict: Verdict,

@@ -64,7 +64,7 @@ pub struct Record {
     pub labels: BTreeMap<String, String>,
     /// When it began, RFC 3339, UTC.
     pub started: String,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub elapsed_s: f64,
     /// How it ended.
     pub status: Status,
@@ -83,7 +83,7 @@ pub struct Record {
     pub tester: Tester,
     /// Where all this ran.
     pub environment: Environment,
-    /// The line rate (L1) that percentages refer to, per direction.
+    /// The line rate (L1) that percentages refer to, per direction, in bits per second.
     pub line_rate_bps: f64,
     /// What was measured, in order of time.
     pub samples: Vec<Sample>,
@@ -116,13 +116,13 @@ pub struct Record {
     /// What a forwarded frame cost the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// Our counters beside the kernel's, one for each direction.
+    /// Linerate's counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
     /// Which queues of the device's interfaces the frames took, where they can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<InterfaceQueues>,
-    /// What the device's nodes did, where it is a graph of them and ours.
+    /// What the device's graph nodes did, where it is Linerate's own graph of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
     /// Seconds between the two readings of `nodes`.
@@ -202,7 +202,7 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Dut {
-    /// Its name, like `linux-router`; for one that is not ours, its driver's, or `ports`.
+    /// Its name, like `linux-router`; for a device between real ports, its driver's, or `ports`.
     pub name: String,
     /// Its parameters as given.
     pub parameters: BTreeMap<String, String>,
@@ -244,7 +244,7 @@ pub struct Tester {
     /// The cores that receive in user space, one worker each, where they are not those that generate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receive_cores: Vec<usize>,
-    /// What receiving one frame costs the core it runs on, if that was measured.
+    /// What receiving one frame costs the core it runs on, if that was measured, in nanoseconds.
     pub receive_cost_ns: Option<f64>,
     /// The two ports.
     pub ports: Vec<Port>,
@@ -257,7 +257,7 @@ pub struct Tester {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Port {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
     /// Its driver, where the kernel says so.
     pub driver: Option<String>,
@@ -265,7 +265,7 @@ pub struct Port {
     pub mac: String,
     /// Its MTU.
     pub mtu: u32,
-    /// Its speed, where the kernel says so.
+    /// Its speed, where the kernel says so, in bits per second.
     pub speed_bps: Option<f64>,
     /// `native` or `generic` XDP.
     pub xdp_mode: String,
@@ -315,7 +315,7 @@ pub enum Phase {
 pub struct Sample {
     /// When it began, since the run's start.
     pub at_s: f64,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub duration_s: f64,
     /// Which part of the run it belongs to.
     pub phase: Phase,
@@ -336,11 +336,11 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DirectionSample {
-    /// The load asked for.
+    /// The load asked for, in frames per second.
     pub intended_pps: f64,
-    /// The load that left.
+    /// The load that left, in frames per second.
     pub offered_pps: f64,
-    /// What came back, counted under the interval it left in.
+    /// What came back, counted under the interval it left in, in frames per second.
     pub forwarded_pps: f64,
     /// Frames that left: the port's driver took them.
     pub offered: u64,
@@ -353,9 +353,9 @@ pub struct DirectionSample {
     pub untaken: BTreeMap<String, u64>,
     /// (offered − forwarded) / offered.
     pub loss_ratio: f64,
-    /// What came back, with 20 bytes of overhead a frame.
+    /// What came back, with 20 bytes of overhead a frame, in bits per second.
     pub l1_bps: f64,
-    /// What came back, without.
+    /// What came back, without that overhead, in bits per second.
     pub l2_bps: f64,
     /// The frames that left while nothing was interrupted, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -387,15 +387,15 @@ impl Undisturbed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// Shortest.
+    /// Shortest, in nanoseconds.
     pub min_ns: u64,
-    /// Mean.
+    /// Mean, in nanoseconds.
     pub mean_ns: f64,
-    /// Median, to the histogram's 3 %.
+    /// Median, to the histogram's 3 %, in nanoseconds.
     pub p50_ns: u64,
-    /// 99th percentile, to the histogram's 3 %.
+    /// 99th percentile, to the histogram's 3 %, in nanoseconds.
     pub p99_ns: u64,
-    /// Longest.
+    /// Longest, in nanoseconds.
     pub max_ns: u64,
 }
 
@@ -420,15 +420,15 @@ pub enum LimitedBy {
 pub struct Direction {
     /// `0->1` or `1->0`.
     pub name: String,
-    /// Highest offered rate that was held with no more loss than the threshold; of a search, with no
-    /// more than its strictest goal forgives.
+    /// Highest offered rate that was held with no more loss than the threshold, in frames per second; of a
+    /// search, with no more than its strictest goal forgives.
     #[serde(alias = "max_lossless_pps")]
     pub max_rate_pps: f64,
-    /// Highest rate that came back.
+    /// Highest rate that came back, in frames per second.
     pub max_forwarded_pps: f64,
-    /// `max_forwarded_pps` as L1.
+    /// `max_forwarded_pps` as L1, in bits per second.
     pub l1_bps: f64,
-    /// `max_forwarded_pps` as L2.
+    /// `max_forwarded_pps` as L2, in bits per second.
     pub l2_bps: f64,
     /// `l1_bps` as a share of the line rate, in percent.
     pub line_rate_percent: f64,
@@ -444,7 +444,7 @@ pub struct Direction {
     /// Lossy samples below that rate, after which the device recovered.
     #[serde(default)]
     pub lossy_samples_below: usize,
-    /// What its samples prove of a ramp or a saturation; absent in other runs and in old records.
+    /// What its samples prove, in a ramp or a saturation; absent in other runs and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// Frames over the whole run that left: the port's driver took them.
@@ -452,7 +452,7 @@ pub struct Direction {
     /// Those of them that the device's full receive queue refused, where that is known: lost by the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<u64>,
-    /// Frames over the whole run.
+    /// Frames that came back, over the whole run.
     pub forwarded: u64,
     /// Frames that the tester gave up: they were too late, or the port did not take them.
     pub unsent: u64,
@@ -463,9 +463,9 @@ pub struct Direction {
     pub duplicates: u64,
     /// Frames that came back after one that left later.
     pub reordered: u64,
-    /// Our frames that came back at the port they left by.
+    /// Linerate's frames that came back at the port they left by.
     pub returned: u64,
-    /// Frames at the receiving port that are not ours.
+    /// Frames at the receiving port that Linerate did not send.
     pub foreign: u64,
     /// How late departures were: (lowest value of the bucket in ns, count).
     pub lateness_ns: Vec<(u64, u64)>,
@@ -478,13 +478,13 @@ pub struct Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GoalResult {
-    /// The result: the load that was proved, the same as `lower_pps`.
+    /// The result: the load that was proved, in frames per second; the same as `lower_pps`.
     pub pps: f64,
-    /// The relevant lower bound, as it was really offered; 0 if no load passed.
+    /// The relevant lower bound, as it was really offered, in frames per second; 0 if no load passed.
     pub lower_pps: f64,
-    /// The relevant upper bound; absent if no load failed.
+    /// The relevant upper bound, in frames per second; absent if no load failed.
     pub upper_pps: Option<f64>,
-    /// What was forwarded at the lower bound: the conditional throughput.
+    /// What was forwarded at the lower bound, in frames per second: the conditional throughput.
     pub conditional_throughput_pps: f64,
     /// Why it is no regular result, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -516,13 +516,13 @@ pub enum Irregular {
 pub struct Trial {
     /// When it began, since the run's start.
     pub at_s: f64,
-    /// Its duration, as asked for.
+    /// Its duration, as asked for, in seconds.
     pub duration_s: f64,
-    /// The load asked for, of each direction.
+    /// The load asked for, of each direction, in frames per second.
     pub load_pps: f64,
     /// The share of the frames offered in all directions that was lost.
     pub loss_ratio: f64,
-    /// What it is by each goal.
+    /// Its verdict for each goal.
     pub verdicts: BTreeMap<String, TrialVerdict>,
     /// The share of its frames whose loss the machine may account for, an upper estimate: a loss
     /// proves something only if it exceeds that and what the goal forgives.
@@ -553,7 +553,7 @@ pub struct TrialDirection {
     pub undisturbed: Option<Undisturbed>,
 }
 
-/// What a trial is by a goal.
+/// The verdict on a trial for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

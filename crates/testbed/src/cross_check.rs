@@ -102,7 +102,7 @@ pub fn note(check: &CrossCheck) -> Option<String> {
     };
     let way: Vec<String> = check.points.iter().map(point).collect();
     (!check.agrees).then(|| {
-        format!("{}: our counters and the interfaces' disagree: {}", check.direction, way.join("; "))
+        format!("{}: Linerate's and the interfaces' counters disagree: {}", check.direction, way.join("; "))
     })
 }
 
@@ -155,7 +155,7 @@ mod tests {
         assert!(!check.agrees);
         assert_eq!(
             note(&check).unwrap(),
-            "0->1: our counters and the interfaces' disagree: sent by eth1 1000000 (ours: 1000000); \
+            "0->1: Linerate's and the interfaces' counters disagree: sent by eth1 1000000 (ours: 1000000); \
              received by eth2 990000 (ours: 899000)"
         );
     }

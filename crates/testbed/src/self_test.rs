@@ -1,7 +1,7 @@
 //! What the tester reaches without a device, with a cable between its ports.
 //! Results near that are its own limit, and say so.
 //!
-//! In the lab the cable is at hand, so load tests test themselves; between real interfaces somebody
+//! The lab has such a cable, so load tests test themselves; between real interfaces somebody
 //! must plug it in first. Either way the finding is [`kept`] until the machine or the version
 //! changes.
 

@@ -455,7 +455,7 @@ impl Testbed {
         match (&self.site, &self.reset_command) {
             (Site::Lab(_, lab), _) => lab.reset().map_err(|error| error.to_string()),
             (_, Some(command)) => reset_command::start(command),
-            (_, None) => Err("nothing is known that resets this device: give --reset-command".into()),
+            (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }
     }
 

@@ -8,7 +8,7 @@ pub struct Noise {
     /// The share of the frames whose loss it may account for, 0 to 1: an upper estimate. A loss
     /// beyond that is the device's.
     pub cost: f64,
-    /// The part of that which lasted all the time, as when a core is slow.
+    /// The part of `cost` that lasted all the time, as when a core is slow, 0 to 1.
     pub lasting: f64,
     /// When the rest of it was, if that is known.
     pub interruptions: Option<Vec<Interruption>>,

@@ -72,7 +72,7 @@ pub trait Observer {
     /// # Errors
     /// Why it cannot be reset, with the remedy.
     fn reset(&mut self) -> Result<(), String> {
-        let unknown = || Err("nothing is known that resets this device".into());
+        let unknown = || Err("Linerate does not know how to reset this device".into());
         self.next().map_or_else(unknown, Observer::reset)
     }
 

@@ -1,7 +1,7 @@
 //! The ramp: warm-up, a linear rise from zero to a target as a staircase, hold, drain.
 //!
-//! The method of the seeds (TRex's ramp): the highest load that the device held without loss is
-//! found in one pass, and the whole curve up to the target is seen. How near the truth it comes:
+//! The method of TRex's ramp: one pass finds the highest load that the device held with no more loss than the
+//! threshold, and shows the whole curve up to the target. How precise it is:
 //! - to one stair: `target_pps` divided by the number of steps;
 //! - a device that queues hides an overload until its queue is full. A queue of Q frames adds
 //!   about `sqrt(2·Q·target / rise)` frames a second to the lossless rate, with `rise` in

@@ -1,5 +1,5 @@
-//! Saturation: full load at once, and what emerges. Method 1 of the seeds, where one flow shows
-//! what a single core forwards.
+//! Saturation: full load at once, and what the device forwards of it. One flow shows what a single core
+//! forwards.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_as_in_the_seeds() {
+    fn rates_read_as_in_the_article() {
         assert_eq!(pps(1_100_000.0), "1.10 Mpps");
         assert_eq!(bps(418_650_000.0), "418.65 Mbps");
         assert_eq!(pps(623_000.0), "623.00 kpps");

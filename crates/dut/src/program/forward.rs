@@ -31,7 +31,7 @@ pub fn run(dut: &DutSpec, queues: u16, sockets: &[String], counters: &Path) -> R
     // Other processes on its core still get turns.
     precedence::take(Rank::Worker, false);
     let Some(rules) = dut.rules(u64::from(process::id())) else {
-        return Err(misuse(format!("{} has no twin in user space", dut.name())));
+        return Err(misuse(format!("{} is not available with --engine memif or dpdk", dut.name())));
     };
     let counters = Counters::open(counters)?;
     let [zero, one] = [0, 1].map(|number| {

@@ -28,18 +28,18 @@ enum Command {
     /// Show what the router does
     #[command(subcommand)]
     Show(ShowCommand),
-    /// Count from now on
+    /// Reset counters
     #[command(subcommand)]
     Clear(Clear),
     /// Change the running router; its configuration file stays as it is
     #[command(subcommand)]
     Set(SetCommand),
-    /// Note what nodes see of packets
+    /// Capture a packet trace
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Become what the configuration says now
+    /// Reload the configuration
     Reload {
-        /// Another configuration than the one that the router began with
+        /// Another configuration file than the one that the router was started with
         file: Option<PathBuf>,
     },
 }
@@ -49,7 +49,7 @@ enum Command {
 enum ShowCommand {
     /// What each worker does, node by node
     Runtime {
-        /// The dearest call of each node instead
+        /// The most expensive call of each node instead
         max: Option<Max>,
     },
     #[command(flatten)]
@@ -63,9 +63,9 @@ enum Max {
 
 #[derive(Subcommand)]
 enum TraceCommand {
-    /// Note what nodes see of the next packets of each worker
+    /// Trace the next packets of each worker, node by node
     Add {
-        /// How many
+        /// How many packets
         count: u32,
     },
 }
@@ -89,13 +89,13 @@ enum SetCommand {
 
 #[derive(Subcommand)]
 enum InterfaceCommand {
-    /// It takes and sends packets
+    /// Bring the interface up
     Up,
-    /// It takes and sends none
+    /// Bring the interface down
     Down,
-    /// Packets may have so many bytes, without link header
+    /// Set the MTU, without link header
     Mtu {
-        /// From 68 to 9216
+        /// In bytes, from 68 to 9216
         bytes: u32,
     },
 }

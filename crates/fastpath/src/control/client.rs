@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No router listens there.
-    #[error("no fastpath is in control at {path} ({cause}): start one, or name its socket (--socket)")]
+    #[error("cannot connect to fastpath at {path} ({cause}): start one, or name its socket (--socket)")]
     Connect {
         /// The socket.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum Error {
     #[error("fastpath does not answer: {0}; has it ended?")]
     Broken(#[from] io::Error),
     /// The answer is not one to the question.
-    #[error("fastpath answers what was not asked: are both programs of one version?")]
+    #[error("unexpected reply: fastpath and fastpathctl are of different versions; use two of one build")]
     Strange,
     /// The router says no, and why.
     #[error("{0}")]

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub enum Error {
     /// Another router has it.
     #[error(
-        "another fastpath is in control at {0}: end it, or give this one another socket ([control] socket = …)"
+        "another fastpath listens at {0}: end it, or give this one another socket ([control] socket = …)"
     )]
     Taken(PathBuf),
     /// The kernel refuses.

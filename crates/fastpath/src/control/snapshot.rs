@@ -25,7 +25,7 @@ pub struct InterfaceCounts {
     pub sent: u64,
     /// Their bytes, without FCS.
     pub sent_bytes: u64,
-    /// Packets that were to leave there, and found no room in the device's ring.
+    /// Packets that were to leave there, and found the TX ring full.
     pub no_room: u64,
     /// Packets that had arrived there, and were dropped.
     pub dropped: u64,

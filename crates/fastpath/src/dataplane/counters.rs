@@ -113,7 +113,7 @@ macro_rules! reasons {
 
 reasons! {
     /// The worker that its flow belongs to has not kept up.
-    Congestion = WorkerHandoff, Error, "congestion: no room before the worker of the flow";
+    Congestion = WorkerHandoff, Error, "congestion drop: handoff queue of the flow's worker full";
     /// The frame is shorter than an Ethernet header.
     Runt = EthernetInput, Error, "frame shorter than its Ethernet header";
     /// The frame is for somebody else's address.
@@ -137,13 +137,13 @@ reasons! {
     /// The bridge has no other port that is up.
     L2NoPort = L2Flood, Information, "no other port of the bridge is up";
     /// A copy for a further port was not made: there was no room for it.
-    L2NoCopy = L2Flood, Error, "no room for a copy for a further port";
+    L2NoCopy = L2Flood, Error, "no buffer for a flood copy";
     /// The frame would leave by the interface that it arrived at.
     L2SameInterface = L2Output, Information, "would leave by the interface that it arrived at";
     /// It is longer than the interface that it should leave by takes.
     L2TooBig = L2Output, Error, "frame longer than the MTU of the output interface";
     /// There was no room for its VLAN tag.
-    L2NoRoom = L2Output, Error, "no room for the VLAN tag";
+    L2NoRoom = L2Output, Error, "insufficient headroom for the VLAN tag";
     /// The frame ends before the packet does.
     ArpTruncated = ArpInput, Error, "ARP packet truncated";
     /// It is not for IPv4 over Ethernet, or neither request nor reply.
@@ -199,7 +199,7 @@ reasons! {
     /// It is a fragment that ends behind the longest packet.
     Ip4BeyondEnd = Ip4Frag, Error, "IPv4 fragment ends behind the longest packet";
     /// It was too long, and there was no room for its fragments.
-    Ip4NoFragments = Ip4Frag, Error, "no room for the fragments of an IPv4 packet";
+    Ip4NoFragments = Ip4Frag, Error, "no buffer for the fragments of an IPv4 packet";
     /// It was here too often.
     Ip4Expired = Ip4Rewrite, Error, "IPv4 time to live expired";
     /// It is too long, and may not be cut.
@@ -251,22 +251,22 @@ reasons! {
     /// It is too long; routers do not fragment IPv6.
     Ip6TooBig = Ip6Rewrite, Error, "IPv6 packet longer than the MTU";
     /// There was no room for its new link header.
-    NoRoom = Ip4Rewrite, Error, "no room for the link header";
+    NoRoom = Ip4Rewrite, Error, "insufficient headroom for the link header";
     /// The interface that it should leave by is down or gone.
     OutputDown = InterfaceOutput, Error, "output interface is down";
     /// It is for the kernel, to which no way leads from its interface.
-    PuntNowhere = Punt, Information, "for the kernel, which has no part in its interface";
+    PuntNowhere = Punt, Information, "punt to the kernel failed: interface unknown there";
     /// It is for the kernel, which took no more.
-    PuntFull = Punt, Error, "for the kernel, which had no room";
+    PuntFull = Punt, Error, "punt to the kernel failed: queue full";
     /// It is for the kernel, which has had enough of its kind from this worker for now.
-    PuntLimited = Punt, Error, "for the kernel, which has had too many of its kind";
+    PuntLimited = Punt, Error, "punt to the kernel refused: too many of this kind";
     /// It is longer than the buffers of the device that it should leave by.
-    TooLong = Tx, Error, "longer than the device's buffers";
+    TooLong = Tx, Error, "frame longer than the buffers of the device";
     /// The device took no more.
-    Full = Tx, Error, "no room in the device's ring";
+    Full = Tx, Error, "TX ring full";
     /// It is not as the node before found it, or goes round and round: somebody who has its memory, too, writes
     /// to it.
-    Rewritten = ErrorDrop, Error, "rewritten by another process while it was here";
+    Rewritten = ErrorDrop, Error, "packet modified by the memif peer while in use";
 }
 
 impl Reason {
@@ -304,7 +304,7 @@ pub struct InterfaceCounters {
     pub sent: Counter,
     /// Their bytes, without FCS.
     pub sent_bytes: Counter,
-    /// Packets that were to leave there, and found no room in the device's ring: of those dropped, where
+    /// Packets that were to leave there, and found TX ring full: of those dropped, where
     /// they had arrived.
     pub no_room: Counter,
     /// Packets that had arrived there, and were dropped.

@@ -36,17 +36,16 @@ pub struct Args {
     /// [default: what reports name first]
     #[arg(long)]
     metric: Option<Metric>,
-    /// Less is better in files of numbers, as with times
+    /// Lower values are better, in files of numbers
     #[arg(long)]
     less_is_better: bool,
-    /// The n-th values of all groups were measured in the same round: what changed from round to
-    /// round drops out
+    /// Pair the n-th values of all groups, which were measured in the same round (paired test)
     #[arg(long)]
     by_round: bool,
-    /// Compare though strategies, profiles or the records of one group differ
+    /// Compare even if strategies, profiles or the settings within a group differ
     #[arg(long)]
     force: bool,
-    /// Where runs are looked for that are named by id
+    /// Directory in which run ids are looked up
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
     #[command(flatten)]
@@ -62,16 +61,17 @@ pub struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Verdict")]
 struct VerdictArgs {
-    /// How sure claims are to be, in percent: 80, 90, 95, 98, 99 or 99.5
+    /// Confidence level in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, short, value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
-    /// Changes within this share count as none
+    /// Differences up to this share count as equal
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = band)]
     equal_within: f64,
-    /// What all are compared with, and must not be worse than: else the exit status is 1
+    /// The group that all others are compared with; the exit status is 1 if one is proven worse
     #[arg(long, value_name = "GROUP")]
     baseline: Option<PathBuf>,
-    /// By how much they may be worse [default: by what is not proven, or counts as equal]
+    /// Fail if a group is proven worse than --baseline by more than this share [default: any proven difference
+    /// beyond --equal-within]
     #[arg(long, value_name = "SHARE", requires = "baseline", value_parser = args::share)]
     max_regression: Option<f64>,
 }

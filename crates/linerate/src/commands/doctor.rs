@@ -13,7 +13,7 @@ use crate::Exit;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Reserve hugepages for DPDK first, until the machine starts anew; this changes the machine
+    /// Reserve hugepages for DPDK until reboot; this changes the host
     #[arg(long)]
     fix: bool,
     /// Look at these interfaces, too: what they are and can, and what stands in the way of a load test

@@ -1,4 +1,4 @@
-//! `linerate generator`: how fast a generator sends, ours or another program.
+//! `linerate generator`: how fast Linerate or another program sends.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct Args {
 
 /// Frames that are built and not sent.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Building frames without sending them, as ipgen's -X")]
+#[command(next_help_heading = "Building frames in memory without sending them (as ipgen -X)")]
 struct Build {
     /// Where the frames go: memory, memif (to a sink), or with DPDK null and net_memif; everywhere if no place is
     /// named. Figures are of the first of --cores, the first two, and so on

@@ -31,7 +31,7 @@ pub struct Args {
         value_parser = load
     )]
     loads: Vec<Load>,
-    /// What shares refer to, in each direction [default: the PDR, which a search finds first]
+    /// Reference rate for percentages, in each direction [default: the PDR, which a search finds first]
     #[arg(long, value_name = "RATE", value_parser = args::rate)]
     of: Option<Rate>,
     /// How long each load is offered
@@ -40,13 +40,13 @@ pub struct Args {
     /// How long the search takes at most
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
     time_limit: Duration,
-    /// The low rate that proves that traffic passes
+    /// Warm-up load in each direction, which checks that frames pass
     #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
     warm_up: Rate,
-    /// How long it is sent
+    /// Length of the warm-up
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     warm_up_duration: Duration,
-    /// How long to wait for the last frames of each load
+    /// Wait this long after each load for late frames
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     drain: Duration,
     #[command(flatten)]

@@ -18,16 +18,16 @@ pub struct Args {
     device: Device,
     #[command(flatten)]
     measurement: Measurement,
-    /// The load to rise to
+    /// Final load of the ramp, in each direction
     #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
     rate: Rate,
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = args::duration)]
     duration: Duration,
-    /// How long it stays at the target
+    /// How long the load stays at the target
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration, hide_short_help = true)]
     hold_duration: Duration,
-    /// How long one step of the ramp is, and so one sample
+    /// Length of a step, which is one sample
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     step: Duration,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `linerate remote`: drivers of devices that are other computers, tried without a load test.
+//! `linerate remote`: drivers for devices that are configured over SSH: listed, planned and checked.
 
 use anyhow::Result;
 use remote::{Device, Driver, Parameter, Ssh};
@@ -20,7 +20,7 @@ enum Action {
     Drivers {
         /// A built-in driver, or a TOML file
         driver: Option<String>,
-        /// Print its text, to begin one's own from
+        /// Print the source of the driver, as a template for your own
         #[arg(long, requires = "driver")]
         text: bool,
     },
@@ -36,7 +36,7 @@ enum Action {
         dut_host: String,
         #[command(flatten)]
         wanted: Wanted,
-        /// Run everything on the device by sudo
+        /// Use sudo on the device
         #[arg(long)]
         dut_sudo: bool,
         /// As JSON

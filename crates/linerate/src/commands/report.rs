@@ -15,13 +15,13 @@ use crate::Exit;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directories of records and certificates, or single ones
+    /// Result files, or directories of them
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// The page to write
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// What the page is called
+    /// Page title
     #[arg(long, default_value = "Linerate load tests")]
     title: String,
     /// The device that the others of a bench are compared with [default: what its file says]
@@ -35,7 +35,7 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<Exit> {
     let mut loaded = load_all(&args.runs)?;
     if loaded.records.is_empty() && loaded.certificates.is_empty() {
-        bail!("found nothing to report on: {NAME_ONE}, or a certificate of `linerate verify --json`");
+        bail!("found nothing to report on: {NAME_ONE}, or the result of `linerate verify --json`");
     }
     if let Some(baseline) = &args.baseline {
         set_baseline(&mut loaded.benches, baseline)?;

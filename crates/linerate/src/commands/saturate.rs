@@ -19,13 +19,13 @@ pub struct Args {
     device: Device,
     #[command(flatten)]
     measurement: Measurement,
-    /// The load; max is as fast as the tester can
+    /// The load in each direction; max is as fast as the tester can send
     #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
     rate: Rate,
-    /// How long it is sent
+    /// How long the load is sent
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
     duration: Duration,
-    /// How long one sample is
+    /// Length of a sample
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, hide_short_help = true)]
     step: Duration,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub struct Args {
     /// How often to report
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     interval: Duration,
-    /// Send the capture so many times as fast as it was captured, as in 1, 10 or 0.5 [default: 1]
+    /// Replay speed: 1 is as captured, 10 is ten times as fast, 0.5 is half as fast [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "rate", requires = "capture", help_heading = "Capture")]
     speed: Option<f64>,
     /// How often the capture is sent
@@ -59,7 +59,7 @@ pub struct Args {
         hide_short_help = true
     )]
     output_frames: u64,
-    /// How long to wait for the last frames of the capture
+    /// Wait this long after the capture for late frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, requires = "capture", help_heading = "Capture", hide_short_help = true)]
     drain: Duration,
     /// Print a summary as JSON on standard output

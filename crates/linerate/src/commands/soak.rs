@@ -26,16 +26,16 @@ pub struct Args {
     /// 100ms and a ten-thousandth of the duration]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     step: Option<Duration>,
-    /// End when nothing has come back for 5 s and three intervals, in any direction
+    /// Stop when a direction has received nothing for 5 s and three intervals
     #[arg(long)]
     stop_on_stall: bool,
-    /// The rate that proves that traffic passes
+    /// Warm-up load in each direction, which checks that frames pass
     #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
     warm_up: Rate,
     /// How long it is sent
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
     warm_up_duration: Duration,
-    /// How long to wait for the last frames
+    /// Wait this long after sending for late frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, hide_short_help = true)]
     drain: Duration,
     #[command(flatten)]

@@ -31,10 +31,10 @@ pub struct Args {
     /// kpps, and shorter loads
     #[arg(long)]
     quick: bool,
-    /// What the unknown capacities are drawn from [default: the clock]
+    /// Seed of the capacities, which are drawn at random [default: from the clock]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Print the certificate as JSON on standard output
+    /// Print the result as JSON on standard output
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +80,7 @@ const FULL: Plan = Plan {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Find out what the tester itself reaches, with a cable between its ports
+    /// Measure the tester's own maximum rate and its latency, with a cable between its ports (loopback)
     Ceiling(Box<ceiling::Args>),
 }
 

@@ -19,7 +19,7 @@ export function figuresOf(bench: Bench, settings: Settings): Figures {
     case "ns":
       return { place: (value) => value, text: durationText, tick: durationText, name };
     case "share":
-      return { place: (value) => value, text: shareText, tick: shareText, name: `${name}, share of offered` };
+      return { place: (value) => value, text: shareText, tick: shareText, name: `${name} (% of offered)` };
     case "pps":
       return {
         place: (value, cell) =>

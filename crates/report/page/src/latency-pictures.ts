@@ -70,7 +70,7 @@ function plan(direction: string, curves: Curve[], several: boolean, base: number
     margin: 90,
     points: curves.flatMap(pointsOf),
     paint: (ctx, plot) => {
-      if (base) paintLimit(ctx, plot, base, `the tester alone, mean ${durationText(base)}`, theme);
+      if (base) paintLimit(ctx, plot, base, `loopback, mean ${durationText(base)}`, theme);
       const labels = [...curves].reverse().map(({ x, y, load, colour, dash }) => {
         const across = (nine: number) => plot.valToPos(Math.min(nine, most), "x", true);
         const steps = y

@@ -127,7 +127,7 @@ function lossOverTime(run: Run, samples: Sample[], time: Axis, events: Event[], 
     kind: "soak-loss",
     size: "full",
     height: 220,
-    caption: "Loss over time, share of offered in each interval; of two directions the larger",
+    caption: "Loss over time (% of offered in each interval); of two directions the larger",
     key: [...keyOf(events), ...(samples.some((sample) => sample.disturbed && lossOf(sample) > 0) ? [{ sign: "▮", colour: theme.unproved, text: "lost while the machine disturbed" }] : [])],
     x: time,
     y,
@@ -196,7 +196,7 @@ function latencyOverTime(run: Run, samples: Sample[], time: Axis, events: Event[
       .sort((a, b) => a.x - b.x),
     paint: (ctx, plot) => {
       paintEvents(ctx, plot, events);
-      if (base) paintLimit(ctx, plot, base, `the tester alone, mean ${durationText(base)}`, theme);
+      if (base) paintLimit(ctx, plot, base, `loopback, mean ${durationText(base)}`, theme);
       for (const { at, kind, points } of curves) {
         stroke(ctx, faded(colour, at > 0 ? 0.45 : 1), kind === "p50_ns" ? 1.8 : 1.1, kind === "p50_ns" ? [] : [5, 4]);
         for (const part of unbroken(points)) {

@@ -25,7 +25,7 @@ pub struct Section<'a> {
     /// The id of its element.
     pub id: String,
     pub title: &'a str,
-    pub mirrors: Option<&'a str>,
+    pub follows: Option<&'a str>,
     /// What was done, in a sentence.
     pub summary: String,
     /// What the matrix holds.
@@ -100,7 +100,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
     Section {
         id: format!("bench-{at}"),
         title: &description.title,
-        mirrors: description.seed_figure.as_deref(),
+        follows: description.article_figure.as_deref(),
         summary: summary(bench),
         caption: caption(bench),
         columns: profiles

@@ -14,7 +14,7 @@ fn node(thread: &str, name: &str, calls: u64, vectors: u64, clocks: f64) -> Node
     }
 }
 
-/// Seed figures of VPP at 10 Mpps asked for: one thread, a second.
+/// The article's figures of VPP at 10 Mpps asked for: one thread, a second.
 fn full() -> Record {
     const RATE: u64 = 5_014_260;
     let mut record = Scenario::default().record();

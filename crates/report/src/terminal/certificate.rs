@@ -91,7 +91,7 @@ mod tests {
     fn it_says_so_if_nothing_watched_the_machine() {
         let unwatched = Some("not permitted".to_owned());
         let text = certificate(&Certificate { unwatched, ..shown() }, false);
-        let said = "nothing watched the machine, so what disturbed it is not known: not permitted";
+        let said = "host interference was not monitored: not permitted";
         assert!(text.contains(said) && text.contains("unless the machine was disturbed"), "{text}");
     }
 }

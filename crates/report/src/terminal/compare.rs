@@ -73,15 +73,18 @@ mod tests {
         assert!(equal.contains("new: equal within ±2.5 %: +0.10 %"), "{equal}");
         let real = text(&[&by(1.015)], &Question { equal_within: 0.1, ..question });
         assert!(
-            real.contains("equal within ±10 %") && real.contains("is real, but counts as none"),
+            real.contains("equal within ±10 %") && real.contains("is significant but within the threshold"),
             "{real}"
         );
         let open = text(&[&by(1.006)], &question);
         assert!(open.contains("not proven: +0.60 %") && open.contains("would likely tell"), "{open}");
         let single = text(&[&[120.0]], &question);
-        assert!(single.contains("not proven: +20.0 %; a single value"), "{single}");
+        assert!(single.contains("not proven: +20.0 %; one value has no spread"), "{single}");
         let coarse = text(&[&by(1.05)], &Question { resolution: 0.2, ..question });
-        assert!(coarse.contains("would hardly tell") && coarse.contains("known to 20 %"), "{coarse}");
+        assert!(
+            coarse.contains("more repeats will not help") && coarse.contains("known to 20 %"),
+            "{coarse}"
+        );
         assert!(text(&[&[0.0; 6]], &question).contains("slower: -100.0 %"));
     }
 

@@ -126,7 +126,7 @@ pub fn rules() -> (Bench, Vec<Record>) {
         schema: results::bench::SCHEMA.to_owned(),
         name: "rules".to_owned(),
         title: "Number of rules".to_owned(),
-        seed_figure: None,
+        article_figure: None,
         command: ["linerate", "bench", "rules.toml"].map(str::to_owned).into(),
         source: "name = \"rules\"\n".to_owned(),
         repeats: 6,

@@ -67,7 +67,7 @@ pub fn vectors() -> (Bench, Vec<Record>) {
         schema: results::bench::SCHEMA.to_owned(),
         name: "vectors".to_owned(),
         title: "Cost by node".to_owned(),
-        seed_figure: None,
+        article_figure: None,
         command: Vec::new(),
         source: String::new(),
         repeats: 3,

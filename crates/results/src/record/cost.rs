@@ -15,7 +15,7 @@ pub struct Cost {
     /// Where energy figures come from, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_source: Option<String>,
-    /// What this machine does not tell, and why.
+    /// What this host does not report, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
@@ -37,11 +37,11 @@ pub enum Basis {
 pub struct LoadCost {
     /// What it is called: `low`, `middle` or `saturation`.
     pub name: String,
-    /// How long it was offered.
+    /// How long it was offered, in seconds.
     pub duration_s: f64,
-    /// What left the tester, all directions added up.
+    /// What left the tester, all directions added up, in frames per second.
     pub offered_pps: f64,
-    /// What came back, all directions added up.
+    /// What came back, all directions added up, in frames per second.
     pub forwarded_pps: f64,
     /// Frames that came back.
     pub forwarded: u64,
@@ -52,13 +52,13 @@ pub struct LoadCost {
     /// Nanoseconds of the device's core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_frame: Option<f64>,
-    /// Cycles of the device's core.
+    /// Cycles of the device's core for each frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles_per_frame: Option<f64>,
-    /// Cycles over the time that the device ran: the core's clock, if the two agree.
+    /// Cycles over the time that the device ran, in hertz: the core's clock, if the two agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_hz: Option<f64>,
-    /// Microjoules of what the energy source covers.
+    /// Microjoules for each frame, of what the energy source covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uj_per_frame: Option<f64>,
     /// What the device's nodes did meanwhile, if it is a graph of them: their clocks tell work from idle polling.

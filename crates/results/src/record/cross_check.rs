@@ -21,7 +21,7 @@ pub struct CrossCheck {
 pub struct Point {
     /// Where, like `sent by port0`.
     pub place: String,
-    /// What it counted there, the few frames that are not ours included.
+    /// What it counted there, the few frames included that Linerate did not send.
     pub frames: u64,
     /// What it dropped there for want of room.
     pub dropped: u64,

@@ -27,9 +27,9 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateInterval {
-    /// The lower bound.
+    /// The lower bound, in frames per second.
     pub lower_pps: f64,
-    /// The upper bound; absent where nothing showed one.
+    /// The upper bound, in frames per second; absent where nothing showed one.
     pub upper_pps: Option<f64>,
 }
 

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyTest {
-    /// The load of each direction that shares refer to: the PDR of the same run's search, or what
-    /// was given. Absent if no load was a share.
+    /// The load of each direction that shares refer to, in frames per second: the PDR of the same run's search,
+    /// or what was given. Absent if no load was a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_pps: Option<f64>,
     /// Whether `reference_pps` was found by a search in this run.
     pub searched: bool,
     /// One for each load, the lowest first.
     pub loads: Vec<LoadLatency>,
-    /// What the time stamps cannot see, in words.
+    /// What the time stamps do not show, in words.
     pub unseen: Vec<String>,
 }
 
@@ -27,11 +27,11 @@ pub struct LoadLatency {
     /// Its share of `reference_pps`, if it was chosen as one: 1.1 is an overload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// The load asked for, of each direction.
+    /// The load asked for, of each direction, in frames per second.
     pub load_pps: f64,
     /// When it began, since the run's start.
     pub at_s: f64,
-    /// How long it was offered.
+    /// How long it was offered, in seconds.
     pub duration_s: f64,
     /// What disturbed it, though it was repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct LoadLatency {
 pub struct Distribution {
     /// `0->1` or `1->0`.
     pub name: String,
-    /// The load that left.
+    /// The load that left, in frames per second.
     pub offered_pps: f64,
     /// Frames that left.
     pub offered: u64,
@@ -56,11 +56,11 @@ pub struct Distribution {
     pub unsent: u64,
     /// (offered − forwarded) / offered.
     pub loss_ratio: f64,
-    /// Shortest; exact. This and what follows are 0 or absent if nothing came back.
+    /// Shortest, in nanoseconds; exact. This and what follows are 0 or absent if nothing came back.
     pub min_ns: u64,
-    /// Mean; exact.
+    /// Mean, in nanoseconds; exact.
     pub mean_ns: f64,
-    /// Longest; exact.
+    /// Longest, in nanoseconds; exact.
     pub max_ns: u64,
     /// Percentiles, to the histogram's 3 %.
     pub percentiles: Percentiles,
@@ -75,19 +75,19 @@ pub struct Distribution {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
-    /// Median.
+    /// Median, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<f64>,
-    /// 90th.
+    /// 90th percentile, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_ns: Option<f64>,
-    /// 99th.
+    /// 99th percentile, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
-    /// 99.9th.
+    /// 99.9th percentile, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_9_ns: Option<f64>,
-    /// 99.99th.
+    /// 99.99th percentile, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_99_ns: Option<f64>,
 }

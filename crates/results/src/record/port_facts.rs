@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortFacts {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
     /// The driver, like `igb`; of a virtual interface its kind, like `veth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct PortFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Controller {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
     /// `bridge`, `bond`, `team`, …
     pub kind: String,
@@ -135,17 +135,17 @@ pub struct XdpProgram {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Queues {
-    /// That only receive.
+    /// Queues that only receive.
     pub receive: u32,
-    /// That only transmit.
+    /// Queues that only transmit.
     pub transmit: u32,
-    /// That do both.
+    /// Queues that receive and transmit.
     pub combined: u32,
-    /// The most that only receive.
+    /// The most queues that can only receive.
     pub receive_max: u32,
-    /// The most that only transmit.
+    /// The most queues that can only transmit.
     pub transmit_max: u32,
-    /// The most that do both.
+    /// The most queues that can receive and transmit.
     pub combined_max: u32,
 }
 
@@ -153,13 +153,13 @@ pub struct Queues {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rings {
-    /// For frames that came.
+    /// Frames that a receive ring holds.
     pub receive: u32,
-    /// For frames that leave.
+    /// Frames that a transmit ring holds.
     pub transmit: u32,
-    /// The most for frames that came.
+    /// The most frames that a receive ring can hold.
     pub receive_max: u32,
-    /// The most for frames that leave.
+    /// The most frames that a transmit ring can hold.
     pub transmit_max: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct QueueUse {
     /// The cores that serve it, where the kernel says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<usize>,
-    /// Packets a second that it had no room for, where that is counted.
+    /// Packets per second dropped because its ring was full, where that is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_pps: Option<f64>,
 }

@@ -26,9 +26,9 @@ pub struct Remote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Count {
-    /// Before the first frame.
+    /// Its value before the first frame.
     pub before: u64,
-    /// After the last one was waited for.
+    /// Its value after the drain.
     pub after: u64,
 }
 

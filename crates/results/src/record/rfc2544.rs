@@ -16,7 +16,7 @@ pub struct Rfc2544 {
     pub quick: bool,
     /// All in which the tests deviate from the RFCs, by name.
     pub deviations: Vec<Deviation>,
-    /// The maximum theoretical frame rate: what the line carries of these frames.
+    /// The maximum theoretical frame rate, in frames per second: what the line carries of these frames.
     pub theoretical_pps: f64,
     /// Section 26.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,9 +81,9 @@ pub struct Deviation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
-    /// The rate that was proved; 0 if no load passed without loss.
+    /// The rate that was proved, in frames per second; 0 if no load passed without loss.
     pub pps: f64,
-    /// The lowest rate at which frames were lost; absent if there was none.
+    /// The lowest rate at which frames were lost, in frames per second; absent if there was none.
     pub upper_pps: Option<f64>,
     /// What limited it.
     pub limited_by: LimitedBy,
@@ -96,11 +96,11 @@ pub struct Throughput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyAtThroughput {
-    /// The load.
+    /// The load, in frames per second.
     pub load_pps: f64,
-    /// How long each stream was.
+    /// How long each stream was, in seconds.
     pub stream_s: f64,
-    /// The mean over all streams of each stream's mean, one for each direction.
+    /// The mean over all streams of each stream's mean, one for each direction, in nanoseconds.
     pub mean_ns: Vec<f64>,
     /// The streams, in order of time.
     pub streams: Vec<LatencyStream>,
@@ -127,7 +127,7 @@ pub struct LossPoint {
     pub load_percent: f64,
     /// The same in frames a second.
     pub intended_pps: f64,
-    /// What the tester really sent, the mean of the directions.
+    /// What the tester really sent, the mean of the directions, in frames per second.
     pub offered_pps: f64,
     /// Lost of offered, all directions together.
     pub loss_ratio: f64,
@@ -147,21 +147,21 @@ pub struct BackToBack {
     pub tester_limited: bool,
     /// The longest burst without loss of each repeat, in frames of one direction.
     pub bursts: Vec<u64>,
-    /// The longest burst that was tried.
+    /// The longest burst that was tried, in frames.
     pub longest_tried: u64,
-    /// Whether it passed in some repeat: the device may bear more.
+    /// Whether it passed in some repeat: then the device may be able to do more.
     pub longest_passed: bool,
-    /// Mean of `bursts`.
+    /// Mean of `bursts`, in frames.
     pub average: f64,
-    /// The shortest of them.
+    /// The shortest of them, in frames.
     pub min: u64,
-    /// The longest of them.
+    /// The longest of them, in frames.
     pub max: u64,
-    /// Their standard deviation; 0 for a single one.
+    /// Their standard deviation in frames; 0 for a single one.
     pub standard_deviation: f64,
-    /// `average` over the maximum theoretical rate.
+    /// `average` over the maximum theoretical rate, in seconds.
     pub implied_buffer_s: f64,
-    /// The same without the share of frames that the device forwarded meanwhile.
+    /// The same without the share of frames that the device forwarded meanwhile, in seconds.
     pub corrected_buffer_s: f64,
     /// Bursts whose loss the machine may account for: they were taken as lost.
     pub disturbed: usize,
@@ -171,19 +171,19 @@ pub struct BackToBack {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Recovery {
-    /// The overload: 110 % of the throughput, or what the line carries.
+    /// The overload, in frames per second: 110 % of the throughput, or what the line carries.
     pub overload_pps: f64,
-    /// How long it was offered.
+    /// How long it was offered, in seconds.
     pub overload_s: f64,
-    /// The load after it: half of the overload.
+    /// The load after it, in frames per second: half of the overload.
     pub reduced_pps: f64,
-    /// How long that was watched.
+    /// How long that was watched, in seconds.
     pub watched_s: f64,
     /// Whether the tester could not send the overload.
     pub tester_limited: bool,
     /// In order of time.
     pub repeats: Vec<RecoveryRepeat>,
-    /// The mean of the repeats that recovered; absent if none did.
+    /// The mean of the repeats that recovered, in seconds; absent if none did.
     pub average_s: Option<f64>,
 }
 
@@ -191,10 +191,10 @@ pub struct Recovery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RecoveryRepeat {
-    /// From the end of the overload to the last frame lost, but for losses that the machine may
-    /// account for; absent if losses went on to the end.
+    /// From the end of the overload to the last frame lost, but for losses that the machine may account for, in
+    /// seconds; absent if losses went on to the end.
     pub recovery_s: Option<f64>,
-    /// By how much the time may be too long.
+    /// By how much the time may be too long, in seconds.
     pub resolution_s: f64,
     /// The share of the frames that was lost in the overload.
     pub overload_loss_ratio: f64,
@@ -209,18 +209,18 @@ pub struct RecoveryRepeat {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reset {
-    /// The load.
+    /// The load, in frames per second.
     pub load_pps: f64,
     /// Frames lost in all directions, and frames that the tester's ports did not take, as when the device
     /// takes its links down.
     pub lost: u64,
-    /// Lost frames over offered rate (RFC 6201 section 1.3).
+    /// Lost frames over offered rate (RFC 6201 section 1.3), in seconds.
     pub outage_s: f64,
     /// From the reset until nothing was lost any more, but what the machine may account for; known
     /// to a tenth of a second, and absent if losses went on to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_s: Option<f64>,
-    /// How long was watched after the reset.
+    /// How long was watched after the reset, in seconds.
     pub watched_s: f64,
     /// Whether nothing was lost any more in the end, but what the machine may account for; else the
     /// outage was longer.

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SelfTest {
-    /// When that was measured, RFC 3339, UTC.
+    /// When that was measured (RFC 3339, UTC).
     pub measured: String,
     /// The most that it sends and receives in each direction, in frames a second. What comes near
     /// that is its limit, not the device's.
     pub ceiling_pps: f64,
-    /// The shortest time that a frame takes, at a low load.
+    /// The shortest time that a frame takes, at a low load, in nanoseconds.
     pub base_latency_min_ns: u64,
-    /// The mean.
+    /// The mean, in nanoseconds.
     pub base_latency_mean_ns: f64,
-    /// The median, of two directions the longer one; older records have none.
+    /// The median, of two directions the longer one, in nanoseconds; older records have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_latency_p50_ns: Option<u64>,
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Soak {
-    /// The load asked for, of each direction.
+    /// The load asked for, of each direction, in frames per second.
     pub load_pps: f64,
-    /// How long it was offered.
+    /// How long it was offered, in seconds.
     pub duration_s: f64,
-    /// How long one interval is: what happens within one is not told apart.
+    /// How long one interval is, in seconds: events within one interval are not distinguished.
     pub interval_s: f64,
     /// One for each direction.
     pub directions: Vec<SoakDirection>,
@@ -36,7 +36,7 @@ pub struct SoakDirection {
     pub intervals: usize,
     /// Intervals of these in which frames were lost, disturbed ones left out.
     pub lossy_intervals: usize,
-    /// How the losses are spread.
+    /// How the losses are distributed over time.
     pub pattern: LossPattern,
     /// When nothing came back at all. The list ends at a thousand.
     pub stalls: Vec<SoakStall>,
@@ -78,7 +78,7 @@ pub enum LossPattern {
 pub struct SoakStall {
     /// When it began, since the run's start; to an interval.
     pub from_s: f64,
-    /// When frames came back again; absent if none did until the end.
+    /// When frames came back again, in seconds; absent if none did until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_s: Option<f64>,
     /// Frames that had come back by then, since the run's start.
@@ -95,7 +95,7 @@ pub struct SoakStall {
 pub struct LossEvent {
     /// When its first interval began, since the run's start.
     pub from_s: f64,
-    /// When its last interval ended.
+    /// When its last interval ended, in seconds.
     pub until_s: f64,
     /// Whether it falls on the period of the losses.
     pub on_period: bool,
@@ -133,7 +133,7 @@ pub struct Counted {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeviceCounted {
-    /// Frames that came.
+    /// Frames that it received.
     pub received: u64,
     /// Frames of these that it sent on.
     pub forwarded: u64,
@@ -146,7 +146,7 @@ pub struct LossPeriod {
     /// What one loss is as far as any other from the next in.
     #[serde(default)]
     pub measure: Measure,
-    /// From one loss to the next.
+    /// From one loss to the next, in seconds.
     pub period_s: f64,
     /// When the first loss of the period was, since the run's start.
     pub phase_s: f64,
@@ -179,15 +179,15 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LatencyDrift {
-    /// Nanoseconds a second.
+    /// The slope of the line, in nanoseconds per second.
     pub slope: f64,
-    /// The 99 % confidence interval of it.
+    /// The lower end of its 99 % confidence interval, in nanoseconds per second.
     pub slope_lower: f64,
-    /// See `slope_lower`.
+    /// The upper end of its 99 % confidence interval, in nanoseconds per second.
     pub slope_upper: f64,
-    /// Where the line begins.
+    /// Where the line begins, in nanoseconds.
     pub from_ns: f64,
-    /// Where it ends.
+    /// Where it ends, in nanoseconds.
     pub to_ns: f64,
     /// Whether the interval leaves out zero, and the change is more than 1 %.
     pub significant: bool,
@@ -199,7 +199,7 @@ pub struct LatencyDrift {
 pub struct Hiccup {
     /// When its first interval began, since the run's start.
     pub from_s: f64,
-    /// When its last interval ended.
+    /// When its last interval ended, in seconds.
     pub until_s: f64,
     /// Frames that the tester gave up sending, all directions added up.
     pub unsent: u64,

@@ -132,7 +132,7 @@ impl End {
         let down = Link::Down;
         let Some(interface) = &self.interface else {
             return match self.control.is_up() {
-                Some(false) => down("nobody is at its other end".into()),
+                Some(false) => down("no peer is connected".into()),
                 _ => Link::Up,
             };
         };
@@ -142,7 +142,7 @@ impl End {
                 down(format!("set it up: ip link set dev {interface} up"))
             }
             Some(flags) if !flags.contains(InterfaceFlags::IFF_RUNNING) => {
-                down("nobody is at its other end".into())
+                down("no peer is connected".into())
             }
             Some(_) => Link::Up,
         }

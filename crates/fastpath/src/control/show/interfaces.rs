@@ -39,7 +39,7 @@ pub struct Row {
     pub tx_packets: u64,
     /// Their bytes, without FCS.
     pub tx_bytes: u64,
-    /// Packets that were to leave there, and found no room in the device's ring.
+    /// Packets that were to leave there, and found the TX ring full.
     #[serde(default)]
     pub tx_no_room: u64,
     /// Packets that had arrived there, and were dropped.

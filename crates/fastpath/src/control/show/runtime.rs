@@ -138,7 +138,7 @@ fn cost(counted: &Snapshot) -> Option<Cost> {
     })
 }
 
-/// Of nothing in no time it is nothing.
+/// 0 where nothing was counted, or no time passed.
 fn ratio(count: u64, of: f64) -> f64 {
     if of > 0.0 { count as f64 / of } else { 0.0 }
 }

@@ -21,7 +21,7 @@ pub(super) fn saw(note: &Note, forwarding: &Forwarding) -> String {
                 note.length
             )
         }
-        Node::WorkerHandoff if refused => "no room before the worker of its flow".into(),
+        Node::WorkerHandoff if refused => "handoff queue of its flow's worker full".into(),
         Node::WorkerHandoff if note.next.is_none() => "to the worker of its flow".into(),
         Node::WorkerHandoff => "of a flow of this worker".into(),
         Node::EthernetInput | Node::L2Input | Node::L2Learn => {

@@ -38,8 +38,8 @@ pub struct Bench {
     pub name: String,
     /// For people.
     pub title: String,
-    /// Which table or figure of the literature it mirrors, in words.
-    pub seed_figure: Option<String>,
+    /// Which table or figure of an article it follows, in words.
+    pub article_figure: Option<String>,
     /// How often each cell is run, at least once.
     pub repeats: u32,
     /// In which order.
@@ -239,7 +239,7 @@ impl Source<'_> {
             axis: self.axis(&document)?,
             name: name.get_ref().clone(),
             title: document.title.clone().unwrap_or_else(|| name.get_ref().clone()),
-            seed_figure: document.seed_figure.clone(),
+            article_figure: document.article_figure.clone(),
             repeats,
             order: document.order,
             seed: document.seed.unwrap_or(1),

@@ -180,11 +180,11 @@ impl<'a> Work<'a> {
 
     /// What there is to do, in a few lines.
     fn summary(&self) -> String {
-        let Bench { title, repeats, seed_figure, .. } = self.plan.bench;
+        let Bench { title, repeats, article_figure, .. } = self.plan.bench;
         let order = self.plan.order();
-        let mirrors = seed_figure.as_ref().map_or(String::new(), |figure| format!("mirrors {figure}\n"));
+        let follows = article_figure.as_ref().map_or(String::new(), |figure| format!("follows {figure}\n"));
         let text = format!(
-            "{title}\n{mirrors}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
+            "{title}\n{follows}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
              records: {}\n",
             self.plan.cells.len(),
             self.complete,

@@ -161,12 +161,12 @@ impl<'a> Plan<'a> {
 
     /// The bench as it is kept beside its records; `command` carries it out.
     pub fn description(&self, command: Vec<String>) -> bench::Bench {
-        let Bench { name, title, seed_figure, source, repeats, baseline, axis, .. } = self.bench;
+        let Bench { name, title, article_figure, source, repeats, baseline, axis, .. } = self.bench;
         bench::Bench {
             schema: bench::SCHEMA.to_owned(),
             name: name.clone(),
             title: title.clone(),
-            seed_figure: seed_figure.clone(),
+            article_figure: article_figure.clone(),
             command,
             source: source.clone(),
             repeats: *repeats,
@@ -328,7 +328,7 @@ mod tests {
             origin: "a.toml".to_owned(),
             name: "rules".to_owned(),
             title: "Rules".to_owned(),
-            seed_figure: None,
+            article_figure: None,
             source: String::new(),
             axis: None,
             repeats: 4,

@@ -1,4 +1,4 @@
-//! `linerate bench --quick`: the trade's eight load tests against several devices, as one table
+//! `linerate bench --quick`: the eight usual load tests against several devices, as one table
 //! and one page.
 
 use std::collections::BTreeMap;

@@ -33,11 +33,9 @@ pub fn reserve(directory: &Path) -> Result<String> {
     let reserved = number("nr_hugepages")?;
     let undo = format!("'sysctl vm.nr_hugepages={total}' gives them back");
     if reserved < target {
-        bail!("the kernel reserved {reserved} of {target} hugepages: memory is short or in pieces; {undo}");
+        bail!("the kernel reserved {reserved} of {target} hugepages: not enough contiguous memory; {undo}");
     }
-    Ok(format!(
-        "reserved {reserved} hugepages of 2 MiB, before {total}, until the machine starts anew; {undo}"
-    ))
+    Ok(format!("reserved {reserved} hugepages of 2 MiB, before {total}, until reboot; {undo}"))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub struct Args {
     /// How long the low load is sent first, to prove that traffic passes
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
     warm_up_duration: Duration,
-    /// How long to wait for the last frames of each load
+    /// Wait this long after each load for late frames
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
     drain: Duration,
     /// What the machine takes, as a meter shows it [default: what its processors count]

@@ -36,7 +36,7 @@ impl Source<'_> {
         }
         dut.site = site.ok_or_else(|| {
             let reason = format!(
-                "the DUT '{}' is nowhere: write dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
+                "the DUT '{}' needs one of: dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
                 dut.name
             );
             self.error(entry.name.span().start, reason)
@@ -69,7 +69,7 @@ impl Source<'_> {
                 let names: Vec<String> =
                     chain.iter().map(|entry| format!("'{}'", entry.name.get_ref())).collect();
                 let reason =
-                    format!("{} is a circle: let one of them extend nothing", names.join(" extends "));
+                    format!("circular \"extends\": {}: let one of them extend nothing", names.join(" → "));
                 return Err(self.error(at, reason));
             }
             extended = base.extends.as_ref();

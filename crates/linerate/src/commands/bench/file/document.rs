@@ -17,7 +17,7 @@ use super::{Direction, Order, Subcommand};
 pub(super) struct Document {
     pub name: Spanned<String>,
     pub title: Option<String>,
-    pub seed_figure: Option<String>,
+    pub article_figure: Option<String>,
     pub repeats: Option<Spanned<u32>>,
     #[serde(default)]
     pub order: Order,
@@ -79,7 +79,7 @@ pub(super) struct ProfileEntry {
     pub name: Spanned<String>,
     pub profile: Option<String>,
     pub size: Option<String>,
-    pub vm: Option<String>,
+    pub flows: Option<String>,
     pub ip: Option<String>,
     pub vlan: Option<String>,
     pub datagram: Option<u32>,
@@ -89,7 +89,7 @@ pub(super) struct ProfileEntry {
 
 impl ProfileEntry {
     pub fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
-        [("--size", &self.size), ("--flows", &self.vm), ("--ip", &self.ip), ("--vlan", &self.vlan)]
+        [("--size", &self.size), ("--flows", &self.flows), ("--ip", &self.ip), ("--vlan", &self.vlan)]
     }
 
     /// The flags that say what generators send.
@@ -97,7 +97,7 @@ impl ProfileEntry {
         let others = self.profile.is_some() || self.tunables().iter().any(|(_, value)| value.is_some());
         match self.datagram {
             Some(bytes) if !others => Ok(vec![("--datagram", bytes.to_string())]),
-            Some(_) => Err(misuse("a datagram says all: leave profile, size, vm, ip and vlan out")),
+            Some(_) => Err(misuse("datagram replaces profile, size, flows, ip and vlan: leave these out")),
             None => Err(misuse("generators send datagrams: write datagram = 64, the bytes of its payload")),
         }
     }

@@ -73,7 +73,7 @@ impl Source<'_> {
         let traffic = Traffic {
             profile: profile.to_owned(),
             size: parsed(entry.size.as_ref())?,
-            flows: parsed(entry.vm.as_ref())?,
+            flows: parsed(entry.flows.as_ref())?,
             ip: parsed(entry.ip.as_ref())?,
             vlan: parsed(entry.vlan.as_ref())?,
             bidirectional: false,
