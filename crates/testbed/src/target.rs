@@ -24,7 +24,7 @@ pub struct Target {
     pub gateways: Option<Vec<IpAddr>>,
     /// The device's MAC addresses at port 0 and port 1, in user space.
     pub gateway_macs: Option<Vec<MacAddress>>,
-    /// Twice: use an interface even if it carries the default route or this login.
+    /// How often `--force` was given, 0 to 2: 2 uses an interface even if it carries the default route or this login.
     pub force: u8,
     /// The line rate (L1) that percentages refer to, in bits a second.
     pub line_rate: Option<f64>,
