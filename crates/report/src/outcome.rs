@@ -8,6 +8,7 @@ use results::record::{
 use wire::human::pps;
 use wire::size;
 
+use crate::overload::Overload;
 use crate::{evidence, terminal};
 
 /// What a run's figures are, by its strategy.
@@ -219,6 +220,16 @@ impl<'a> Outcome<'a> {
     pub fn headline_pps(&self) -> f64 {
         let is_limit = Kind::of(self.record) != Kind::Curves || evidence::rises(self.record);
         if is_limit { self.limit_pps } else { self.forwarded_pps }
+    }
+
+    /// Whether its headline is a rate: a latency or a loss is not.
+    pub fn is_rate(&self) -> bool {
+        self.has_figures && self.text.is_none()
+    }
+
+    /// What the device still forwards of more load than it can take, if that is far less than its headline.
+    pub fn collapse(&self) -> Option<Overload> {
+        Overload::collapse(self.record, self.headline_pps())
     }
 
     /// That figure as L1, as percent of one direction's line rate.

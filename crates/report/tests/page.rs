@@ -343,6 +343,11 @@ fn records_become_the_right_points() {
 }
 
 #[test]
+fn directions_are_added_up() {
+    arithmetic("added-up");
+}
+
+#[test]
 fn losses_have_an_axis_with_zero() {
     arithmetic("loss-axis");
 }

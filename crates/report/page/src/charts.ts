@@ -6,6 +6,7 @@ import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { measured, nearest, type Points } from "./curves";
 import type { RunRecord } from "./data";
+import { exportChart } from "./exporting";
 import { drawMarks, drawShapes, type Marks } from "./marks";
 import type { Settings } from "./settings";
 import { deviceColour, faded, type Theme } from "./theme";
@@ -128,7 +129,9 @@ export function drawStack(
   onCursor: (x: number | null) => void,
 ): Stack {
   const sync = uPlot.sync(`${parent.id}-${settings.against}`);
-  const wanted = kinds(settings, channels);
+  // Where every device carried the whole load, all rates are the load and all losses none.
+  const isSame = (kind: Kind) => "carriedAll" in parent.dataset && (kind.name === "rate" || kind.name === "loss");
+  const wanted = kinds(settings, channels).filter((kind) => !isSame(kind));
   const charts = wanted.map((kind, at) => {
     const figure = document.createElement("figure");
     figure.dataset["kind"] = kind.name;
@@ -136,7 +139,9 @@ export function drawStack(
     caption.textContent = kind.caption;
     figure.append(caption);
     parent.append(figure);
-    return chart(figure, kind, channels, settings, theme, at === wanted.length - 1, sync.key, onCursor);
+    const drawn = chart(figure, kind, channels, settings, theme, at === wanted.length - 1, sync.key, onCursor);
+    exportChart(caption, `${parent.id}-${kind.name}`, () => drawn.plot);
+    return drawn;
   });
   return {
     showChannels() {

@@ -5,6 +5,7 @@ import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { percentiles } from "./curves";
 import { drawShapes } from "./marks";
+import { exportChart } from "./exporting";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText } from "./units";
 import type { Stack } from "./charts";
@@ -45,6 +46,7 @@ export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme:
     hooks: { draw: [(plot) => drawShapes(plot, owners, theme)] },
   };
   const plot = new uPlot(options, uPlot.join(tables), figure);
+  exportChart(caption, "latency-percentiles", () => plot);
   return {
     showChannels() {
       owners.forEach((owner, at) => plot.setSeries(at + 1, { show: owner.shown }));

@@ -3,6 +3,7 @@
 
 import uPlot from "uplot";
 import { horizontalAxis, verticalAxis } from "./axes";
+import { exportChart } from "./exporting";
 import type { Theme } from "./theme";
 
 /** A point that tells something; the first line is its title. */
@@ -66,7 +67,8 @@ export function drawPicture(parent: HTMLElement, plan: Plan, theme: Theme): Pict
   figure.dataset["kind"] = plan.kind;
   figure.className = plan.size;
   figure.tabIndex = 0;
-  figure.append(captionOf(plan));
+  const caption = captionOf(plan);
+  figure.append(caption);
   parent.append(figure);
 
   const tooltip = document.createElement("div");
@@ -83,6 +85,7 @@ export function drawPicture(parent: HTMLElement, plan: Plan, theme: Theme): Pict
   };
   const plot = new uPlot(options(figure, plan, theme, () => chosen, choose), extent(plan), figure);
   figure.append(tooltip);
+  exportChart(caption, plan.kind, () => plot);
   figure.addEventListener("keydown", (event) => {
     const next = byKey(event.key, chosen, plan.points.length);
     if (next === undefined) return;
