@@ -4,8 +4,9 @@
 //     node screenshots.mjs CHROMIUM PAGE.html DIRECTORY
 
 import assert from "node:assert/strict";
-import { statSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { withPalette } from "./palette.mjs";
 import { browse, settle } from "./test/browse.mjs";
 
 const [chromium, file, directory] = process.argv.slice(2);
@@ -22,9 +23,10 @@ try {
       const page = await open({ width, height }, scheme);
       await settle(page);
       const path = join(directory, `first-screen-${width}-${scheme}.png`);
-      await page.screenshot({ path });
-      const { size } = statSync(path);
+      const picture = withPalette(await page.screenshot());
+      const size = picture.length;
       assert(size < MOST_BYTES, `${path} has ${size} bytes, more than ${MOST_BYTES}`);
+      writeFileSync(path, picture);
       console.log(`${path}: ${Math.round(size / 1000)} kB`);
       await page.close();
     }

@@ -245,15 +245,19 @@ impl<'a> Outcome<'a> {
             _ if !self.has_figures => (self.marked_percent(), None),
             Some(text) => (self.marked(text), None),
             None => {
-                let marked = self.marks.contains(&Mark::Interference);
-                let is_news = |it: &RateInterval| {
-                    it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked
-                };
                 let headline = self.headline_pps();
-                let interval = self.interval.filter(is_news);
+                let interval = self.shown_interval();
                 (self.marked(&pps(headline)), interval.map(|it| evidence::bounds_beside(it, headline)))
             }
         }
+    }
+
+    /// Where the headline lies, if that says more than the headline itself.
+    pub fn shown_interval(&self) -> Option<RateInterval> {
+        let marked = self.marks.contains(&Mark::Interference);
+        let is_news =
+            |it: &RateInterval| it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked;
+        self.interval.filter(is_news)
     }
 
     /// Both in one, like `1.10 Mpps~ (1.08–1.12)`.

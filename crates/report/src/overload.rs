@@ -27,10 +27,11 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Of a ramp whose load rose well above `headline_pps`, the maximum rate; `None` of any other run, and where
-    /// too few samples were free of interference.
+    /// Of a ramp whose load rose well above `headline_pps`, the maximum rate; `None` of any other run, of a device
+    /// that stalled, and where too few samples were free of interference.
     pub fn of(record: &Record, headline_pps: f64) -> Option<Self> {
-        if !evidence::rises(record) || headline_pps <= 0.0 {
+        let stalled = record.directions.iter().any(|direction| direction.stalled.is_some());
+        if stalled || !evidence::rises(record) || headline_pps <= 0.0 {
             return None;
         }
         let measured = || record.samples.iter().filter(|it| matches!(it.phase, Phase::Ramp | Phase::Hold));

@@ -316,9 +316,44 @@ fn five_hundred_runs_open_quickly() {
     browse("speed.mjs", &page);
 }
 
+/// Has the device of `record` forward half of what it did, from 2.6 million frames a second on.
+fn collapse(record: &mut Record) {
+    let directions = record.samples.iter_mut().flat_map(|sample| &mut sample.directions);
+    directions.filter(|it| it.offered_pps > 2.6e6).for_each(|it| it.forwarded_pps /= 2.0);
+}
+
+#[test]
+fn a_device_that_collapses_under_overload_says_so_beside_its_rate() {
+    let mut records = bench();
+    let words = "under overload (−";
+    assert!(!page(&records, &[], "Two routers").contains(words));
+    collapse(&mut records[7]);
+    let page = page(&records, &[], "Two routers");
+    let note = between(&page, "<small class=\"note\">", "</small>");
+    assert!(note.starts_with("falls to 1.") && note.contains(words), "{note}");
+    assert_eq!(page.matches("class=\"falls-to\"").count(), 2, "one bar, for a screen and for a phone");
+}
+
+#[test]
+fn the_first_screen_says_what_stands_out_and_where_it_was_measured() {
+    let page = page(&bench(), &[], "Two routers");
+    let sentence = "The XDP router forwards 2.2 times what the kernel&#39;s router does at 64 bytes";
+    assert_eq!(between(&page, "<h1>", "</h1>"), sentence);
+    assert_eq!(between(&page, "<meta property=\"og:title\" content=\"", "\""), sentence);
+    assert!(between(&page, "<meta property=\"og:description\" content=\"", "\"").contains("Max rate at"));
+    let first = between(&page, "<section id=\"results\">", "</section>");
+    for part in
+        ["Example Processor 7", "generator (xdp)", "device and receiver share it", "Line rate: 2.50 Gbps"]
+    {
+        assert!(first.contains(part), "no {part}");
+    }
+    assert_eq!(first.matches("class=\"offered\" x=").count(), 2 * 16, "a bar for each result");
+}
+
 #[test]
 fn the_page_works_in_a_browser() {
     let mut records = bench();
+    collapse(&mut records[7]);
     records.extend(oddities().into_iter().map(|mut record| {
         record.test = "64 B oddities".to_owned();
         record

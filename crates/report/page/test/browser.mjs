@@ -230,7 +230,7 @@ async function aRecordOpensAndDownloads(page) {
   const details = page.locator("details.run[open]");
   await details.waitFor();
   assert.equal(await details.count(), 1);
-  const [download] = await Promise.all([page.waitForEvent("download"), details.locator("button").click()]);
+  const [download] = await Promise.all([page.waitForEvent("download"), details.locator("button[data-download]").click()]);
   const stream = await download.createReadStream();
   let text = "";
   for await (const chunk of stream) text += chunk;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use results::Record;
-use results::record::Phase;
+use results::record::{Phase, RateInterval};
 use wire::human::pps;
 
 use super::look::Look;
@@ -17,8 +17,8 @@ const MOST: usize = 60;
 /// Widths for a screen and for a phone.
 const WIDE: f64 = 820.0;
 const NARROW: f64 = 358.0;
-/// About how wide a letter is, in pixels.
-const LETTER: f64 = 6.7;
+/// How wide a letter is at most in the mean, in pixels: fonts differ.
+const LETTER: f64 = 7.6;
 /// How high a bar is, and what it takes with the gap below it.
 const BAR: f64 = 14.0;
 const PITCH: f64 = 19.0;
@@ -138,6 +138,7 @@ struct Drawing<'a> {
     picture: Picture,
     records: &'a [Record],
     scale: Scale,
+    unit: Unit,
     /// Where the next thing stands.
     y: f64,
 }
@@ -166,18 +167,19 @@ impl<'a> Drawing<'a> {
     ) -> Self {
         let is_wide = class == "wide";
         let rows = || comparison.rows().filter(|row| rates(row).next().is_some());
+        let unit = Unit::of(highest_pps);
+        let step = step(highest_pps, if is_wide { 6.0 } else { 3.0 });
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * LETTER;
         let labels = longest(&mut rows().map(|row| row.label.chars().count())).min(width * 0.3);
-        let values = longest(&mut rows().flat_map(rates).map(|(_, run)| run.with_interval().chars().count()));
+        let values = longest(&mut rows().flat_map(rates).map(|(_, run)| unit.value(run).chars().count()));
         let left = if is_wide { (labels + 16.0).round() } else { 1.0 };
         let right = (width - values - 14.0).max(left + width * 0.25).round();
-        let (step, unit, factor) = steps(highest_pps, if is_wide { 6.0 } else { 3.0 });
         let end_pps = highest_pps * 1.02;
         let scale = Scale { left, right, end_pps };
         let ticks = (0..).map(|at| f64::from(at) * step).take_while(|tick| *tick <= end_pps);
-        let ticks = ticks.map(|tick| (scale.at(tick), trimmed(tick / factor))).collect();
-        let picture = Picture { class, width, left, right, ticks, unit, ..Picture::default() };
-        let mut drawing = Self { picture, records, scale, y: 16.0 };
+        let ticks = ticks.map(|tick| (scale.at(tick), trimmed(tick / unit.factor))).collect();
+        let picture = Picture { class, width, left, right, ticks, unit: unit.name, ..Picture::default() };
+        let mut drawing = Self { picture, records, scale, unit, y: 16.0 };
         drawing.legend(comparison);
         for group in &comparison.groups {
             drawing.group(group.title, &group.rows, is_wide);
@@ -243,7 +245,7 @@ impl<'a> Drawing<'a> {
                 let upper = it.upper_pps.unwrap_or(headline);
                 (scale.at(it.lower_pps), scale.at(upper), it.upper_pps.is_none() || upper > scale.end_pps)
             }),
-            value: run.with_interval(),
+            value: self.unit.value(run),
             marked: !run.marks.is_empty(),
             note: collapse.map(|found| found.words()),
         };
@@ -257,18 +259,51 @@ fn tenths(place: f64) -> f64 {
     (place * 10.0).round() / 10.0
 }
 
-/// The distance of numbers on a scale that ends at `end`, so that there are about `count`; their unit, and what
-/// that stands for.
-fn steps(end: f64, count: f64) -> (f64, &'static str, f64) {
-    let (factor, unit) = match end {
-        end if end >= 950e3 => (1e6, "Mpps"),
-        end if end >= 950.0 => (1e3, "kpps"),
-        _ => (1.0, "pps"),
-    };
+/// What all rates of a chart are written in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Unit {
+    name: &'static str,
+    /// Frames a second that it stands for.
+    factor: f64,
+}
+
+impl Unit {
+    /// For a scale that ends at `end_pps`.
+    fn of(end_pps: f64) -> Self {
+        match end_pps {
+            end if end >= 950e3 => Self { name: "Mpps", factor: 1e6 },
+            end if end >= 950.0 => Self { name: "kpps", factor: 1e3 },
+            _ => Self { name: "pps", factor: 1.0 },
+        }
+    }
+
+    /// The headline of `run` with its marks and its interval.
+    fn value(self, run: &Outcome) -> String {
+        let figure = self.figure(run.headline_pps());
+        let rate = run.marked(&format!("{figure} {}", self.name));
+        match run.shown_interval() {
+            Some(RateInterval { lower_pps, upper_pps: Some(upper_pps) }) => {
+                format!("{rate} ({}–{})", self.figure(lower_pps), self.figure(upper_pps))
+            }
+            Some(RateInterval { lower_pps, .. }) => format!("{rate} (≥ {})", self.figure(lower_pps)),
+            None => rate,
+        }
+    }
+
+    /// Three digits, or more before the point.
+    fn figure(self, rate: f64) -> String {
+        let value = rate / self.factor;
+        let decimals = if value < 0.9995 { 3 } else { 2 };
+        format!("{value:.decimals$}")
+    }
+}
+
+/// The distance of numbers on a scale that ends at `end`, so that there are about `count` of them.
+fn step(end: f64, count: f64) -> f64 {
     let rough = (end / count).max(f64::MIN_POSITIVE);
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= rough);
-    (step.unwrap_or(power * 10.0), unit, factor)
+    step.unwrap_or(power * 10.0)
 }
 
 /// Without zeros at its end.
@@ -314,9 +349,19 @@ mod tests {
     }
 
     #[test]
+    fn all_rates_have_one_unit() {
+        let records = bench();
+        let bars = Bars::of(&Comparison::new(&records), &records).unwrap();
+        let values: Vec<&str> = bars.wide.bars.iter().map(|bar| bar.value.as_str()).collect();
+        assert_eq!(values[0], "0.204 Mpps");
+        assert_eq!(values[4], "1.06 Mpps (1.06–1.12)");
+        assert!(values.iter().all(|value| value.contains("Mpps")), "{values:?}");
+    }
+
+    #[test]
     fn scales_have_round_numbers() {
-        assert_eq!(steps(2.4e6, 6.0), (5e5, "Mpps", 1e6));
-        assert_eq!(steps(880e3, 3.0), (5e5, "kpps", 1e3));
+        assert_eq!([step(2.4e6, 6.0), step(880e3, 3.0)], [5e5, 5e5]);
+        assert_eq!([2.4e6, 880e3, 12.0].map(|end| Unit::of(end).name), ["Mpps", "kpps", "pps"]);
         assert_eq!([0.5, 2.0, 0.001].map(trimmed), ["0.5", "2", "0.001"]);
     }
 }

@@ -2,6 +2,7 @@
 //! in the texts and places of an SVG.
 
 use results::Record;
+use results::record::Status;
 use wire::human::bps;
 
 use crate::evidence;
@@ -134,38 +135,39 @@ fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most - 1).collect::<String>() + "…"
 }
 
-/// Why the line rate is what it is, and how far the load rose, one sentence for each line rate.
+/// Why each line rate is what it is, and how far the load rose.
 pub fn line_rate_notes(records: &[Record]) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for record in records {
-        let note = line_rate_note(record);
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    notes
+    let mut rates: Vec<f64> = records.iter().map(|record| record.line_rate_bps).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    rates.into_iter().map(|rate| line_rate_note(rate, records)).collect()
 }
 
-fn line_rate_note(record: &Record) -> String {
-    let rate = bps(record.line_rate_bps);
-    let ports = &record.tester.ports;
-    let is_virtual = !ports.is_empty() && ports.iter().all(|port| port.driver.as_deref() == Some("veth"));
-    let why = if is_virtual {
+fn line_rate_note(rate: f64, records: &[Record]) -> String {
+    let of = || records.iter().filter(|record| record.line_rate_bps.total_cmp(&rate).is_eq());
+    let is_virtual = |record: &Record| {
+        let ports = &record.tester.ports;
+        !ports.is_empty() && ports.iter().all(|port| port.driver.as_deref() == Some("veth"))
+    };
+    let why = if of().all(is_virtual) {
         " The lab's links are virtual and have no speed of their own. This one was chosen (--line-rate) so that \
          large frames reach it and small frames show the device's limit."
     } else {
         ""
     };
-    let risen = evidence::rises(record).then(|| top_share(record)).flatten();
-    let share = risen.map_or_else(String::new, |share| {
-        let clocks = if share < 0.999 {
+    let risen = of().filter(|record| record.status == Status::Complete && evidence::rises(record));
+    let shares: Vec<f64> = risen.filter_map(top_share).collect();
+    let rose = shares.iter().copied().reduce(f64::max).map_or_else(String::new, |most| {
+        let least = shares.iter().copied().fold(most, f64::min);
+        let from = if most - least < 0.005 { String::new() } else { format!("{:.0} to ", least * 100.0) };
+        let clocks = if most < 0.999 {
             ": a real link at 100 % loses frames merely because the clocks at its ends differ"
         } else {
             ""
         };
-        format!(" The load rose to {:.0} % of it in each direction (--rate){clocks}.", share * 100.0)
+        format!(" The load rose to {from}{:.0} % of it in each direction (--rate){clocks}.", most * 100.0)
     });
-    format!("Line rate: {rate} each way, with the preamble and gap of each frame (L1).{why}{share}")
+    format!("Line rate: {} each way, with the preamble and gap of each frame (L1).{why}{rose}", bps(rate))
 }
 
 /// The highest load that was asked for, as a share of line rate.
