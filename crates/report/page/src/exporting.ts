@@ -11,12 +11,21 @@ const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharr
 /** Room around a chart and above it, for its title. */
 const MARGIN = 16;
 const TITLE = 22;
+/** How wide a letter of the key is at most in the mean. */
+const LETTER = 7.4;
 
-/** Adds the buttons to the caption of a chart that uPlot draws. */
-export function exportChart(caption: HTMLElement, name: string, plot: () => uPlot): void {
+/** What a sign or a colour stands for. */
+export interface Key {
+  sign: string;
+  colour: string;
+  text: string;
+}
+
+/** Adds the buttons to the caption of a chart that uPlot draws; the file has `keys` below its title. */
+export function exportChart(caption: HTMLElement, name: string, plot: () => uPlot, keys: Key[]): void {
   // Without the key, which the caption may hold.
   const title = () => caption.firstChild?.textContent ?? name;
-  caption.append(tools(name, async () => framed(await recorded(plot()), title())));
+  caption.append(tools(name, async () => framed(await recorded(plot()), title(), keys)));
 }
 
 /** Adds the buttons to each drawing that is in the page's markup. */
@@ -30,7 +39,7 @@ export function bindDrawings(): void {
         // The one that the style sheet shows: there may be another for phones.
         const shown = [...figure.querySelectorAll<SVGSVGElement>(":scope > svg")].find((svg) => getComputedStyle(svg).display !== "none");
         if (!shown) throw new Error("the figure has no drawing");
-        return Promise.resolve(framed(styled(shown), title));
+        return Promise.resolve(framed(styled(shown), title, []));
       }),
     );
   }
@@ -79,21 +88,43 @@ function plainColour(value: string): string {
   return `rgba(${red}, ${green}, ${blue}, ${parts[4] ?? 1})`;
 }
 
-/** `inner` on the page's background, below `title`. */
-function framed(inner: SVGSVGElement, title: string): SVGSVGElement {
+/** `inner` on the page's background, below `title` and what its signs stand for. */
+function framed(inner: SVGSVGElement, title: string, keys: Key[]): SVGSVGElement {
   const { background, text } = theme();
   const [width, height] = [Number(inner.getAttribute("width")), Number(inner.getAttribute("height"))];
   const outer = element("svg");
-  const size = { width: width + 2 * MARGIN, height: height + 2 * MARGIN + TITLE };
+  const legend = legendOf(keys, width, text);
+  const top = MARGIN + TITLE * (1 + legend.rows);
+  const size = { width: width + 2 * MARGIN, height: height + top + MARGIN };
   set(outer, { ...size, viewBox: `0 0 ${size.width} ${size.height}` });
   const paper = element("rect");
   set(paper, { ...size, fill: background });
   const heading = element("text");
   set(heading, { x: MARGIN, y: MARGIN + 12, fill: text, style: "font: 600 13px system-ui, sans-serif" });
   heading.textContent = title;
-  set(inner, { x: MARGIN, y: MARGIN + TITLE });
-  outer.append(paper, heading, inner);
+  set(inner, { x: MARGIN, y: top });
+  outer.append(paper, heading, ...legend.texts, inner);
   return outer;
+}
+
+/** Signs and what they mean, in as many rows as they need. */
+function legendOf(keys: Key[], width: number, text: string): { rows: number; texts: SVGElement[] } {
+  let [x, rows] = [0, keys.length > 0 ? 1 : 0];
+  const texts = keys.map((key) => {
+    const room = 24 + key.text.length * LETTER;
+    if (x > 0 && x + room > width) [x, rows] = [0, rows + 1];
+    const entry = element("text");
+    set(entry, { x: MARGIN + x, y: MARGIN + 10 + TITLE * rows, style: "font: 12px system-ui, sans-serif" });
+    const [sign, meaning] = [element("tspan"), element("tspan")];
+    set(sign, { fill: key.colour });
+    sign.textContent = key.sign;
+    set(meaning, { fill: text });
+    meaning.textContent = ` ${key.text}`;
+    entry.append(sign, meaning);
+    x += room;
+    return entry;
+  });
+  return { rows, texts };
 }
 
 function blobOf(svg: SVGSVGElement): Blob {

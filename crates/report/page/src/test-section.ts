@@ -3,7 +3,7 @@
 import { addedUp } from "./added-up";
 import { type Cards, drawCards } from "./cards";
 import { type Channel, channelsOf, isShown, runsOf } from "./channel";
-import { drawStack, type Stack } from "./charts";
+import { deviceKeys, drawStack, type Stack } from "./charts";
 import type { Page, Run } from "./data";
 import { whenNear } from "./nearby";
 import { drawPercentiles } from "./percentiles";
@@ -56,8 +56,8 @@ export class TestSection {
     this.cards = drawCards(this.side, standing, this.channels, settings, this.page.devices, this.hidden, () =>
       this.show(this.settings),
     );
-    const percentiles = drawPercentiles(this.side, this.channels, colours);
-    const stack = drawStack(this.charts, this.channels, settings, colours, (x) => this.cards?.update(x));
+    const percentiles = drawPercentiles(this.side, this.channels, colours, deviceKeys(this.channels, this.page.devices, colours));
+    const stack = drawStack(this.charts, this.channels, settings, colours, this.page.devices, (x) => this.cards?.update(x));
     this.stacks = percentiles ? [stack, percentiles] : [stack];
   }
 
