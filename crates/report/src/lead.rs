@@ -10,6 +10,9 @@ use crate::comparison::{Comparison, Row};
 use crate::evidence;
 use crate::outcome::{Kind, Mark, Outcome, capitalized};
 
+/// Intervals that overlap and are no further apart than this, from end to end, are about the same rate.
+const ALIKE: f64 = 1.15;
+
 /// What a report begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lead {
@@ -143,8 +146,12 @@ fn pair(slowest: &Rate, fastest: &Rate, devices: usize) -> Lead {
         return Lead { sentence: format!("{all} carry the whole load {at}"), figures: figures + "." };
     }
     if !apart {
+        let within = slow.upper_pps.zip(fast.upper_pps).map(|(a, b)| a.max(b) / slow.lower_pps.max(1.0));
         let sentence = match devices {
-            2 => format!("{} and {} forward about as much {at}", fastest.subject(), slowest.name()),
+            2 if within.is_some_and(|ratio| ratio < ALIKE) => {
+                format!("{} and {} forward about as much {at}", fastest.subject(), slowest.name())
+            }
+            2 => format!("No difference is proven between {} and {} {at}", fastest.name(), slowest.name()),
             _ => format!("No device is proven faster than another {at}"),
         };
         return Lead { sentence, figures: figures + "; these intervals overlap." };
@@ -208,6 +215,14 @@ mod tests {
         let found = lead(&[router("linux-router", 1_100_000.0), router("vpp", 1_105_000.0)]).unwrap();
         assert!(found.sentence.ends_with("forward about as much at 64 bytes"), "{}", found.sentence);
         assert!(found.figures.ends_with("these intervals overlap."), "{}", found.figures);
+        let mut open = [router("linux-router", 1_100_000.0), router("vpp", 1_300_000.0)];
+        for record in &mut open {
+            record.directions[0].evidence.as_mut().unwrap().limit.as_mut().unwrap().upper_pps = None;
+        }
+        assert_eq!(
+            lead(&open).unwrap().sentence,
+            "No difference is proven between vpp and the kernel's router at 64 bytes"
+        );
         let full = [router("linux-router", 9e6), router("xdp-router", 9e6)];
         assert_eq!(lead(&full).unwrap().sentence, "Both devices carry the whole load at 64 bytes");
     }

@@ -362,6 +362,32 @@ fn the_page_works_in_a_browser() {
 }
 
 #[test]
+fn the_first_screen_is_photographed_for_the_documents() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("page.html");
+    std::fs::write(&file, page(&bench(), &[], "Two routers")).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/screenshots.mjs");
+    let output =
+        Command::new("node").arg(script).arg(chromium).arg(&file).arg(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (width, height) in [(1280_u32, 900_u32), (800, 1100), (390, 844)] {
+        for scheme in ["light", "dark"] {
+            let name = format!("first-screen-{width}-{scheme}.png");
+            let picture = std::fs::read(directory.path().join(&name)).unwrap();
+            // Signature, then the header: width, height, eight bits of a palette.
+            assert_eq!(&picture[1..4], b"PNG", "{name}");
+            let size = [&picture[16..20], &picture[20..24]];
+            assert_eq!(size, [width.to_be_bytes(), height.to_be_bytes()], "{name}");
+            assert!(picture[25] == 3 && (10_000..150_000).contains(&picture.len()), "{name}");
+        }
+    }
+}
+
+#[test]
 fn panels_work_in_a_browser() {
     let mut records = searches();
     // A repeat, and a ramp of the same test.
