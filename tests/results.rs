@@ -2,6 +2,7 @@
 //! the program says of the machine.
 
 use std::fs;
+use std::process::Command;
 
 use crate::common::{has_namespaces, linerate, records};
 use results::record::Status;
@@ -55,6 +56,7 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     for clue in [
         "8 runs (8 tests × 1 device)",
         "line rate 10.00 Mbps",
+        "ramps end at 97 % of it (--rate), because a real link at 100 %",
         "[ 8/8]",
         "64 B, 1 flow bidirectional",
         "calibrated:rate=5kpps",
@@ -120,6 +122,14 @@ fn records_become_a_page_and_what_other_programs_read() {
         }
     }
     assert_eq!(loadtest["vars"]["unidirectional"], false);
+
+    // Packed, as published records are, they make the same page.
+    for record in &kept {
+        let packed = Command::new("gzip").arg(directory.join(format!("runs/{}.json", record.id))).status();
+        assert!(packed.unwrap().success());
+    }
+    here("report runs --output packed.html --title Mine").well();
+    assert_eq!(fs::read_to_string(directory.join("packed.html")).unwrap(), page);
 }
 
 #[test]

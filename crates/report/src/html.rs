@@ -6,6 +6,7 @@
 //! packed by itself, and unpacked by the script when its run is shown, so that neither needs room or
 //! time for all at once.
 
+mod bars;
 pub(crate) mod benches;
 mod certificates;
 pub(crate) mod facts;
@@ -13,6 +14,7 @@ mod look;
 mod run_tables;
 mod runs;
 mod strategies;
+mod topology;
 mod way;
 
 use std::collections::BTreeSet;
@@ -27,11 +29,14 @@ use flate2::write::GzEncoder;
 use results::Record;
 use results::bench::Bench as Description;
 use results::certificate::Certificate;
+use results::record::LimitedBy;
 use serde::Serialize;
 
 use crate::bench::Bench;
-use crate::comparison::{Cell, Comparison, without_way};
+use crate::comparison::{Cell, Comparison};
+use crate::lead::Lead;
 use crate::outcome::{Mark, capitalized, percent};
+use bars::{Bar, Bars};
 use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
@@ -39,6 +44,7 @@ use look::Look;
 use run_tables::{RunTable, run_tables};
 use runs::{Run, runs};
 use strategies::{Panel, panels, rfc2544_panels};
+use topology::{Topology, line_rate_notes};
 
 /// The page's script, bundled by the build script.
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
@@ -95,6 +101,11 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
         figure: capitalized(&comparison.figure()),
+        lead: Lead::of(&comparison),
+        bars: Bars::of(&comparison, records),
+        spoken: bars::spoken(&comparison),
+        topologies: Topology::all(records),
+        line_rates: line_rate_notes(records),
         warning: crate::shared_core::warning(records),
         environments: environments(records),
         summary: summary(&comparison, records),
@@ -103,6 +114,7 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         has_curves: records.iter().any(strategies::has_curves),
         has_goals: comparison.rows().any(|row| row.goal.is_some()),
         has_repeats: comparison.has_repeats(),
+        has_collapses: comparison.runs().any(|run| run.collapse().is_some()),
         has_reverse: records.iter().any(|record| record.profile.bidirectional),
         devices: comparison.duts.iter().enumerate().map(|(at, name)| Device { at, name }).collect(),
     };
@@ -205,6 +217,14 @@ struct Page<'a> {
     flame_graphs: Vec<(&'a str, Json<&'a String>)>,
     summary: String,
     figure: String,
+    /// What stands out, above everything else.
+    lead: Option<Lead>,
+    bars: Option<Bars>,
+    /// The bars in words.
+    spoken: String,
+    topologies: Vec<Topology>,
+    /// Why each line rate is what it is.
+    line_rates: Vec<String>,
     /// What a reader must know before any rate.
     warning: Option<String>,
     devices: Vec<Device<'a>>,
@@ -213,6 +233,8 @@ struct Page<'a> {
     has_curves: bool,
     has_goals: bool,
     has_repeats: bool,
+    /// Whether a device collapses under overload.
+    has_collapses: bool,
     has_reverse: bool,
     environments: Vec<Environment>,
     tests: Vec<Test<'a>>,
@@ -248,10 +270,12 @@ impl Test<'_> {
 struct Test<'a> {
     at: usize,
     name: &'a str,
-    label: &'a str,
-    bidirectional: bool,
     /// Whether ramps or saturations are among its runs, whose curves share one chart.
     has_curves: bool,
+    /// What each device reached, for where the charts are folded.
+    figures: Vec<(Look, String)>,
+    /// Whether every device carried the whole load without loss, so that the rates are the load itself.
+    carried_all: bool,
     /// The runs of other strategies, each with a picture and tables of its own.
     panels: Vec<Panel<'a>>,
 }
@@ -268,7 +292,7 @@ struct MatrixRow<'a> {
     cells: Vec<MatrixCell>,
 }
 
-/// A figure with a bar behind it.
+/// A figure and what stands below it.
 #[derive(Default)]
 struct MatrixCell {
     anchor: String,
@@ -277,8 +301,8 @@ struct MatrixCell {
     interval: String,
     /// Its share of line rate.
     share: String,
-    /// Of the cell's width, in percent; two full lines fill it.
-    bar: f64,
+    /// What the device does under overload, if it collapses.
+    note: String,
     look: Look,
     marked: bool,
     repeats: usize,
@@ -309,13 +333,29 @@ fn tests<'a>(comparison: &Comparison<'a>, records: &'a [Record]) -> Vec<Test<'a>
         Test {
             at,
             name,
-            label: without_way(name),
-            bidirectional: runs().any(|(_, record)| record.profile.bidirectional),
             has_curves: runs().any(|(_, record)| strategies::has_curves(record)),
+            figures: figures(comparison, name),
+            carried_all: runs().all(|(_, record)| carried_all(record)),
             panels: panels(comparison, runs()),
         }
     };
     comparison.tests().into_iter().enumerate().map(test).collect()
+}
+
+/// What each device reached in the test that is called `name`.
+fn figures(comparison: &Comparison, name: &str) -> Vec<(Look, String)> {
+    let rows = comparison.rows().filter(|row| row.test == name && row.goal.is_none());
+    let cells = rows.flat_map(|row| row.cells.iter().enumerate());
+    cells.filter_map(|(at, cell)| Some((Look::of(at), cell.median()?.marked_rate().0))).collect()
+}
+
+/// Whether a ramp reached its target and lost nothing on the way.
+fn carried_all(record: &Record) -> bool {
+    let directions = &record.directions;
+    let reached = |it: &results::record::Direction| {
+        it.limited_by == LimitedBy::LineRate && it.lossy_samples_below == 0 && it.stalled.is_none()
+    };
+    strategies::has_curves(record) && !directions.is_empty() && directions.iter().all(reached)
 }
 
 fn matrix<'a>(comparison: &'a Comparison, records: &[Record]) -> Vec<MatrixGroup<'a>> {
@@ -341,16 +381,15 @@ fn matrix_cell(column: usize, cell: &Cell, records: &[Record]) -> MatrixCell {
         return MatrixCell { text: "–".to_owned(), ..MatrixCell::default() };
     };
     let at = place(records, run.record);
-    let lines = run.record.directions.len().max(1) as f64;
     let (text, interval) = run.marked_rate();
-    let is_rate = run.has_figures && run.text.is_none();
+    let is_rate = run.is_rate();
     let share = is_rate.then(|| percent(run.headline_percent()));
     MatrixCell {
         anchor: anchor(at),
         text,
         interval: interval.unwrap_or_default(),
         share: share.unwrap_or_default(),
-        bar: if is_rate { (run.headline_percent() / lines).clamp(0.0, 100.0) } else { 0.0 },
+        note: run.collapse().map(|found| found.words()).unwrap_or_default(),
         look: Look::of(column),
         marked: !run.marks.is_empty(),
         repeats: cell.runs.len(),

@@ -3,7 +3,8 @@
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
-//!             of one run: evidence (the interval of its headline, in words)
+//!             of one run: evidence (the interval of its headline, in words), overload (what is still forwarded)
+//!             of a comparison: lead (the sentence that a report begins with)
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
 //! ```
@@ -15,11 +16,13 @@ pub mod csv;
 mod evidence;
 pub mod html;
 pub mod judgement;
+mod lead;
 pub mod links;
 pub mod markdown;
 pub mod metric;
 pub mod nodes;
 mod outcome;
+mod overload;
 mod search;
 mod shared_core;
 pub mod terminal;

@@ -8,6 +8,7 @@ use results::record::{
 use wire::human::pps;
 use wire::size;
 
+use crate::overload::Overload;
 use crate::{evidence, terminal};
 
 /// What a run's figures are, by its strategy.
@@ -221,6 +222,16 @@ impl<'a> Outcome<'a> {
         if is_limit { self.limit_pps } else { self.forwarded_pps }
     }
 
+    /// Whether its headline is a rate: a latency or a loss is not.
+    pub fn is_rate(&self) -> bool {
+        self.has_figures && self.text.is_none()
+    }
+
+    /// What the device still forwards of more load than it can take, if that is far less than its headline.
+    pub fn collapse(&self) -> Option<Overload> {
+        Overload::collapse(self.record, self.headline_pps())
+    }
+
     /// That figure as L1, as percent of one direction's line rate.
     pub fn headline_percent(&self) -> f64 {
         let l1_bps = size::pps_to_l1_bps(self.headline_pps(), self.record.profile.mean_frame_size);
@@ -234,15 +245,19 @@ impl<'a> Outcome<'a> {
             _ if !self.has_figures => (self.marked_percent(), None),
             Some(text) => (self.marked(text), None),
             None => {
-                let marked = self.marks.contains(&Mark::Interference);
-                let is_news = |it: &RateInterval| {
-                    it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked
-                };
                 let headline = self.headline_pps();
-                let interval = self.interval.filter(is_news);
+                let interval = self.shown_interval();
                 (self.marked(&pps(headline)), interval.map(|it| evidence::bounds_beside(it, headline)))
             }
         }
+    }
+
+    /// Where the headline lies, if that says more than the headline itself.
+    pub fn shown_interval(&self) -> Option<RateInterval> {
+        let marked = self.marks.contains(&Mark::Interference);
+        let is_news =
+            |it: &RateInterval| it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked;
+        self.interval.filter(is_news)
     }
 
     /// Both in one, like `1.10 Mpps~ (1.08–1.12)`.

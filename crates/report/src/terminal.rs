@@ -25,7 +25,8 @@ use results::Record;
 use results::record::{Direction, LimitedBy};
 use wire::human::{bps, count, pps};
 
-use crate::comparison::{Cell, Comparison};
+use crate::comparison::{Cell, Comparison, Row};
+use crate::lead::Lead;
 use crate::links::Links;
 use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
 use crate::{evidence, shared_core};
@@ -102,6 +103,9 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
     let warning = shared_core::warning(records).map(|text| Look::Warning.paint(&text, colour) + "\n\n");
     let mut text = warning.unwrap_or_default() + &columns.render(colour);
     text.push('\n');
+    if let Some(lead) = Lead::of(&comparison) {
+        let _ = writeln!(text, "{}\n", Look::Title.paint(&format!("{}.", lead.sentence), colour));
+    }
     let lines = line_rates(records);
     footnotes(
         &mut text,
@@ -134,6 +138,18 @@ fn line_rates(records: &[Record]) -> String {
     rates.join(", ")
 }
 
+/// The devices that forward far less under overload, test by test.
+fn collapses(comparison: &Comparison) -> Vec<String> {
+    let runs = comparison
+        .rows()
+        .flat_map(|row| row.cells.iter().filter_map(|cell| cell.median()).map(move |run| (row, run)));
+    let line = |(row, run): (&Row, &Outcome)| {
+        let way = if run.record.profile.bidirectional { ", bidirectional" } else { "" };
+        Some(format!("{}, {}{way}: {}", run.record.device(), row.label, run.collapse()?.words()))
+    };
+    runs.filter_map(line).collect()
+}
+
 fn footnotes(text: &mut String, comparison: &Comparison, what: &str, colour: bool) {
     let mut line = |note: &str| {
         let _ = writeln!(text, "{}", Look::Faint.paint(note, colour));
@@ -144,6 +160,9 @@ fn footnotes(text: &mut String, comparison: &Comparison, what: &str, colour: boo
     }
     for mark in comparison.marks() {
         line(&format!("{} {}", mark.sign(), mark.meaning()));
+    }
+    for collapse in collapses(comparison) {
+        let _ = writeln!(text, "{}", Look::Warning.paint(&collapse, colour));
     }
 }
 
@@ -203,14 +222,15 @@ fn run_figures(way: &str, run: &Outcome) -> Vec<Text> {
     ]
 }
 
-/// A run's headline in a line: its rate with its marks, the interval in which that lies, what limited it, and
-/// where losses began if that was at a lower load.
+/// A run's headline in a line: its rate with its marks, the interval in which that lies, what limited it, where
+/// losses began if that was at a lower load, and what is left of it under overload if that is far less.
 #[must_use]
 pub fn headline(record: &Record) -> String {
     let run = Outcome::new(record);
     let began = evidence::lowest_loss(record).filter(|_| !evidence::loss_began(record).is_empty());
     let began = began.map_or_else(String::new, |rate| format!("; loss first began at {}", pps(rate)));
-    format!("{:27} limited by {}{began}", run.with_interval(), run.limited_by)
+    let collapse = run.collapse().map_or_else(String::new, |found| format!("; {}", found.words()));
+    format!("{:27} limited by {}{began}{collapse}", run.with_interval(), run.limited_by)
 }
 
 /// What one run found, in a few lines.

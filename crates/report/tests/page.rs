@@ -316,14 +316,75 @@ fn five_hundred_runs_open_quickly() {
     browse("speed.mjs", &page);
 }
 
+/// Has the device of `record` forward half of what it did, from 2.6 million frames a second on.
+fn collapse(record: &mut Record) {
+    let directions = record.samples.iter_mut().flat_map(|sample| &mut sample.directions);
+    directions.filter(|it| it.offered_pps > 2.6e6).for_each(|it| it.forwarded_pps /= 2.0);
+}
+
+#[test]
+fn a_device_that_collapses_under_overload_says_so_beside_its_rate() {
+    let mut records = bench();
+    let words = "under overload (−";
+    assert!(!page(&records, &[], "Two routers").contains(words));
+    collapse(&mut records[7]);
+    let page = page(&records, &[], "Two routers");
+    let note = between(&page, "<small class=\"note\">", "</small>");
+    assert!(note.starts_with("falls to 1.") && note.contains(words), "{note}");
+    assert_eq!(page.matches("class=\"falls-to\"").count(), 2, "one bar, for a screen and for a phone");
+}
+
+#[test]
+fn the_first_screen_says_what_stands_out_and_where_it_was_measured() {
+    let page = page(&bench(), &[], "Two routers");
+    let sentence = "The XDP router forwards 2.2 times what the kernel&#39;s router does at 64 bytes";
+    assert_eq!(between(&page, "<h1>", "</h1>"), sentence);
+    assert_eq!(between(&page, "<meta property=\"og:title\" content=\"", "\""), sentence);
+    assert!(between(&page, "<meta property=\"og:description\" content=\"", "\"").contains("Max rate at"));
+    let first = between(&page, "<section id=\"results\">", "</section>");
+    for part in
+        ["Example Processor 7", "generator (xdp)", "device and receiver share it", "Line rate: 2.50 Gbps"]
+    {
+        assert!(first.contains(part), "no {part}");
+    }
+    assert_eq!(first.matches("class=\"offered\" x=").count(), 2 * 16, "a bar for each result");
+}
+
 #[test]
 fn the_page_works_in_a_browser() {
     let mut records = bench();
+    collapse(&mut records[7]);
     records.extend(oddities().into_iter().map(|mut record| {
         record.test = "64 B oddities".to_owned();
         record
     }));
     browse("browser.mjs", &page(&records, &[], "Two routers"));
+}
+
+#[test]
+fn the_first_screen_is_photographed_for_the_documents() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("page.html");
+    std::fs::write(&file, page(&bench(), &[], "Two routers")).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/screenshots.mjs");
+    let output =
+        Command::new("node").arg(script).arg(chromium).arg(&file).arg(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (width, height) in [(1280_u32, 900_u32), (800, 1100), (390, 844)] {
+        for scheme in ["light", "dark"] {
+            let name = format!("first-screen-{width}-{scheme}.png");
+            let picture = std::fs::read(directory.path().join(&name)).unwrap();
+            // Signature, then the header: width, height, eight bits of a palette.
+            assert_eq!(&picture[1..4], b"PNG", "{name}");
+            let size = [&picture[16..20], &picture[20..24]];
+            assert_eq!(size, [width.to_be_bytes(), height.to_be_bytes()], "{name}");
+            assert!(picture[25] == 3 && (10_000..150_000).contains(&picture.len()), "{name}");
+        }
+    }
 }
 
 #[test]
@@ -340,6 +401,11 @@ fn panels_work_in_a_browser() {
 #[test]
 fn records_become_the_right_points() {
     arithmetic("curves");
+}
+
+#[test]
+fn directions_are_added_up() {
+    arithmetic("added-up");
 }
 
 #[test]

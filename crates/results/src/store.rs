@@ -5,6 +5,7 @@
 //! before it. What comes while a run goes on is kept in a journal until its end.
 
 mod journal;
+mod packed;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -139,7 +140,7 @@ pub struct Loaded {
     pub certificates: Vec<Certificate>,
     /// The benches that they are of, as far as these are described beside them.
     pub benches: Vec<Bench>,
-    /// Why other files that end in `.json` were passed over.
+    /// Why other files that end in `.json` or `.json.gz` were passed over.
     pub warnings: Vec<Error>,
 }
 
@@ -337,14 +338,14 @@ pub fn growing(directory: &Path, since: SystemTime) -> Option<Record> {
     load(&newest.with_extension("json")).ok()
 }
 
-/// What `file` holds.
+/// What `file` holds, packed by gzip if its name ends in `.gz`.
 ///
 /// # Errors
 /// Says which file, and whether it is unreadable, truncated, foreign, malformed or of another
 /// version's schema.
 pub fn read(file: &Path) -> Result<Document, Error> {
     let path = || file.to_path_buf();
-    let json = fs::read(file).map_err(|source| Error::Unreadable { path: path(), source })?;
+    let json = packed::read(file).map_err(|source| Error::Unreadable { path: path(), source })?;
     let malformed = |schema| move |source| Error::Malformed { path: file.to_path_buf(), schema, source };
     match schema_of(&json, file)?.as_deref() {
         Some(SCHEMA) => {
@@ -386,8 +387,8 @@ fn schema_of(json: &[u8], file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// The records, certificates and benches among the files of `directory` that end in `.json`, and why
-/// others are none of them.
+/// The records, certificates and benches among the files of `directory` that end in `.json` or `.json.gz`, and
+/// why others are none of them. A packed file is passed over where the same lies there unpacked.
 ///
 /// # Errors
 /// [`Error::Unreadable`] if the directory cannot be read.
@@ -396,7 +397,7 @@ pub fn load_all(directory: &Path) -> Result<Loaded, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
+        if path.extension().is_some_and(|extension| extension == "json") || packed::is_new(&path) {
             files.push(path);
         }
     }

@@ -8,18 +8,18 @@ export const FONT = '11px system-ui, -apple-system, "Segoe UI", sans-serif';
 const WIDTH = 62;
 const HEIGHT = 34;
 
-/** An axis below a chart, or only its grid. */
-export function horizontalAxis(theme: Theme, labelled: boolean, text: (value: number) => string): uPlot.Axis {
+/** An axis below a chart. */
+export function horizontalAxis(theme: Theme, text: (value: number) => string): uPlot.Axis {
   return {
     stroke: theme.muted,
     font: FONT,
     grid: { stroke: theme.line, width: 1 },
-    ticks: { show: labelled, stroke: theme.line, size: 5 },
-    size: labelled ? HEIGHT : 0,
+    ticks: { show: true, stroke: theme.line, size: 5 },
+    size: HEIGHT,
     space: 70,
     // All of them: uPlot would leave out those of a logarithmic axis that it thinks too close.
     filter: (_, splits) => splits,
-    values: (_, splits) => splits.map((value) => (labelled ? text(value) : "")),
+    values: (_, splits) => splits.map((value) => text(value)),
   };
 }
 

@@ -6,9 +6,10 @@ import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { measured, nearest, type Points } from "./curves";
 import type { RunRecord } from "./data";
+import { exportChart, type Key } from "./exporting";
 import { drawMarks, drawShapes, type Marks } from "./marks";
 import type { Settings } from "./settings";
-import { deviceColour, faded, type Theme } from "./theme";
+import { deviceColour, deviceLetter, faded, type Theme } from "./theme";
 import { durationText, fromPps, rateTick, shareText, unitName } from "./units";
 
 type Series = { values: (number | null)[]; dash?: number[]; width?: number; opacity?: number };
@@ -125,18 +126,24 @@ export function drawStack(
   channels: Channel[],
   settings: Settings,
   theme: Theme,
+  devices: string[],
   onCursor: (x: number | null) => void,
 ): Stack {
   const sync = uPlot.sync(`${parent.id}-${settings.against}`);
-  const wanted = kinds(settings, channels);
-  const charts = wanted.map((kind, at) => {
+  // Where every device carried the whole load, all rates are the load and all losses none.
+  const isSame = (kind: Kind) => "carriedAll" in parent.dataset && (kind.name === "rate" || kind.name === "loss");
+  const wanted = kinds(settings, channels).filter((kind) => !isSame(kind));
+  const keys = deviceKeys(channels, devices, theme);
+  const charts = wanted.map((kind) => {
     const figure = document.createElement("figure");
     figure.dataset["kind"] = kind.name;
     const caption = document.createElement("figcaption");
     caption.textContent = kind.caption;
     figure.append(caption);
     parent.append(figure);
-    return chart(figure, kind, channels, settings, theme, at === wanted.length - 1, sync.key, onCursor);
+    const drawn = chart(figure, kind, channels, settings, theme, sync.key, onCursor);
+    exportChart(caption, `${parent.id}-${kind.name}`, () => drawn.plot, keys);
+    return drawn;
   });
   return {
     showChannels() {
@@ -161,6 +168,16 @@ export function drawStack(
   };
 }
 
+/** The colours of the devices that are drawn. */
+export function deviceKeys(channels: Channel[], devices: string[], theme: Theme): Key[] {
+  const drawn = [...new Set(channels.map((channel) => channel.run.device))].sort((a, b) => a - b);
+  return drawn.map((device) => ({
+    sign: deviceLetter(theme, device) || "━",
+    colour: deviceColour(theme, device),
+    text: devices[device] ?? "",
+  }));
+}
+
 interface Chart {
   plot: uPlot;
   figure: HTMLElement;
@@ -174,7 +191,6 @@ function chart(
   channels: Channel[],
   settings: Settings,
   theme: Theme,
-  last: boolean,
   syncKey: string,
   onCursor: (x: number | null) => void,
 ): Chart {
@@ -197,13 +213,13 @@ function chart(
   }
   const options: uPlot.Options = {
     width: figure.clientWidth,
-    height: kind.height + (last ? 34 : 8),
+    height: kind.height + 34,
     // Room at the right for half of the last label.
-    padding: [10, 20, last ? 0 : 8, 0],
+    padding: [10, 20, 0, 0],
     legend: { show: false },
     // Time begins at the ramp's start, not at the middle of its first sample.
     scales: { x: { time: false, range: (plot, min, max) => [min === plot.data[0][0] ? 0 : min, max] }, y: kind.scale },
-    axes: [horizontalAxis(theme, last, horizontalTick(settings)), verticalAxis(theme, kind.tick, kind.scale.distr === 3)],
+    axes: [horizontalAxis(theme, horizontalTick(settings)), verticalAxis(theme, kind.tick, kind.scale.distr === 3)],
     series,
     cursor: {
       sync: { key: syncKey, scales: ["x", null] },

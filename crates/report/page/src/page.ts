@@ -3,8 +3,9 @@
 // errors are collected in its `data-errors`, which stays empty otherwise.
 
 import { BenchSection } from "./bench-section";
-import { bindCopying } from "./copying";
+import { bindCopying, bindTables } from "./copying";
 import { embedded, type Page } from "./data";
+import { bindDrawings } from "./exporting";
 import { bindFlameGraphs } from "./flame-graphs";
 import { reachAll } from "./nearby";
 import { bindRecords, openTarget } from "./records";
@@ -44,6 +45,7 @@ function start(): void {
   // Paper is white: print with the light colours.
   window.addEventListener("beforeprint", () => {
     root.classList.add("printing");
+    document.querySelectorAll<HTMLDetailsElement>("details.fold").forEach((fold) => (fold.open = true));
     reachAll();
     redraw();
   });
@@ -54,6 +56,8 @@ function start(): void {
 
   document.querySelectorAll<HTMLTableElement>("table.sortable").forEach(makeSortable);
   bindCopying();
+  bindTables(document);
+  bindDrawings();
   bindFlameGraphs();
   bindRecords(page);
   window.addEventListener("hashchange", openTarget);

@@ -5,6 +5,7 @@ import { horizontalAxis, verticalAxis } from "./axes";
 import type { Channel } from "./channel";
 import { percentiles } from "./curves";
 import { drawShapes } from "./marks";
+import { exportChart, type Key } from "./exporting";
 import { deviceColour, faded, type Theme } from "./theme";
 import { durationText } from "./units";
 import type { Stack } from "./charts";
@@ -13,7 +14,7 @@ const HEIGHT = 250;
 /** Rarer than one frame in 100,000 is not shown. */
 const MOST_NINES = 5;
 
-export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme: Theme): Stack | null {
+export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme: Theme, keys: Key[]): Stack | null {
   const owners = channels.filter((channel) => !channel.run.repeat && verdict(channel).latency_ns.length > 0);
   if (owners.length === 0) return null;
   const figure = document.createElement("figure");
@@ -38,13 +39,14 @@ export function drawPercentiles(parent: HTMLElement, channels: Channel[], theme:
       y: { distr: 3 },
     },
     axes: [
-      { ...horizontalAxis(theme, true, percentileText), splits: (plot, __, min, max) => nines(min, max, plot.width) },
+      { ...horizontalAxis(theme, percentileText), splits: (plot, __, min, max) => nines(min, max, plot.width) },
       verticalAxis(theme, durationText, true),
     ],
     series: [{}, ...owners.map((channel) => curve(channel, theme))],
     hooks: { draw: [(plot) => drawShapes(plot, owners, theme)] },
   };
   const plot = new uPlot(options, uPlot.join(tables), figure);
+  exportChart(caption, "latency-percentiles", () => plot, keys);
   return {
     showChannels() {
       owners.forEach((owner, at) => plot.setSeries(at + 1, { show: owner.shown }));
@@ -75,7 +77,7 @@ function curve(channel: Channel, theme: Theme): uPlot.Series {
 
 /** Every nine, or every other where a chart of `width` has no room for all labels. */
 export function nines(min: number, max: number, width: number): number[] {
-  const step = width / (max - min) < 60 ? 2 : 1;
+  const step = width / (max - min) < 70 ? 2 : 1;
   const splits: number[] = [];
   for (let nine = Math.ceil(min); nine <= max; nine += step) splits.push(nine);
   return splits;

@@ -3,6 +3,7 @@
 
 import uPlot from "uplot";
 import { horizontalAxis, verticalAxis } from "./axes";
+import { exportChart, type Key } from "./exporting";
 import type { Theme } from "./theme";
 
 /** A point that tells something; the first line is its title. */
@@ -30,7 +31,7 @@ export interface Plan {
   height: number;
   caption: string;
   /** Signs in their colours, and what they mean. */
-  key: { sign: string; colour: string; text: string }[];
+  key: Key[];
   x: Axis;
   y: Axis;
   /** Room at the right, in pixels. */
@@ -66,7 +67,8 @@ export function drawPicture(parent: HTMLElement, plan: Plan, theme: Theme): Pict
   figure.dataset["kind"] = plan.kind;
   figure.className = plan.size;
   figure.tabIndex = 0;
-  figure.append(captionOf(plan));
+  const caption = captionOf(plan);
+  figure.append(caption);
   parent.append(figure);
 
   const tooltip = document.createElement("div");
@@ -83,6 +85,7 @@ export function drawPicture(parent: HTMLElement, plan: Plan, theme: Theme): Pict
   };
   const plot = new uPlot(options(figure, plan, theme, () => chosen, choose), extent(plan), figure);
   figure.append(tooltip);
+  exportChart(caption, plan.kind, () => plot, plan.key);
   figure.addEventListener("keydown", (event) => {
     const next = byKey(event.key, chosen, plan.points.length);
     if (next === undefined) return;
@@ -147,7 +150,7 @@ function options(
     legend: { show: false },
     scales: { x: scale(plan.x), y: scale(plan.y) },
     axes: [
-      axis(horizontalAxis(theme, true, plan.x.tick), plan.x),
+      axis(horizontalAxis(theme, plan.x.tick), plan.x),
       { ...axis(verticalAxis(theme, plan.y.tick, plan.y.logarithmic ?? false), plan.y), ...(plan.y.width === undefined ? {} : { size: plan.y.width }) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],

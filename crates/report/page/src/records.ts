@@ -1,7 +1,9 @@
 // The records at the end of the page: what is known of each is read when it is opened, so that hundreds
 // of them cost nothing before.
 
+import { bindTables } from "./copying";
 import type { Page } from "./data";
+import { save } from "./exporting";
 
 export function bindRecords(page: Page): void {
   for (const element of document.querySelectorAll<HTMLDetailsElement>("details.run")) {
@@ -10,7 +12,7 @@ export function bindRecords(page: Page): void {
   document.addEventListener("click", ({ target }) => {
     const button = target instanceof Element ? target.closest<HTMLElement>("button[data-download]") : null;
     const run = page.runs.find((run) => run.anchor === button?.dataset["download"]);
-    if (run) download(`${run.record.id}.json`, JSON.stringify(run.record));
+    if (run) save(`${run.record.id}.json`, new Blob([JSON.stringify(run.record)], { type: "application/json" }));
   });
 }
 
@@ -20,22 +22,17 @@ function fill(element: HTMLElement): void {
   if (!text) return;
   text.remove();
   element.insertAdjacentHTML("beforeend", text.textContent ?? "");
+  bindTables(element);
 }
 
-/** Opens the run that the address names. */
+/** Opens the run or the test that the address names. */
 export function openTarget(): void {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const fold = target?.querySelector<HTMLDetailsElement>(":scope > details.fold");
+  if (fold) fold.open = true;
   if (target instanceof HTMLDetailsElement) {
     fill(target);
     target.open = true;
     target.scrollIntoView();
   }
-}
-
-function download(name: string, content: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type: "application/json" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

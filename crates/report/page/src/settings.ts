@@ -7,6 +7,8 @@ export interface Settings extends View {
   /** Whether repeats are drawn beside the runs that stand for them. */
   repeats: boolean;
   hiddenDevices: ReadonlySet<number>;
+  /** Whether the two directions of a run are one curve. */
+  addedUp: boolean;
   hiddenDirections: ReadonlySet<number>;
 }
 
@@ -35,11 +37,17 @@ function read(form: HTMLFormElement): Settings {
     loss: (data.get("loss") ?? "linear") as Settings["loss"],
     repeats: data.has("repeats"),
     hiddenDevices: new Set(unchecked("device")),
-    hiddenDirections: new Set(unchecked("direction")),
+    addedUp: data.get("direction") === "sum",
+    hiddenDirections: new Set(hiddenBy(data.get("direction"))),
   };
+}
+
+/** The direction that is not shown where only the other one is. */
+function hiddenBy(shown: FormDataEntryValue | null): number[] {
+  return shown === "0" ? [1] : shown === "1" ? [0] : [];
 }
 
 /** Whether two settings differ only in what they hide. */
 export function sameView(a: Settings, b: Settings): boolean {
-  return a.unit === b.unit && a.against === b.against && a.loss === b.loss;
+  return a.unit === b.unit && a.against === b.against && a.loss === b.loss && a.addedUp === b.addedUp;
 }

@@ -1,8 +1,9 @@
 // One test's part of the page: its charts and cards, drawn again when the view changes.
 
+import { addedUp } from "./added-up";
 import { type Cards, drawCards } from "./cards";
 import { type Channel, channelsOf, isShown, runsOf } from "./channel";
-import { drawStack, type Stack } from "./charts";
+import { deviceKeys, drawStack, type Stack } from "./charts";
 import type { Page, Run } from "./data";
 import { whenNear } from "./nearby";
 import { drawPercentiles } from "./percentiles";
@@ -12,6 +13,8 @@ import { theme } from "./theme";
 
 export class TestSection {
   private readonly runs: Run[];
+  /** The same with their directions added up, when they were wanted so. */
+  private sums: Run[] | null = null;
   private readonly charts: HTMLElement;
   private readonly side: HTMLElement;
   /** Keys of the channels that this test's own boxes hide. */
@@ -42,18 +45,19 @@ export class TestSection {
     if (!this.reached) return;
     this.stacks.forEach((stack) => stack.destroy());
     this.side.replaceChildren();
-    this.channels = channelsOf(this.runs, settings, this.hidden);
+    const runs = settings.addedUp ? (this.sums ??= this.runs.map((run) => ({ ...run, record: addedUp(run.record) }))) : this.runs;
+    this.channels = channelsOf(runs, settings, this.hidden);
     if (this.channels.length === 0) {
       this.charts.textContent = "No samples: nothing was measured after the warm-up.";
       return;
     }
     const colours = theme();
-    const standing = this.runs.filter((run) => !run.repeat);
+    const standing = runs.filter((run) => !run.repeat);
     this.cards = drawCards(this.side, standing, this.channels, settings, this.page.devices, this.hidden, () =>
       this.show(this.settings),
     );
-    const percentiles = drawPercentiles(this.side, this.channels, colours);
-    const stack = drawStack(this.charts, this.channels, settings, colours, (x) => this.cards?.update(x));
+    const percentiles = drawPercentiles(this.side, this.channels, colours, deviceKeys(this.channels, this.page.devices, colours));
+    const stack = drawStack(this.charts, this.channels, settings, colours, this.page.devices, (x) => this.cards?.update(x));
     this.stacks = percentiles ? [stack, percentiles] : [stack];
   }
 

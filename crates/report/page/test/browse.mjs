@@ -60,9 +60,10 @@ export function ink(canvas, colour) {
   }, colour);
 }
 
-/** Goes through the page once: pictures are drawn when they come near the window. @param {import("playwright-core").Page} page */
+/** Unfolds all charts and goes through the page once: pictures are drawn when they come near the window. @param {import("playwright-core").Page} page */
 export async function reachAll(page) {
-  const places = page.locator("details[open] .pictures.waiting, .charts.waiting");
+  await page.evaluate(() => document.querySelectorAll("details.fold").forEach((fold) => fold.setAttribute("open", "")));
+  const places = page.locator("details[open] .pictures.waiting, section.bench > .pictures.waiting, .charts.waiting");
   while ((await places.count()) > 0) {
     await places.first().scrollIntoViewIfNeeded();
     await settle(page);

@@ -15,6 +15,7 @@ const TEST = 'section[data-test="2"]';
 const { open, close } = await browse(chromium, file);
 try {
   const page = await open({ width: 1400, height: 900 }, "light");
+  await chartsAreFolded(page);
   await everyChartHasInk(page);
   await tablesHoldFigures(page);
   await hidingAChannelRemovesItsInk(page);
@@ -23,9 +24,11 @@ try {
   await draggingZoomsAllChartsOfATest(page);
   await headingsSort(page);
   await aRecordOpensAndDownloads(page);
+  await chartsAreSaved(page);
+  await tablesAreCopiedAsMarkdown(page);
   assert.equal(await page.getAttribute("html", "data-errors"), "");
   await page.close();
-  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [500, "light"], [500, "dark"]])) {
+  for (const [width, scheme] of /** @type {const} */ ([[1400, "light"], [1400, "dark"], [390, "light"], [390, "dark"]])) {
     await fits(width, scheme);
   }
 } finally {
@@ -37,13 +40,76 @@ function rateChart(page) {
   return page.locator(`${TEST} figure[data-kind="rate"] canvas`);
 }
 
+/** A row of the table unfolds the charts of its test. @param {import("playwright-core").Page} page */
+async function chartsAreFolded(page) {
+  assert.equal(await page.locator("details.fold[open]").count(), 0, "charts are unfolded before anyone asks");
+  assert.equal(await page.locator("#tests canvas").count(), 0);
+  const first = page.locator("details.fold").first();
+  await first.locator("summary").click();
+  await first.locator("canvas").first().waitFor();
+  await page.locator('.matrix a[href="#test-2"]').click();
+  await page.locator(`${TEST} canvas`).first().waitFor();
+}
+
+/**
+ * What a click on a button saves.
+ * @param {import("playwright-core").Page} page
+ * @param {import("playwright-core").Locator} button
+ */
+async function saved(page, button) {
+  const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  const stream = await download.createReadStream();
+  const parts = [];
+  for await (const part of stream) parts.push(part);
+  return { name: download.suggestedFilename(), content: Buffer.concat(parts) };
+}
+
+/** Of drawings in the markup and of charts on a canvas. @param {import("playwright-core").Page} page */
+async function chartsAreSaved(page) {
+  const figures = ['figure[data-name="rates"]', 'figure[data-name="topology"]', `${TEST} figure[data-kind="rate"]`, `${TEST} figure[data-kind="percentiles"]`];
+  for (const figure of figures) {
+    const svg = await saved(page, page.locator(`${figure} .tools button`, { hasText: "SVG" }));
+    const text = svg.content.toString();
+    assert.match(svg.name, /\.svg$/);
+    const shapes = text.match(/<(path|rect)\b/g) ?? [];
+    assert(text.startsWith("<svg") && shapes.length > 5, `${figure}: ${text.length} bytes, ${shapes.length} shapes`);
+    assert(text.includes("</text>"), `${figure}: no text`);
+    assert(!text.includes("var(--"), `${figure}: a colour of the page`);
+    if (pictures) await import("node:fs").then((fs) => fs.writeFileSync(`${pictures}/${svg.name}`, svg.content));
+    const png = await saved(page, page.locator(`${figure} .tools button`, { hasText: "PNG" }));
+    assert.equal(png.content.subarray(1, 4).toString(), "PNG");
+    assert(png.content.length > 5000, `${figure}: a PNG of ${png.content.length} bytes`);
+    if (pictures) await import("node:fs").then((fs) => fs.writeFileSync(`${pictures}/${png.name}`, png.content));
+  }
+  // Curves are drawn after that as before.
+  assert((await ink(rateChart(page))) > 500);
+}
+
+/** @param {import("playwright-core").Page} page */
+async function tablesAreCopiedAsMarkdown(page) {
+  await page.evaluate(() => {
+    const clipboard = { writeText: (/** @type {string} */ text) => Promise.resolve(Object.assign(window, { copied: text })) };
+    Object.defineProperty(navigator, "clipboard", { value: clipboard, configurable: true });
+  });
+  await page.locator(".scroll:has(.matrix) + .copy-table").click();
+  const lines = (await page.evaluate(() => /** @type {{ copied?: string }} */ (/** @type {unknown} */ (window)).copied ?? "")).trim().split("\n");
+  const devices = await page.locator(".matrix thead th").count();
+  const rows = await page.locator(".matrix tbody tr").count();
+  assert.equal(lines.length, rows + 2);
+  for (const line of lines) assert.equal(line.split("|").length, devices + 3, line);
+  assert.match(lines[1] ?? "", /^\| --- \| ---: /);
+  assert.match(lines.find((line) => line.startsWith("| 64 B |")) ?? "", /\| \d\.\d\d Mpps, \d/);
+}
+
 /** @param {import("playwright-core").Page} page */
 async function everyChartHasInk(page) {
   await reachAll(page);
   const tests = await page.locator("section[data-test]").count();
   const canvases = page.locator("figure canvas");
   const count = await canvases.count();
-  assert(count >= tests * 4, `${count} charts for ${tests} tests`);
+  const same = await page.locator("[data-carried-all]").count();
+  assert(same >= 2, "the tests in which every device carried everything have all charts");
+  assert(count >= tests * 4 - same * 2, `${count} charts for ${tests} tests`);
   for (const canvas of await canvases.all()) assert((await ink(canvas)) > 500, "a chart is empty");
 }
 
@@ -161,16 +227,38 @@ async function headingsSort(page) {
 /** @param {import("playwright-core").Page} page */
 async function aRecordOpensAndDownloads(page) {
   await page.locator(".matrix tbody td a").first().click();
-  const details = page.locator("details[open]");
+  const details = page.locator("details.run[open]");
   await details.waitFor();
   assert.equal(await details.count(), 1);
-  const [download] = await Promise.all([page.waitForEvent("download"), details.locator("button").click()]);
+  const [download] = await Promise.all([page.waitForEvent("download"), details.locator("button[data-download]").click()]);
   const stream = await download.createReadStream();
   let text = "";
   for await (const chunk of stream) text += chunk;
   const record = JSON.parse(text);
   assert.equal(record.schema, "linerate/run/1");
   assert.equal(download.suggestedFilename(), `${record.id}.json`);
+}
+
+/**
+ * No text of a drawing is cut or covers another, and a drawing has one form on each screen.
+ * @param {import("playwright-core").Page} page
+ */
+async function drawingsAreWhole(page) {
+  const drawings = page.locator("figure.drawing > svg:visible");
+  assert.equal(await drawings.count(), 2, "not one chart and one topology");
+  for (const drawing of await drawings.all()) {
+    const wrong = await drawing.evaluate((svg) => {
+      const frame = svg.getBoundingClientRect();
+      const texts = [...svg.querySelectorAll("text")].map((text) => ({ text: text.textContent ?? "", box: text.getBoundingClientRect() }));
+      const cut = texts.filter(({ box }) => box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1);
+      // Letters do not fill the height of their line.
+      const meet = (/** @type {DOMRect} */ a, /** @type {DOMRect} */ b) =>
+        a.left < b.right && b.left < a.right && a.top + 3 < b.bottom - 3 && b.top + 3 < a.bottom - 3;
+      const pairs = texts.flatMap((one, at) => texts.slice(at + 1).filter((other) => meet(one.box, other.box)).map((other) => `${one.text} covers ${other.text}`));
+      return [...cut.map(({ text }) => `${text} is cut`), ...pairs];
+    });
+    assert.deepEqual(wrong, []);
+  }
 }
 
 /**
@@ -182,6 +270,7 @@ async function fits(width, scheme) {
   const page = await open({ width, height: 900 }, scheme);
   const content = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(content <= width, `the page is ${content} pixels wide in a window of ${width}`);
+  await drawingsAreWhole(page);
   await everyChartHasInk(page);
   if (pictures) {
     await page.screenshot({ path: `${pictures}/${width}-${scheme}.png` });

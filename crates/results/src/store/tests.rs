@@ -271,3 +271,55 @@ fn records_of_before_the_evidence_are_read() {
     assert_eq!(read.directions[0].max_rate_pps, record.directions[0].max_rate_pps);
     assert_eq!(read.directions[0].evidence, None);
 }
+
+fn pack(content: &[u8], file: &Path) {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(content).unwrap();
+    fs::write(file, packer.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn packed_records_are_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("one.json.gz");
+    let one = record();
+    let json = readable_json(&one).unwrap();
+    pack(&json, &file);
+    assert!(load(&file).unwrap() == one);
+    fs::write(directory.path().join("notes.gz"), "no record").unwrap();
+    assert!(load_all(directory.path()).unwrap().records == [one.clone()]);
+    fs::write(directory.path().join("one.json"), &json).unwrap();
+    let loaded = load_all(directory.path()).unwrap();
+    assert!(loaded.records == [one] && loaded.warnings.is_empty());
+}
+
+#[test]
+fn packed_files_that_hold_no_record_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    fs::write(file("plain.json.gz"), "{}").unwrap();
+    pack(b"{}", &file("other.json.gz"));
+    let json = readable_json(&record()).unwrap();
+    pack(&json, &file("cut.json.gz"));
+    let whole = fs::read(file("cut.json.gz")).unwrap();
+    fs::write(file("cut.json.gz"), &whole[..whole.len() / 2]).unwrap();
+    let loaded = load_all(directory.path()).unwrap();
+    assert!(loaded.records.is_empty());
+    let told: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(told[0].contains("cut.json.gz: cannot be read"), "{told:?}");
+    assert!(told[1].contains("other.json.gz: is no record"), "{told:?}");
+    assert!(told[2].contains("plain.json.gz: cannot be read"), "{told:?}");
+}
+
+#[test]
+fn a_file_that_unpacks_to_more_than_any_record_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("bomb.json.gz");
+    let mut packer =
+        flate2::write::GzEncoder::new(fs::File::create(&file).unwrap(), flate2::Compression::fast());
+    let zeros = vec![b' '; 1 << 20];
+    (0..513).for_each(|_| packer.write_all(&zeros).unwrap());
+    packer.finish().unwrap();
+    let said = load(&file).unwrap_err().to_string();
+    assert!(said.contains("more than 512 MiB"), "{said}");
+}

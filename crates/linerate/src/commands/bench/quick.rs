@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use dut::DutSpec;
@@ -91,6 +91,9 @@ const TESTS: [Test; 8] = {
     ]
 };
 
+/// How long the bench takes at most, unless its runs themselves take longer.
+const LONGEST: Duration = Duration::from_mins(4);
+
 /// How a quick ramp measures beside what the flags say.
 const WARM_UP: WarmUp = WarmUp { pps: 1000.0, duration: Duration::from_millis(500) };
 const STEP: Duration = Duration::from_millis(50);
@@ -107,6 +110,7 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     // What is impossible for all is said once, not for each.
     drop(lab::Namespace::create()?);
     announce(args, &duts, plan.len())?;
+    let began = Instant::now();
 
     let (mut runs, mut failures) = (Vec::new(), 0);
     let measure = |test: &Test, dut: &DutSpec| {
@@ -129,9 +133,10 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
             }
         }
     }
+    let each = began.elapsed() / plan.len().max(1) as u32;
     for attempt in 1..=args.retries {
         for (test, dut, record) in runs.iter_mut().filter(|(.., record)| report::may_have_changed(record)) {
-            if stop::is_set(&stop) {
+            if stop::is_set(&stop) || began.elapsed() + each > longest(args, plan.len()) {
                 break;
             }
             let again = measure(test, dut)?;
@@ -150,6 +155,17 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
 
+/// How long all may take, so that measuring again has an end: as long again as once through, and four minutes
+/// with the flags' defaults.
+fn longest(args: &Args, runs: usize) -> Duration {
+    planned(args).saturating_mul(2 * runs as u32).max(LONGEST)
+}
+
+/// How long one run takes, beside what setting up its lab takes.
+fn planned(args: &Args) -> Duration {
+    args.duration.saturating_add(WARM_UP.duration + HOLD + 2 * DRAIN)
+}
+
 /// Keeps a run that another one stands for where reports on `directory` do not take it for a repeat.
 fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
     let aside = directory.join(SUPERSEDED);
@@ -161,15 +177,23 @@ fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
 
 /// Says what will be measured where, and how long that takes.
 fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
-    let each = args.duration + WARM_UP.duration + HOLD + 2 * DRAIN;
-    let minutes = (each * runs as u32).as_secs_f64() / 60.0;
+    let minutes = planned(args).saturating_mul(runs as u32).as_secs_f64() / 60.0;
+    let again = match args.retries {
+        0 => String::new(),
+        retries => {
+            let longest = longest(args, runs).as_secs_f64() / 60.0;
+            let times = if retries == 1 { "once".to_owned() } else { format!("up to {retries} times") };
+            format!(
+                "; a run that host interference may have changed is measured again, {times}; at most {longest:.0} \
+                 min in all"
+            )
+        }
+    };
     eprintln!(
-        "{runs} runs ({} tests × {} device{}), about {minutes:.1} min, and up to {} more of those that host \
-         interference may have changed",
+        "{runs} runs ({} tests × {} device{}), about {minutes:.1} min{again}",
         TESTS.len(),
         duts.len(),
         if duts.len() == 1 { "" } else { "s" },
-        args.retries,
     );
     let placement = lab::Placement::choose(&lab::placement::online()?, &lab::placement::Wishes::default())?;
     let cores = placement.generate.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -181,7 +205,8 @@ fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
     placement.notes.iter().for_each(|note| eprintln!("{note}"));
     eprintln!(
         "line rate {} (virtual, --line-rate), so that large frames reach it and small ones show the device's limit; \
-         ramps end at {:.0} % of it (--rate)",
+         ramps end at {:.0} % of it (--rate), because a real link at 100 % loses frames merely by the difference of \
+         its ends' clocks",
         human::bps(args.line_rate),
         args.rate * 100.0
     );
