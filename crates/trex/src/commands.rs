@@ -56,6 +56,7 @@ fn all<T: Tester>() -> Vec<(&'static str, Needs, Method<T>)> {
         ("get_utilization", Api, system::get_utilization),
         ("get_tpg_status", Api, system::get_tpg_status),
         ("capture", Api, system::capture),
+        ("stop_capture_port", Owner, system::stop_capture_port),
         ("push_pkts", Port, system::push_pkts),
         ("push_remote", Port, system::push_remote),
         ("get_port_status", Port, ports::get_port_status),

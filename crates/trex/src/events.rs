@@ -19,8 +19,6 @@ pub enum Kind {
     Acquired = 5,
     /// Somebody gave a port back.
     Released = 6,
-    /// Something about a port was set.
-    Attribute = 8,
     /// The streams of a port began.
     Started = 10,
     /// They were stopped.

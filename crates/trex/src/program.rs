@@ -218,11 +218,6 @@ impl Program {
             .fold(1, lcm)
     }
 
-    /// Whether it changes anything.
-    pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
-    }
-
     /// The end of the last byte that it writes, counted from the packet's start.
     pub fn reach(&self) -> usize {
         let end = |step: &Step| match step {

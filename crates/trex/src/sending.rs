@@ -15,7 +15,7 @@ use crate::plan::Shape;
 /// How long the last frames of an engine may take to come back.
 const DRAIN: Duration = Duration::from_millis(100);
 /// Intervals whose counts may still change.
-const OPEN: usize = 512;
+const OPEN: usize = 128;
 
 /// What is between the ports, and what sends.
 pub trait Tester {

@@ -180,6 +180,12 @@ impl<T: Tester> Server<T> {
         self.changed.get_or_insert(now);
     }
 
+    /// The tester, when the server has ended.
+    pub fn into_tester(mut self) -> T {
+        self.sending.abandon();
+        self.tester
+    }
+
     /// The parts of all ports that send, of `port` what `factor` says.
     pub(crate) fn parts(&self, port: Option<(usize, f64)>) -> Vec<Part<'_>> {
         let parts = self.ports.iter().enumerate().filter_map(|(index, it)| match (port, it.state) {
@@ -302,7 +308,8 @@ impl<T: Tester> Server<T> {
                 self.ports[port].state = State::Stopped;
                 let data = json!({"port_id": port, "profile_id": "_", "reason": reason});
                 self.events.tell(Kind::Failed, &data);
-                self.tell_port(port, Kind::Stopped);
+                // Clients that wait for the end go by this alone.
+                self.tell_port(port, Kind::Finished);
             }
         }
     }

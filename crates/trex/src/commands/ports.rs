@@ -79,6 +79,7 @@ pub fn set_port_attr<T: Tester>(
             "link_status" => is("up", true),
             "led_status" => is("on", false),
             "flow_ctrl_mode" => value.get("mode").and_then(Value::as_u64) == Some(0),
+            "rx_filter_mode" => value.get("mode").and_then(Value::as_str) == Some("hw"),
             "vxlan_fs" => value.as_array().is_some_and(Vec::is_empty),
             _ => false,
         };

@@ -162,6 +162,16 @@ pub fn capture<T: Tester>(
     }
 }
 
+pub fn stop_capture_port<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    // There is none.
+    Ok(json!({}))
+}
+
 pub fn push_pkts<T: Tester>(
     _server: &mut Server<T>,
     _parameters: &Parameters<'_>,

@@ -359,7 +359,7 @@ fn a_failed_start_is_told() {
     client.start(0, &pps(1_000.0), -1.0).unwrap();
     client.events();
     client.pass(seconds(0.1));
-    assert_eq!(client.events(), [Kind::Failed as u64, Kind::Stopped as u64]);
+    assert_eq!(client.events(), [Kind::Failed as u64, Kind::Finished as u64]);
     assert_eq!(client.state(0), "STREAMS");
 }
 
