@@ -230,11 +230,11 @@ impl Program {
 
     /// The smallest and the mean length of its packets, of which the whole one has `length` bytes.
     pub fn lengths(&self, length: usize) -> (usize, f64) {
-        let trims = self.steps.iter().filter_map(|step| match step {
+        let mut trims = self.steps.iter().filter_map(|step| match step {
             Step::Trim { variable } => Some(&self.variables[*variable]),
             _ => None,
         });
-        match trims.last() {
+        match trims.next_back() {
             Some(variable) => (variable.least() as usize, variable.mean()),
             None => (length, length as f64),
         }

@@ -187,7 +187,9 @@ impl Context {
         socket.set(ZMQ_LINGER, &0_i32.to_ne_bytes())?;
         socket.set(ZMQ_SNDTIMEO, &0_i32.to_ne_bytes())?;
         socket.set(ZMQ_MAXMSGSIZE, &(LARGEST_MESSAGE as i64).to_ne_bytes())?;
-        socket.set(ZMQ_IPV6, &1_i32.to_ne_bytes())?;
+        if address.contains('[') {
+            socket.set(ZMQ_IPV6, &1_i32.to_ne_bytes())?;
+        }
         let refused = || Error::Refused { action: format!("{address:?}"), reason: "not an address".into() };
         let text = CString::new(address).map_err(|_| refused())?;
         // SAFETY: the socket is valid and the text ends with a zero.
