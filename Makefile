@@ -8,7 +8,8 @@ LINERATE := target/release/linerate
 BUILD_PACKAGES := clang-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
 TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
-	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 qemu-system-x86 busybox-static dash kmod binutils
+	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 qemu-system-x86 busybox-static dash kmod binutils \
+	libzmq5
 PAGE := crates/report/page
 FUZZ_TIME ?= 600
 
@@ -27,6 +28,8 @@ setup: setup-build ## installs what testing needs, too
 	@[ -x target/python/bin/python3 ] || { echo "setup: MLRsearch for Python, in target/python" && \
 		python3 -m venv target/python && \
 		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
+	@target/python/bin/python3 -m pip show --quiet lbr-trex-client 2>/dev/null || { echo "setup: TRex's client, in target/python" && \
+		target/python/bin/python3 -m pip install --quiet --disable-pip-version-check lbr-trex-client==3.4.0; }
 
 build: setup-build ## builds the release binary, target/release/linerate
 	cargo build --release --locked

@@ -30,6 +30,7 @@ mod rfc2544;
 mod search;
 mod shared_memory;
 mod soak_latency;
+mod trex;
 mod user_space;
 mod variants;
 mod verify;

@@ -18,6 +18,7 @@ mod rfc2544;
 mod saturate;
 mod search;
 mod send;
+mod serve;
 mod soak;
 mod verify;
 
@@ -58,6 +59,8 @@ pub enum Command {
     Count(count::Args),
     /// Find the bottleneck of a device: cost per frame, flame graph, receive queues
     Explain(explain::Args),
+    /// Let TRex's clients drive the ports
+    Serve(Box<serve::Args>),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
     /// Keep a lab of network namespaces open, and look inside
@@ -91,7 +94,7 @@ two interfaces (--ports A,B).";
 /// The subcommands as the help lists them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["ramp", "saturate", "search", "latency", "soak", "rfc2544", "bench"]),
-    ("Traffic", &["send", "count", "profile"]),
+    ("Traffic", &["send", "serve", "count", "profile"]),
     ("Results", &["compare", "report", "export"]),
     ("Set-up", &["lab", "remote", "doctor", "verify", "explain", "generator"]),
 ];
@@ -129,6 +132,7 @@ pub fn run(command: &Command) -> Result<Exit> {
         Command::Rfc2544(args) => rfc2544::main(args),
         Command::Bench(args) => bench::main(args),
         Command::Send(args) => send::main(args),
+        Command::Serve(args) => serve::main(args),
         Command::Generator(args) => generator::main(args),
         Command::Count(args) => count::main(args),
         Command::Explain(args) => explain::main(args),

@@ -11,7 +11,7 @@
 
 mod content;
 mod pcapng;
-mod recording;
+pub(crate) mod recording;
 mod writer;
 
 pub use content::key;

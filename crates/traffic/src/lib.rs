@@ -4,7 +4,8 @@
 //! builtin (name, tunables) ─┐
 //!                           ├─► Profile: streams of fields ──► schedule, frame ──► FrameTable
 //! document (TOML text) ─────┤                                                          ▲
-//! capture (pcap, pcapng) ───┴─► Recording: headers as captured ────────────────────────┘
+//! capture (pcap, pcapng) ───┴─► Recording: headers as captured ────────────────────────┤
+//! frames that another program describes ─► raw::Builder ────────────────────────────────┘
 //! ```
 
 pub mod builtin;
@@ -14,6 +15,7 @@ pub mod field;
 pub mod frame;
 pub mod genome;
 pub mod profile;
+pub mod raw;
 pub mod rfc2544;
 pub mod show;
 pub mod stream;

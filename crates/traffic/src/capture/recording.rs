@@ -29,24 +29,24 @@ pub struct Recording {
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq)]
-struct Template {
+pub(crate) struct Template {
     /// As captured.
-    headers: Vec<u8>,
+    pub(crate) headers: Vec<u8>,
     layers: Layers,
     /// Without FCS.
-    length: u16,
+    pub(crate) length: u16,
 }
 
 /// Where the layers of a frame stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layers {
+pub(crate) struct Layers {
     version: IpVersion,
     /// Where IP begins.
     ip: usize,
     /// Where layer 4 begins, and which it is, if its checksum is known to this program.
     transport: Option<(usize, u8)>,
     /// Where headers end.
-    end: usize,
+    pub(crate) end: usize,
 }
 
 impl Recording {
@@ -139,7 +139,7 @@ impl Recording {
 
 impl Layers {
     /// `None` where the frame is not IP, or its headers are not all there.
-    fn parse(frame: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let mut ip = ethernet::LENGTH;
         let mut ethertype = number(frame, ip - 2)?;
         while matches!(ethertype, vlan::CUSTOMER | vlan::SERVICE) {
@@ -205,7 +205,7 @@ impl Layers {
 
 impl Template {
     /// `frame`, no shorter than `least`, and long enough for its headers and a signature.
-    fn new(frame: &Captured, layers: Layers, least: usize) -> Self {
+    pub(crate) fn new(frame: &Captured, layers: Layers, least: usize) -> Self {
         let length = frame.length.max(least).max(layers.end + signature::LENGTH);
         let headers = frame.bytes.get(..layers.end).unwrap_or(&frame.bytes).to_vec();
         Self { headers, layers, length: length as u16 }
@@ -213,7 +213,7 @@ impl Template {
 
     /// Sets lengths and checksums of `headers` right for a payload of `fill` and the signature's magic;
     /// says where a checksum stands that covers the signature.
-    fn finish(&self, headers: &mut [u8], fill: u8) -> Option<Checksum> {
+    pub(crate) fn finish(&self, headers: &mut [u8], fill: u8) -> Option<Checksum> {
         let Layers { version, ip, transport, end } = self.layers;
         let length = self.length - ip as u16;
         match version {

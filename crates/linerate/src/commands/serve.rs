@@ -1,0 +1,169 @@
+//! `linerate serve`: TRex's clients drive the ports of a testbed.
+//!
+//! Two sockets of ZeroMQ and the clock are joined to [`trex::Server`], which has the protocol.
+
+use std::fs;
+use std::io::Read;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use engine::Engine;
+use testbed::control::Control;
+use testbed::{Testbed, stop};
+use traffic::FrameTable;
+use trex::{PortFacts, Server, Tester, Version};
+use wire::size;
+use zeromq::{Context, Kind};
+
+use crate::Exit;
+use crate::args::Device;
+
+/// The longest that a message is waited for, so that Ctrl-C is seen.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// How long clients have to hear that the server ends.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    device: Device,
+    /// The largest frame that streams may have, in bytes with FCS
+    #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(i64::from(size::MIN)..=i64::from(size::MAX)))]
+    max_frame_size: u16,
+    /// The address to listen at: whoever reaches it can send traffic, since the protocol has no passwords
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1", help_heading = "Server")]
+    listen: IpAddr,
+    /// The port for calls; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 4501, help_heading = "Server")]
+    rpc_port: u16,
+    /// The port for events; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 4500, help_heading = "Server")]
+    publish_port: u16,
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    // What is missing is said before anything is set up.
+    let context = Context::new()?;
+    let address = |port: u16| match args.listen {
+        IpAddr::V4(ip) => format!("tcp://{ip}:{port}"),
+        IpAddr::V6(ip) => format!("tcp://[{ip}]:{port}"),
+    };
+    let mut calls = context.listen(Kind::Reply, &address(args.rpc_port))?;
+    let mut events = context.listen(Kind::Publish, &address(args.publish_port))?;
+    let stop = stop::flag()?;
+    let testbed = Testbed::open(&args.device.target(), usize::from(args.max_frame_size))?;
+    let bench = Bench::new(testbed, usize::from(args.max_frame_size), Arc::clone(&stop));
+    eprintln!("{}", bench.describe());
+    for note in bench.testbed.notes() {
+        eprintln!("{note}");
+    }
+    if !args.listen.is_loopback() {
+        eprintln!("anybody who reaches {} can send traffic: the protocol has no passwords", args.listen);
+    }
+    eprintln!("TRex clients: calls at {}, events at {}; Ctrl-C ends", calls.address()?, events.address()?);
+
+    let clock = Instant::now();
+    let mut server = Server::new(bench, version(), seed()?);
+    while !stop::is_set(&stop) {
+        let now = clock.elapsed();
+        let wait = server.tick(now).saturating_sub(now).min(LONGEST_WAIT);
+        if server.take_wake() {
+            events.send(Server::<Bench>::WAKE)?;
+        }
+        // Whole milliseconds: rounded up, so that nothing spins.
+        if let Some(message) = calls.receive(wait + Duration::from_micros(999))? {
+            let reply = server.handle(message, clock.elapsed());
+            calls.send(&reply)?;
+        }
+        if server.take_wake() {
+            events.send(Server::<Bench>::WAKE)?;
+        }
+    }
+    server.stop("the user ended it");
+    events.send(Server::<Bench>::WAKE)?;
+    let end = Instant::now() + FAREWELL;
+    while Instant::now() < end {
+        if let Some(message) = calls.receive(Duration::from_millis(10))? {
+            let reply = server.handle(message, clock.elapsed());
+            calls.send(&reply)?;
+        }
+    }
+    if let Some(remote) = server.into_tester().testbed.remote() {
+        remote.undo()?;
+    }
+    Ok(Exit::Done)
+}
+
+fn version() -> Version {
+    let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Version {
+        version: format!("linerate {}", env!("CARGO_PKG_VERSION")),
+        hostname: hostname.trim().to_owned(),
+    }
+}
+
+/// A number that nobody knows.
+fn seed() -> Result<u64> {
+    let mut bytes = [0; 8];
+    let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.context("cannot read /dev/urandom")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// A testbed as the server knows it.
+struct Bench {
+    testbed: Testbed,
+    facts: [PortFacts; 2],
+    largest: usize,
+    stop: Arc<AtomicBool>,
+    /// Keeps the server beside the generator, off the device's core.
+    control: Option<Control>,
+}
+
+impl Bench {
+    fn new(testbed: Testbed, largest: usize, stop: Arc<AtomicBool>) -> Self {
+        let facts = testbed.ports().each_ref().map(|port| PortFacts {
+            name: port.name.clone(),
+            driver: port.driver.clone().unwrap_or_else(|| "unknown".to_owned()),
+            source: port.mac,
+            destination: port.next_hop_mac,
+            line_rate_bps: testbed.line_rate_bps(),
+        });
+        Self { testbed, facts, largest, stop, control: None }
+    }
+
+    fn describe(&self) -> String {
+        let [zero, one] = &self.facts;
+        format!(
+            "port 0 is {}, port 1 is {}, between them {}; sent by {} on {}",
+            zero.name,
+            one.name,
+            self.testbed.dut_name(),
+            self.testbed.engine(),
+            self.testbed.cores_in_words()
+        )
+    }
+}
+
+impl Tester for Bench {
+    fn ports(&self) -> &[PortFacts; 2] {
+        &self.facts
+    }
+
+    fn start(&mut self, table: &FrameTable) -> Result<Box<dyn Engine>, String> {
+        let longest = table.rows.iter().map(|row| usize::from(row.length + size::FCS)).max().unwrap_or(0);
+        if longest > self.largest {
+            return Err(format!(
+                "frames of {longest} bytes are larger than this server allows: start it with --max-frame-size {longest}"
+            ));
+        }
+        // Threads start where their maker runs: those of the engine not beside the generator.
+        self.control = None;
+        let started = self.testbed.start_any_engine(table, &self.stop);
+        self.control = Some(Control::beside(self.testbed.generating_cores()));
+        started.map(|(engine, _)| engine).map_err(|error| format!("{error:#}"))
+    }
+}

@@ -1,0 +1,92 @@
+//! What was sent, and what came back.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::rpc::{Failure, Parameters};
+use crate::sending::{Counters, Tester};
+use crate::server::Server;
+
+/// Numbers of a field at most.
+const MOST_PGIDS: usize = 1152;
+
+pub fn get_global_stats<T: Tester>(
+    server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    let counters = counters(server)?;
+    let sum = |of: fn(&crate::statistics::Rate) -> f64| server.rates.now.iter().map(of).sum::<f64>();
+    let (tx_bps, rx_bps) = (sum(|rate| rate.tx_bps), sum(|rate| rate.rx_bps));
+    Ok(json!({
+        "m_tx_bps": tx_bps, "m_rx_bps": rx_bps,
+        "m_tx_pps": sum(|rate| rate.tx_pps), "m_rx_pps": sum(|rate| rate.rx_pps),
+        "m_rx_drop_bps": (tx_bps - rx_bps).max(0.0),
+        "m_total_queue_full": counters.iter().map(|port| port.unsent).sum::<u64>(),
+    }))
+}
+
+pub fn get_port_stats<T: Tester>(
+    server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    let Counters { sent, sent_bytes, unsent, received, received_bytes } = counters(server)?[port];
+    let rate = server.rates.now[port];
+    Ok(json!({
+        "opackets": sent, "obytes": sent_bytes, "ipackets": received, "ibytes": received_bytes,
+        "oerrors": unsent, "ierrors": 0,
+        "m_total_tx_bps": rate.tx_bps, "m_total_tx_pps": rate.tx_pps,
+        "m_total_rx_bps": rate.rx_bps, "m_total_rx_pps": rate.rx_pps,
+    }))
+}
+
+pub fn get_port_xstats_names<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Ok(json!({"xstats_names": []}))
+}
+
+pub fn get_port_xstats_values<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Ok(json!({"xstats_values": []}))
+}
+
+pub fn get_active_pgids<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Ok(json!({"ids": {"flow_stats": [], "latency": []}}))
+}
+
+pub fn get_pgid_stats<T: Tester>(
+    _server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    let asked = parameters.or("pgids", [].as_slice(), |it| it.list("pgids"))?;
+    if asked.len() > MOST_PGIDS {
+        return Err(Failure::parameters(format!("field 'pgids' must have at most {MOST_PGIDS} numbers")));
+    }
+    match asked.first() {
+        None => Ok(json!({"flow_stats": {}, "latency": {}, "ver_id": {}})),
+        Some(pgid) => Err(Failure::execute(format!("no stream has pg_id {pgid}"))),
+    }
+}
+
+fn counters<T: Tester>(server: &mut Server<T>) -> Result<[Counters; 2], Failure> {
+    server.sending.counters().map_err(Failure::execute)
+}

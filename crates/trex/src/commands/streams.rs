@@ -1,0 +1,127 @@
+//! The streams of a port.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::default_profile;
+use crate::rpc::{Failure, Parameters};
+use crate::sending::Tester;
+use crate::server::Server;
+use crate::stream::Stream;
+
+/// The most streams of a port.
+const MOST_STREAMS: usize = 256;
+/// The most bytes of a stream's JSON, which clients get back.
+const LONGEST_STREAM: usize = 64 << 10;
+
+pub fn get_profile_list<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Ok(json!(["_"]))
+}
+
+pub fn get_stream_list<T: Tester>(
+    server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Ok(json!(server.ports[port].streams.keys().collect::<Vec<_>>()))
+}
+
+pub fn get_stream<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    let id = stream_id(parameters)?;
+    let stream = server.ports[port].streams.get(&id).ok_or_else(|| missing(id))?;
+    Ok(json!({"stream": stream.1}))
+}
+
+pub fn get_all_streams<T: Tester>(
+    server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    let streams = server.ports[port].streams.iter().map(|(id, (_, json))| (id.to_string(), json.clone()));
+    Ok(json!({"profiles": {"_": streams.collect::<Map<_, _>>()}}))
+}
+
+pub fn add_stream<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    stopped(server, port)?;
+    let id = stream_id(parameters)?;
+    let described = parameters.value("stream")?;
+    let stream = Stream::read(&parameters.object("stream")?, id)?;
+    if described.to_string().len() > LONGEST_STREAM {
+        return Err(Failure::execute(format!("stream {id} has more than {LONGEST_STREAM} bytes of JSON")));
+    }
+    let it = &mut server.ports[port];
+    if it.streams.contains_key(&id) {
+        return Err(Failure::execute(format!("stream {id} already exists")));
+    }
+    if it.streams.len() >= MOST_STREAMS {
+        return Err(Failure::execute(format!("a port has at most {MOST_STREAMS} streams")));
+    }
+    it.streams.insert(id, (stream, described.clone()));
+    it.newest = it.newest.max(id);
+    it.revision += 1;
+    Ok(json!({}))
+}
+
+pub fn remove_stream<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    stopped(server, port)?;
+    let id = stream_id(parameters)?;
+    let it = &mut server.ports[port];
+    it.streams.remove(&id).ok_or_else(|| missing(id))?;
+    it.revision += 1;
+    Ok(json!({}))
+}
+
+pub fn remove_all_streams<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    stopped(server, port)?;
+    let it = &mut server.ports[port];
+    it.streams.clear();
+    it.newest = 0;
+    it.revision += 1;
+    Ok(json!({}))
+}
+
+fn stream_id(parameters: &Parameters<'_>) -> Result<u32, Failure> {
+    Ok(parameters.number("stream_id", u64::from(u32::MAX))? as u32)
+}
+
+fn stopped<T>(server: &Server<T>, port: usize) -> Result<(), Failure> {
+    match server.ports[port].state_name() {
+        "IDLE" | "STREAMS" => Ok(()),
+        state => Err(Failure::execute(format!("operation cannot be executed in current state: '{state}'"))),
+    }
+}
+
+fn missing(id: u32) -> Failure {
+    Failure::execute(format!("stream {id} does not exist"))
+}

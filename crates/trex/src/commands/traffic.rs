@@ -1,0 +1,201 @@
+//! Starting, changing and stopping what ports send.
+
+use std::time::Duration;
+
+use engine::Load;
+use serde_json::{Value, json};
+
+use super::default_profile;
+use crate::events::Kind;
+use crate::multiplier::Multiplier;
+use crate::plan;
+use crate::port::{Order, Port, State};
+use crate::rpc::{Failure, Parameters};
+use crate::sending::Tester;
+use crate::server::Server;
+
+/// By how much line rate may be passed by rounding.
+const ROUNDING: f64 = 1.0001;
+
+pub fn validate<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    let it = &server.ports[port];
+    let (_, schedule) = plan::schedule(&[it.part(port, 1.0)])?;
+    let rates = it.rates();
+    let expected = match (schedule.load, schedule.bursts) {
+        (Load::Burst { .. }, Some((count, every))) => every.as_secs_f64() * count as f64 * 1e6,
+        _ => -1.0,
+    };
+    Ok(json!({
+        "rate": {"max_bps_l2": rates.bps_l2, "max_bps_l1": rates.bps_l1, "max_pps": rates.pps,
+            "max_line_util": rates.bps_l1 / it.facts.line_rate_bps * 100.0},
+        "graph": {"expected_duration": expected},
+    }))
+}
+
+pub fn start_traffic<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    in_state(&server.ports[port], "STREAMS")?;
+    let factor = factor(&server.ports[port], parameters, None)?;
+    let seconds = parameters.or("duration", -1.0, |it| it.float("duration"))?;
+    let length = if seconds < 0.0 {
+        None
+    } else {
+        let length = Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero());
+        Some(length.ok_or_else(|| Failure::parameters("field 'duration' must be more than 0, or -1"))?)
+    };
+    if parameters.or("start_at_ts", 0.0, |it| it.float("start_at_ts"))? != 0.0 {
+        return Err(Failure::execute(
+            "start_at_ts is not supported: ports started one after the other begin together",
+        ));
+    }
+    let parts = server.parts(Some((port, factor)));
+    let (_, schedule) = plan::schedule(&parts)?;
+    let others_began =
+        server.ports.iter().any(|other| matches!(other.state, State::Sending(Order { began: Some(_), .. })));
+    if others_began && schedule.bursts.is_some() {
+        return Err(Failure::execute("the other port sends bursts already: start both ports together"));
+    }
+    server.ports[port].state = State::Sending(Order { factor, length, began: None });
+    server.tell_port(port, Kind::Started);
+    server.change(now);
+    Ok(json!({"multiplier": factor, "ts": now.as_secs_f64()}))
+}
+
+pub fn stop_traffic<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    server.halt(port, now);
+    Ok(json!({}))
+}
+
+pub fn pause_traffic<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    let State::Sending(order) = server.ports[port].state else {
+        return Err(wrong_state(&server.ports[port]));
+    };
+    continuous(server)?;
+    server.ports[port].state = State::Paused(order);
+    server.tell_port(port, Kind::Paused);
+    if server.parts(None).is_empty() {
+        server.apply(now);
+    } else {
+        server.change(now);
+    }
+    Ok(json!({}))
+}
+
+pub fn resume_traffic<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    let State::Paused(order) = server.ports[port].state else {
+        return Err(wrong_state(&server.ports[port]));
+    };
+    plan::schedule(&server.parts(Some((port, order.factor))))?;
+    server.ports[port].state = State::Sending(order);
+    server.tell_port(port, Kind::Resumed);
+    server.change(now);
+    Ok(json!({}))
+}
+
+pub fn update_traffic<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    let (State::Sending(order) | State::Paused(order)) = server.ports[port].state else {
+        return Err(wrong_state(&server.ports[port]));
+    };
+    continuous(server)?;
+    let factor = factor(&server.ports[port], parameters, Some(order.factor))?;
+    plan::schedule(&server.parts(Some((port, factor))))?;
+    let order = Order { factor, ..order };
+    if matches!(server.ports[port].state, State::Sending(_)) {
+        server.ports[port].state = State::Sending(order);
+        server.change(now);
+    } else {
+        server.ports[port].state = State::Paused(order);
+    }
+    Ok(json!({"multiplier": factor}))
+}
+
+pub fn not_by_stream<T: Tester>(
+    _server: &mut Server<T>,
+    _parameters: &Parameters<'_>,
+    _port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    Err(Failure::execute(
+        "streams of one port cannot be paused or changed apart: use pause, resume and update",
+    ))
+}
+
+pub fn remove_rx_filters<T: Tester>(
+    server: &mut Server<T>,
+    parameters: &Parameters<'_>,
+    port: usize,
+    _now: Duration,
+) -> Result<Value, Failure> {
+    default_profile(parameters)?;
+    match server.ports[port].state_name() {
+        // There are none.
+        "IDLE" | "STREAMS" => Ok(json!({})),
+        _ => Err(wrong_state(&server.ports[port])),
+    }
+}
+
+/// The factor that `mul` asks for, if line rate allows it or the caller insists.
+fn factor(port: &Port, parameters: &Parameters<'_>, current: Option<f64>) -> Result<f64, Failure> {
+    let force = parameters.or("force", false, |it| it.flag("force"))?;
+    let rates = port.rates();
+    let line_rate = port.facts.line_rate_bps;
+    let factor = Multiplier::read(parameters)?.factor(&rates, line_rate, current)?;
+    if !force && factor * rates.bps_l1 > line_rate * ROUNDING {
+        return Err(Failure::execute(format!(
+            "Expected L1 B/W: '{:.2} Gbps' exceeds port line rate: '{:.2} Gbps'",
+            factor * rates.bps_l1 / 1e9,
+            line_rate / 1e9
+        )));
+    }
+    Ok(factor)
+}
+
+fn continuous<T: Tester>(server: &Server<T>) -> Result<(), Failure> {
+    if server.in_bursts() {
+        return Err(Failure::execute("bursts cannot be paused or changed: stop them"));
+    }
+    Ok(())
+}
+
+fn in_state(port: &Port, state: &str) -> Result<(), Failure> {
+    if port.state_name() == state { Ok(()) } else { Err(wrong_state(port)) }
+}
+
+fn wrong_state(port: &Port) -> Failure {
+    Failure::execute(format!("operation cannot be executed in current state: '{}'", port.state_name()))
+}

@@ -1,0 +1,28 @@
+//! TRex's stateless protocol, as its own clients speak it: their messages enter, replies leave, and an
+//! [`Engine`](engine::Engine) sends what their streams describe.
+//!
+//! ```text
+//! message ──► framing ──► rpc ──► Server ──► streams, programs ──► plan ──► FrameTable ──► Tester's engine
+//! reply   ◄── framing ◄── rpc ◄── Server ◄── statistics, events ◄────────── counts   ◄─────────┘
+//! ```
+//!
+//! There is no input or output here and no clock: a caller moves messages (see [`Server::handle`]), says what
+//! time it is, and brings a [`Tester`]. What enters is bounded in size, and no message makes it panic.
+
+pub mod framing;
+
+mod commands;
+mod events;
+mod multiplier;
+mod plan;
+mod port;
+mod program;
+mod rpc;
+mod sending;
+mod server;
+mod statistics;
+mod stream;
+
+pub use rpc::Failure;
+pub use sending::{PortFacts, Tester};
+pub use server::{Server, Version};

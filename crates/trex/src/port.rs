@@ -1,0 +1,139 @@
+//! A port as clients see it: who owns it, its streams, and whether they are sent.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use traffic::Endpoint;
+
+use crate::multiplier::Rates;
+use crate::plan::Part;
+use crate::sending::PortFacts;
+use crate::stream::Stream;
+
+/// One port.
+#[derive(Debug)]
+pub struct Port {
+    /// What is known of it.
+    pub facts: PortFacts,
+    /// Whose it is.
+    pub owner: Option<Owner>,
+    /// Its streams as they were read, and as they came.
+    pub streams: BTreeMap<u32, (Stream, Value)>,
+    /// The highest number of a stream so far.
+    pub newest: u32,
+    /// Changes with the streams.
+    pub revision: u64,
+    /// Whether it sends.
+    pub state: State,
+    /// Whether it is in service mode, and whether filtered: kept for clients, and without effect.
+    pub service: (bool, bool),
+    /// Layer 3 as clients set it: kept for them.
+    pub ipv4: Value,
+}
+
+/// Who owns a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The name that it gave.
+    pub user: String,
+    /// Its session.
+    pub session: u32,
+    /// What its calls must carry.
+    pub handler: String,
+    /// When it was heard of last.
+    pub heard: Duration,
+}
+
+/// Whether streams are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum State {
+    /// No.
+    Stopped,
+    /// Yes, or as soon as the engine is ready.
+    Sending(Order),
+    /// Not now.
+    Paused(Order),
+}
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Order {
+    /// What the streams' rates are multiplied by.
+    pub factor: f64,
+    /// How long, if not without end.
+    pub length: Option<Duration>,
+    /// When it began, once it did.
+    pub began: Option<Duration>,
+}
+
+impl Port {
+    /// A free port without streams.
+    pub fn new(facts: PortFacts) -> Self {
+        Self {
+            facts,
+            owner: None,
+            streams: BTreeMap::new(),
+            newest: 0,
+            revision: 0,
+            state: State::Stopped,
+            service: (false, false),
+            ipv4: json!({"state": "none"}),
+        }
+    }
+
+    /// The state as the protocol calls it.
+    pub fn state_name(&self) -> &'static str {
+        match self.state {
+            State::Sending(_) => "TX",
+            State::Paused(_) => "PAUSE",
+            State::Stopped if self.streams.is_empty() => "IDLE",
+            State::Stopped => "STREAMS",
+        }
+    }
+
+    /// What it sends at factor 1.
+    pub fn rates(&self) -> Rates {
+        let streams = self.sending_streams().into_iter();
+        streams.fold(Rates::default(), |sum, stream| sum.plus(stream.rates(self.facts.line_rate_bps)))
+    }
+
+    /// The streams that send.
+    fn sending_streams(&self) -> Vec<&Stream> {
+        self.streams.values().map(|(stream, _)| stream).filter(|stream| stream.sends).collect()
+    }
+
+    /// Its part of what all ports send at this factor.
+    pub fn part(&self, port: usize, factor: f64) -> Part<'_> {
+        Part {
+            port,
+            factor,
+            line_rate_bps: self.facts.line_rate_bps,
+            endpoint: Endpoint { source: self.facts.source, destination: self.facts.destination },
+            revision: self.revision,
+            streams: self.sending_streams(),
+        }
+    }
+
+    /// What `get_port_status` says.
+    pub fn status(&self) -> Value {
+        let owner = self.owner.as_ref().map_or("", |owner| owner.user.as_str());
+        let state = self.state_name();
+        json!({
+            "owner": owner, "state": state, "state_profile": {"_": state},
+            "service": self.service.0, "service_filtered": self.service.1,
+            "profile_count": 1, "max_stream_id": self.newest,
+            "attr": {
+                "promiscuous": {"enabled": false}, "multicast": {"enabled": false}, "link": {"up": true},
+                "speed": self.facts.line_rate_bps / 1e9, "rx_filter_mode": "hw", "vxlan_fs": [],
+                "fc": {"mode": 0}, "vlan": {"tags": []},
+                "layer_cfg": {
+                    "ether": {"src": self.facts.source.to_string(), "dst": self.facts.destination.to_string(),
+                        "state": "configured"},
+                    "ipv4": self.ipv4, "ipv6": {"enabled": false},
+                },
+            },
+            "rx_info": {"queue": {"is_active": false}, "grat_arp": {"is_active": false}},
+        })
+    }
+}

@@ -1,0 +1,148 @@
+"""Drives `linerate serve` by TRex's own client, unmodified, as scripts of TRex's users do.
+
+Arguments: the port for calls, the port for events, the name of a scenario.
+Standard output: what was seen, as one JSON object.
+"""
+
+import json
+import sys
+import time
+import warnings
+
+# What the client of 2025 does with a Python of today.
+warnings.simplefilter("ignore")
+
+from lbr_trex_client.interactive.trex.stl.api import (  # noqa: E402
+    Ether, IP, STLClient, STLError, STLFlowStats, STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
+    STLTXMultiBurst, STLTXSingleBurst, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar, UDP,
+)
+
+
+def packet(direction, size=64, vary=True):
+    """As bench.py makes them: sizes include the FCS."""
+    networks = [("16.0.0.4", "16.0.0.254"), ("48.0.0.4", "48.0.0.254")]
+    (source, last), (destination, _) = networks if direction == 0 else networks[::-1]
+    base = Ether() / IP(src=source, dst=destination) / UDP(dport=12, sport=1025, chksum=0)
+    program = STLScVmRaw([
+        STLVmFlowVar(name="src", min_value=source, max_value=last, size=4, op="inc"),
+        STLVmWrFlowVar(fv_name="src", pkt_offset="IP.src"),
+        STLVmFixIpv4(offset="IP"),
+    ])
+    return STLPktBuilder(pkt=base / (max(0, size - 4 - len(base)) * "x"), vm=program if vary else None)
+
+
+def stream(direction, mode=None, **options):
+    return STLStream(packet=packet(direction, **options), mode=mode or STLTXCont(pps=1))
+
+
+def steady(client, seen):
+    """Start, update, pause, resume and stop, in both directions."""
+    for port in (0, 1):
+        client.add_streams([stream(port)], ports=[port])
+    client.clear_stats()
+    client.start(ports=[0, 1], mult="2kpps", duration=-1)
+    time.sleep(2.5)
+    seen["rates"] = [client.get_stats()[port]["tx_pps"] for port in (0, 1)]
+    client.update(ports=[0, 1], mult="4kpps")
+    time.sleep(3)
+    seen["updated"] = [client.get_stats()[port]["tx_pps"] for port in (0, 1)]
+    client.pause(ports=[0, 1])
+    time.sleep(0.3)
+    before = client.get_stats()[0]["opackets"]
+    time.sleep(0.5)
+    seen["while_paused"] = client.get_stats()[0]["opackets"] - before
+    client.resume(ports=[0, 1])
+    time.sleep(1)
+    seen["after_pause"] = client.get_stats()[0]["opackets"] - before
+    client.stop(ports=[0, 1])
+    time.sleep(0.3)
+    counted(client, seen)
+    client.clear_stats()
+    seen["cleared"] = [client.get_stats()[port]["opackets"] for port in (0, 1)]
+
+
+def percent(client, seen):
+    """A load in per cent of line rate for a second, waited for."""
+    client.add_streams([stream(0)], ports=[0])
+    client.clear_stats()
+    client.start(ports=[0], mult="0.01%", duration=1)
+    started = time.time()
+    client.wait_on_traffic(ports=[0], timeout=20)
+    seen["took"] = time.time() - started
+    time.sleep(0.3)
+    counted(client, seen)
+
+
+def bursts(client, seen):
+    """Bursts have exactly their packets."""
+    several = STLTXMultiBurst(pps=2000, pkts_per_burst=50, count=4, ibg=50000.0)
+    for name, mode in [("single", STLTXSingleBurst(pps=2000, total_pkts=700)), ("multi", several)]:
+        client.reset(ports=[0, 1])
+        client.add_streams([stream(0, mode)], ports=[0])
+        client.clear_stats()
+        client.start(ports=[0], mult="1")
+        client.wait_on_traffic(ports=[0], timeout=20)
+        time.sleep(0.3)
+        seen[name] = {}
+        counted(client, seen[name])
+
+
+def mixed(client, seen):
+    """IMIX: three streams at rates of 28 to 16 to 4."""
+    client.add_streams(
+        [STLStream(packet=packet(0, size), isg=isg, mode=STLTXCont(pps=pps))
+         for size, pps, isg in [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]],
+        ports=[0],
+    )
+    client.clear_stats()
+    client.start(ports=[0], mult="1kpps", duration=3)
+    client.wait_on_traffic(ports=[0], timeout=20)
+    time.sleep(0.3)
+    counted(client, seen)
+
+
+def refused(client, seen):
+    """What the server cannot do, it says by name."""
+    seen["refusals"] = refusals = []
+
+    def expect(call):
+        try:
+            call()
+            refusals.append("not refused")
+        except STLError as error:
+            refusals.append(str(error))
+
+    statistics = STLStream(packet=packet(0), flow_stats=STLFlowStats(pg_id=7))
+    expect(lambda: client.add_streams([statistics], ports=[0]))
+    client.reset(ports=[0, 1])
+    client.add_streams([stream(0)], ports=[0])
+    expect(lambda: client.start(ports=[0], mult="200%"))
+    other = STLClient(server="127.0.0.1", sync_port=int(sys.argv[1]), async_port=int(sys.argv[2]), username="other")
+    other.connect()
+    expect(lambda: other.acquire(ports=[0]))
+    other.acquire(ports=[0], force=True)
+    time.sleep(1)
+    expect(lambda: client.start(ports=[0], mult="1kpps"))
+    other.disconnect()
+
+
+def counted(client, seen):
+    stats = client.get_stats()
+    for key in ("opackets", "ipackets", "obytes", "ibytes"):
+        seen[key] = [stats[port][key] for port in (0, 1)]
+
+
+def main():
+    client = STLClient(server="127.0.0.1", sync_port=int(sys.argv[1]), async_port=int(sys.argv[2]))
+    client.connect()
+    seen = {"version": client.get_server_version()}
+    try:
+        client.reset(ports=[0, 1])
+        {"steady": steady, "percent": percent, "bursts": bursts, "mixed": mixed, "refused": refused}[sys.argv[3]](
+            client, seen)
+    finally:
+        client.disconnect()
+    print(json.dumps(seen))
+
+
+main()
