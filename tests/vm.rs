@@ -9,6 +9,7 @@ mod guest;
 mod initramfs;
 mod kernels;
 mod lab;
+mod slow;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +52,7 @@ fn on(kernel: Kernel, kinds: &[Kind], test: impl FnOnce(&mut Guest)) {
     if let Some(reason) = guest::unavailable() {
         return eprintln!("skipped: the kernel of {}: {reason}", kernel.name());
     }
-    if kinds.iter().any(|kind| kind.cable != Cable::Hub) {
+    if kinds.iter().any(|kind| matches!(kind.cable, Cable::Bridge { .. })) {
         if !has_namespaces() {
             return;
         }

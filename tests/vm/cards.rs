@@ -31,17 +31,15 @@ pub enum Cable {
     /// A bridge of this machine in a namespace of the test's, with a tap of so many pairs of queues at either end.
     /// The host offers its offloads to the guest.
     Bridge { queues: u32 },
+    /// A process that takes 500 frames a second at most in each direction, and loses none.
+    Slow,
 }
 
 pub const VIRTIO: Kind =
     Kind { name: "virtio", device: "virtio-net-pci", driver: "virtio_net", cable: Cable::Hub };
-/// The host looks at what is to be sent every 200 ms only: 256 frames, which its queue holds, leave in that time.
-pub const SLOW: Kind = Kind {
-    name: "slow",
-    device: "virtio-net-pci,tx=timer,x-txtimer=200000000",
-    driver: "virtio_net",
-    cable: Cable::Hub,
-};
+/// The host takes few frames a second off the ports: their transmit queues, of 256 frames, are soon full.
+pub const SLOW: Kind =
+    Kind { name: "slow", device: "virtio-net-pci", driver: "virtio_net", cable: Cable::Slow };
 pub const VMXNET3: Kind = Kind { name: "vmxnet3", device: "vmxnet3", driver: "vmxnet3", cable: Cable::Hub };
 pub const E1000E: Kind = Kind { name: "e1000e", device: "e1000e", driver: "e1000e", cable: Cable::Hub };
 pub const E1000: Kind = Kind { name: "e1000", device: "e1000", driver: "e1000", cable: Cable::Hub };
@@ -137,7 +135,7 @@ impl<'a> Wired<'a> {
     pub fn what_left_is_what_was_counted(&mut self, engine: &str, why: &str) {
         let name = self.kind.name;
         let mac = self.guest.run(&format!("ip netns exec router cat /sys/class/net/{name}-2/address"));
-        let before = self.arrived();
+        let (before, taken_before) = (self.arrived(), self.taken().filter(|_| engine == "xdp"));
         let line = format!("send --port {name}-0 --to {} --rate 300pps --duration 1s --json", mac.trim());
         let sent = self.guest.linerate(&line).well();
         let reason = sent.stderr.lines().find(|line| line.starts_with("engine: ")).unwrap_or_default();
@@ -146,8 +144,37 @@ impl<'a> Wired<'a> {
         let told = sent.json();
         let offered = told["offered"].as_u64().unwrap();
         assert!(offered > 0, "{:?}: {}", self.kind, sent.stderr);
-        assert_eq!(told["interface_sent"], offered, "{:?}: {told} {}", self.kind, sent.stderr);
+        let counted = told["interface_sent"].as_u64().unwrap();
+        // virtio_net adds a batch to its count when it sends the next by the same queue.
+        let pending = if self.kind == QUEUES { 16 } else { 0 };
+        assert!(
+            counted <= offered && offered <= counted + pending,
+            "{:?}: {told} {}",
+            self.kind,
+            sent.stderr
+        );
         self.must_arrive(before, offered, &sent.stderr);
+        if let Some((then, now)) = taken_before.zip(self.taken()) {
+            // Kernels that do not tell what a driver can do are tried: up to 208 frames, 16 at once.
+            let tried = now - then - offered;
+            assert!(tried % 16 == 0 && tried <= 208, "{:?}: {told}: {then} {now}", self.kind);
+        }
+    }
+
+    /// Frames that virtio_net took from XDP since it was loaded, where the first port has it and one queue.
+    fn taken(&mut self) -> Option<u64> {
+        let sum = |counters: &str, name: &str| -> u64 {
+            let counters = counters.lines().filter_map(|line| line.trim().split_once(": "));
+            let of_queues =
+                counters.filter(|(counter, _)| counter.starts_with("tx") && counter.ends_with(name));
+            of_queues.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+        };
+        // Of several queues it hides those of XDP when the program is gone.
+        if self.kind != VIRTIO {
+            return None;
+        }
+        let counters = self.guest.run(&format!("ethtool -S {}-0", self.kind.name));
+        Some(sum(&counters, "_xdp_tx") - sum(&counters, "_xdp_tx_drops"))
     }
 
     /// A ramp far below what all can do: every frame comes back, and all interfaces on the way agree.
@@ -196,8 +223,8 @@ impl<'a> Wired<'a> {
         };
         let before = refused(self.guest);
         let line = format!(
-            "saturate --engine {engine} --rate 4kpps --duration 1s --step 250ms --warm-up-duration 300ms --warm-up \
-             200pps --drain 4s"
+            "saturate --engine {engine} --rate 2kpps --duration 2s --step 250ms --warm-up-duration 300ms --warm-up \
+             100pps --drain 5s"
         );
         let output = self.through_the_router(&line).well();
         let record = output.record();

@@ -20,7 +20,7 @@ use results::Record;
 use tempfile::TempDir;
 
 use super::cards::{Cable, Kind};
-use super::{Kernel, initramfs, kernels};
+use super::{Kernel, initramfs, kernels, slow};
 use crate::common::namespace::Namespace;
 
 /// How long a machine may take to boot, by hardware and by emulation on a busy machine.
@@ -218,7 +218,12 @@ impl Qemu {
         command.args(["-serial", &format!("file:{}", path("console"))]);
         command.args(["-chardev", &format!("socket,id=agent,server=on,wait=off,path={}", path("agent"))]);
         command.args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent"]);
-        kinds.iter().enumerate().for_each(|(at, kind)| add_cards(&mut command, at, kind));
+        for (at, kind) in kinds.iter().enumerate() {
+            if kind.cable == Cable::Slow {
+                slow::connect(directory.path(), kind.name).unwrap();
+            }
+            add_cards(&mut command, directory.path(), at, kind);
+        }
         let bridges = bridges(kinds);
         bridges.iter().for_each(|bridges| bridges.enter(&mut command));
         let said = File::create(path("qemu")).unwrap();
@@ -267,7 +272,7 @@ impl Qemu {
 }
 
 /// Adds the four cards of the kind at `at`. Without firmware of their own the machine boots sooner.
-fn add_cards(command: &mut Command, at: usize, kind: &Kind) {
+fn add_cards(command: &mut Command, directory: &Path, at: usize, kind: &Kind) {
     let Kind { name, device, .. } = kind;
     for number in 0..4 {
         let id = format!("{name}-{number}");
@@ -276,6 +281,12 @@ fn add_cards(command: &mut Command, at: usize, kind: &Kind) {
             Cable::Bridge { queues } => {
                 let queues = if queues > 1 { format!(",queues={queues}") } else { String::new() };
                 format!("tap,id={id},ifname={id},script=no,downscript=no,vhost=off{queues}")
+            }
+            Cable::Slow => {
+                format!(
+                    "stream,id={id},server=off,addr.type=unix,addr.path={}",
+                    slow::path(directory, &id).display()
+                )
             }
         };
         command.args(["-netdev", &end]);
