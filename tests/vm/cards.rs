@@ -243,8 +243,8 @@ impl<'a> Wired<'a> {
     pub fn a_limited_router_is_found(&mut self, engine: &str) {
         self.guest.run(&format!(
             "ip netns exec router nft add table ip limits
-             ip netns exec router nft 'add chain ip limits all {{ type filter hook forward priority 0; }}'
-             ip netns exec router nft add rule ip limits all limit rate over {LIMIT}/second burst 4 packets drop"
+             ip netns exec router nft 'add chain ip limits passing {{ type filter hook forward priority 0; }}'
+             ip netns exec router nft add rule ip limits passing limit rate over {LIMIT}/second burst 4 packets drop"
         ));
         let line = "ramp --rate 800pps --duration 3s --step 250ms --hold-duration 500ms --drain 1s --warm-up 50pps \
                     --warm-up-duration 500ms";
