@@ -1,5 +1,5 @@
-//! A test machine. A kernel and a kind of card enter; a running machine that takes commands leaves. It has two
-//! cores and four cards, wired in pairs: `port0` with `dev0`, `port1` with `dev1`.
+//! A test machine. A kernel and kinds of cards enter; a running machine that takes commands leaves. It has two cores
+//! and four cards of each kind, wired in pairs: `KIND-0` with `KIND-2`, `KIND-1` with `KIND-3`.
 //!
 //! Commands go to its first process (`tests/vm/init`) over virtio-serial. All waits end: what does not answer in
 //! time fails the test with the end of the machine's console, and the machine dies with the test.
@@ -19,7 +19,9 @@ use nix::sys::signal::Signal;
 use results::Record;
 use tempfile::TempDir;
 
-use super::{Card, Kernel, initramfs, kernels};
+use super::cards::{Cable, Kind};
+use super::{Kernel, initramfs, kernels, slow};
+use crate::common::namespace::Namespace;
 
 /// How long a machine may take to boot, by hardware and by emulation on a busy machine.
 const BOOT: [Duration; 2] = [Duration::from_secs(12), Duration::from_secs(150)];
@@ -58,39 +60,34 @@ pub struct Output {
 }
 
 impl Guest {
-    /// Boots `kernel` with four cards; the error says why the kernel is unavailable.
-    pub fn boot(kernel: Kernel, card: Card) -> Result<Self, String> {
+    /// Boots `kernel` with four cards of each kind; the error says why the kernel is unavailable.
+    pub fn boot(kernel: Kernel, kinds: &[Kind]) -> Result<Self, String> {
         let files = kernels::find(kernel)?;
         let image = image(&files);
-        static BY_HARDWARE: OnceLock<bool> = OnceLock::new();
-        // The first machine finds out, for all.
-        let mut first = None;
-        let by_hardware = *BY_HARDWARE.get_or_init(|| {
-            first = Qemu::start(&files, &image, card, true).connect(BOOT[0]).ok();
-            if first.is_none() {
-                eprintln!("KVM does not start a machine here: this is emulation");
-            }
-            first.is_some()
-        });
-        if let Some(guest) = first {
-            return Ok(guest.name_cards());
-        }
-        let guest = Qemu::start(&files, &image, card, by_hardware).connect(BOOT[1]);
-        Ok(guest.unwrap_or_else(|reason| panic!("{reason}")).name_cards())
+        let by_hardware = by_hardware(&files, &image);
+        let patience = BOOT[usize::from(!by_hardware)];
+        let guest = Qemu::start(&files, &image, kinds, by_hardware).connect(patience);
+        Ok(guest.unwrap_or_else(|reason| panic!("{reason}")).name_cards(kinds))
     }
 
     /// Gives the cards their names, which drivers hand out in any order.
-    fn name_cards(mut self) -> Self {
-        self.run(
-            "for n in 0 1 2 3; do
-                 for path in /sys/class/net/*; do
-                     [ \"$(cat $path/address)\" = 52:54:00:00:00:0$n ] || continue
-                     case $n in 0) to=port0;; 1) to=port1;; 2) to=dev0;; 3) to=dev1;; esac
-                     ip link set ${path##*/} name $to
-                 done
+    fn name_cards(mut self, kinds: &[Kind]) -> Self {
+        let cards =
+            kinds.iter().enumerate().flat_map(|(at, kind)| (0..4).map(move |number| (at, kind, number)));
+        let names: String = cards
+            .map(|(at, kind, number)| format!("{}) name={}-{number};;\n", mac(at, number), kind.name))
+            .collect();
+        self.run(&format!(
+            "for path in /sys/class/net/*; do
+                 read -r address <$path/address
+                 case $address in
+                     {names}
+                     *) continue;;
+                 esac
+                 ip link set ${{path##*/}} name $name
              done
-             sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1",
-        );
+             sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1"
+        ));
         self
     }
 
@@ -164,15 +161,42 @@ impl Output {
     }
 }
 
+/// Whether machines run by KVM, which only a trial tells: where a stock kernel cannot run under it, nothing says so,
+/// and the machine hangs.
+fn by_hardware(files: &kernels::Files, image: &Path) -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let found = Qemu::start(files, image, &[], true).connect(BOOT[0]);
+        match &found {
+            Ok(_) => eprintln!("machines run by KVM"),
+            Err(_) => eprintln!("KVM does not start a machine here: machines are emulated"),
+        }
+        found.is_ok()
+    })
+}
+
+/// Whether `kernel` runs by KVM here; the error says why it is unavailable.
+pub fn runs_by_hardware(kernel: Kernel) -> Result<bool, String> {
+    let files = kernels::find(kernel)?;
+    Ok(by_hardware(&files, &image(&files)))
+}
+
+/// The address of card `number` of the kind at `at`.
+fn mac(at: usize, number: usize) -> String {
+    format!("52:54:00:00:{at:02x}:{number:02x}")
+}
+
 /// The process of a machine.
 struct Qemu {
     process: Child,
     directory: TempDir,
     deadline: Instant,
+    /// Has the bridges between its cards.
+    _bridges: Option<Namespace>,
 }
 
 impl Qemu {
-    fn start(files: &kernels::Files, image: &Path, card: Card, by_hardware: bool) -> Self {
+    fn start(files: &kernels::Files, image: &Path, kinds: &[Kind], by_hardware: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         let mut command = Command::new("qemu-system-x86_64");
@@ -188,23 +212,26 @@ impl Qemu {
         ]);
         command.args(["-accel", accelerator, "-cpu", cpu, "-smp", "2", "-m", "1280"]);
         command.arg("-kernel").arg(&files.image).arg("-initrd").arg(image);
-        let driver = card.driver();
-        command.args(["-append", &format!("console=ttyS0 panic=-1 quiet drivers={driver}")]);
+        let drivers: Vec<&str> = kinds.iter().map(|kind| kind.driver).collect();
+        let parameters = format!("console=ttyS0 panic=-1 quiet drivers={}", drivers.join(","));
+        command.args(["-append", &parameters]);
         command.args(["-serial", &format!("file:{}", path("console"))]);
         command.args(["-chardev", &format!("socket,id=agent,server=on,wait=off,path={}", path("agent"))]);
         command.args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent"]);
-        for number in 0..4 {
-            let cable = number % 2 + 1;
-            command.args(["-netdev", &format!("hubport,id=net{number},hubid={cable}")]);
-            let device = card.device();
-            command.args(["-device", &format!("{device},netdev=net{number},mac=52:54:00:00:00:0{number}")]);
+        for (at, kind) in kinds.iter().enumerate() {
+            if kind.cable == Cable::Slow {
+                slow::connect(directory.path(), kind.name).unwrap();
+            }
+            add_cards(&mut command, directory.path(), at, kind);
         }
+        let bridges = bridges(kinds);
+        bridges.iter().for_each(|bridges| bridges.enter(&mut command));
         let said = File::create(path("qemu")).unwrap();
         command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said);
         // SAFETY: between fork and exec the closure only makes a system call.
         unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
         let process = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-        Self { process, directory, deadline: Instant::now() }
+        Self { process, directory, deadline: Instant::now(), _bridges: bridges }
     }
 
     /// Waits until the machine is up; the error has what it said last.
@@ -242,6 +269,52 @@ impl Qemu {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(25)..].join("\n")
     }
+}
+
+/// Adds the four cards of the kind at `at`. Without firmware of their own the machine boots sooner.
+fn add_cards(command: &mut Command, directory: &Path, at: usize, kind: &Kind) {
+    let Kind { name, device, .. } = kind;
+    for number in 0..4 {
+        let id = format!("{name}-{number}");
+        let end = match kind.cable {
+            Cable::Hub => format!("hubport,id={id},hubid={}", 2 * at + number % 2 + 1),
+            Cable::Bridge { queues } => {
+                let queues = if queues > 1 { format!(",queues={queues}") } else { String::new() };
+                format!("tap,id={id},ifname={id},script=no,downscript=no,vhost=off{queues}")
+            }
+            Cable::Slow => {
+                format!(
+                    "stream,id={id},server=off,addr.type=unix,addr.path={}",
+                    slow::path(directory, &id).display()
+                )
+            }
+        };
+        command.args(["-netdev", &end]);
+        command.args(["-device", &format!("{device},netdev={id},mac={},romfile=", mac(at, number))]);
+    }
+}
+
+/// A namespace with the bridges and taps between cards of such `kinds`, where there are such.
+fn bridges(kinds: &[Kind]) -> Option<Namespace> {
+    let mut script = String::new();
+    for Kind { name, cable, .. } in kinds {
+        let Cable::Bridge { queues } = cable else { continue };
+        let queues = if *queues > 1 { "multi_queue" } else { "" };
+        script += &format!(
+            "for n in 0 1 2 3; do
+                 bridge={name}b$((n % 2))
+                 [ -e /sys/class/net/$bridge ] || ip link add $bridge up type bridge mcast_snooping 0
+                 ip tuntap add dev {name}-$n mode tap vnet_hdr {queues}
+                 ip link set {name}-$n master $bridge up
+             done\n"
+        );
+    }
+    (!script.is_empty()).then(|| {
+        let namespace = Namespace::new();
+        namespace.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1");
+        namespace.run(&script);
+        namespace
+    })
 }
 
 impl Drop for Qemu {

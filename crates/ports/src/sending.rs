@@ -84,7 +84,7 @@ pub struct Verdict {
 }
 
 /// Finds out whether the kernel engine can send by the interface of `facts`, whose address is `mac`. Where
-/// facts do not tell, a program is attached for a moment, and where that does not tell either, 64 frames are
+/// facts do not tell, a program is attached for a moment, and where that does not tell either, a few frames are
 /// sent. Nothing stays at the interface.
 ///
 /// # Errors
@@ -142,10 +142,10 @@ fn trial(facts: &PortFacts, mac: wire::MacAddress, needs_program: bool) -> Verdi
         |cause| Sending::No { cause, remedy: "use '--engine af_xdp', which sends by any card".to_owned() };
     let sending = match probe(&facts.name, mac) {
         Ok(true) => Sending::Yes,
-        Ok(false) => no(format!("none of 64 frames redirected to {} for a trial left it", facts.name)),
+        Ok(false) => no(format!("none of the frames redirected to {} for a trial left it", facts.name)),
         Err(error) => no(error.to_string()),
     };
-    Verdict { sending, needs_program, because: "a trial of 64 frames".to_owned() }
+    Verdict { sending, needs_program, because: "a trial of a few frames".to_owned() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Whether our counters are right: those of the kernel, or of DPDK's drivers, at the same interfaces
 //! enter beside ours; the way of the frames leaves, and whether both agree.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
 use dut::{Passed, Rules};
 use lab::InterfaceCounters;
 use results::Record;
@@ -8,6 +12,24 @@ use results::record::{CrossCheck, Direction, LimitedBy, Point};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
 const OTHERS: u64 = 64;
+/// How long an interface may take to say what it counted: e1000, for one, reads its card's counters every two seconds.
+const REFRESH: Duration = Duration::from_millis(2500);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reads counters until they are as they `should` be, or every driver has had the time to read its card's.
+///
+/// # Errors
+/// Those of `read`.
+pub fn settled<T>(mut read: impl FnMut() -> Result<T>, should: impl Fn(&T) -> bool) -> Result<T> {
+    let deadline = Instant::now() + REFRESH;
+    loop {
+        let counters = read()?;
+        if should(&counters) || Instant::now() >= deadline {
+            return Ok(counters);
+        }
+        thread::sleep(PAUSE);
+    }
+}
 
 /// Follows the frames of each direction. `interfaces` are what they counted meanwhile: the two ports,
 /// then the device's two where they are known. `shared` says that what a port sends is in the device's
@@ -123,6 +145,24 @@ mod tests {
             foreign: 0,
             ..record.directions.remove(0)
         }
+    }
+
+    #[test]
+    fn an_interface_that_counts_late_is_waited_for() {
+        let (mut looks, mut others) = (0, 0);
+        let late = || {
+            looks += 1;
+            Ok(if looks < 3 { 0 } else { 7 })
+        };
+        assert_eq!(settled(late, |count| *count == 7).unwrap(), 7);
+        assert_eq!(looks, 3);
+        let never = || {
+            others += 1;
+            Ok(0)
+        };
+        assert_eq!(settled(never, |count| *count == 7).unwrap(), 0);
+        assert!(others > 3, "{others}");
+        assert!(settled(|| Err::<u64, _>(anyhow::anyhow!("gone")), |_| true).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use engine::Engine;
+use lab::InterfaceCounters;
 use monitor::Bounds;
 use monitor::CoreMeter;
 use remote::Counters;
@@ -116,12 +117,10 @@ pub fn run(
     let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
     let nodes_read = Instant::now();
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
-    match before.and_then(|before| Ok((before, testbed.interface_counters()?))) {
-        Ok((before, after)) => {
-            let mut meanwhile: Vec<_> =
-                after.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+    let shared = testbed.is_in_user_space();
+    match before.and_then(|before| counted_since(testbed, &before, &record.directions)) {
+        Ok(mut meanwhile) => {
             meanwhile.extend(record.dut.remote.iter().flat_map(|remote| remote_device::interfaces(remote)));
-            let shared = testbed.is_in_user_space();
             record.cross_check = cross_check::follow(&meanwhile, &record.directions, shared);
             if let Some((then, now)) = passed_before.zip(testbed.passed()) {
                 let passed = [now[0].since(&then[0]), now[1].since(&then[1])];
@@ -155,6 +154,22 @@ pub fn run(
     results::consistency::settle(&mut record);
     writer.write(&record)?;
     Ok(record)
+}
+
+/// What the interfaces counted since `before`, as soon as all of them say so.
+fn counted_since(
+    testbed: &Testbed,
+    before: &[InterfaceCounters],
+    directions: &[record::Direction],
+) -> Result<Vec<InterfaceCounters>> {
+    let shared = testbed.is_in_user_space();
+    let read = || {
+        let after = testbed.interface_counters()?;
+        Ok(after.iter().zip(before).map(|(now, then)| now.since(then)).collect::<Vec<_>>())
+    };
+    cross_check::settled(read, |meanwhile| {
+        cross_check::follow(meanwhile, directions, shared).iter().all(|check| check.agrees)
+    })
 }
 
 /// What the device asked for and nobody answered; nothing where this machine's own addresses are not known.

@@ -81,7 +81,7 @@ impl Receiver {
             return Ok(());
         }
         self.checked = Instant::now();
-        let gone = self.links.iter().find(|(_, link)| !xsk::has_interface(link));
+        let gone = self.links.iter().find(|(_, link)| !xsk::has_interface(link.as_fd()));
         gone.map_or(Ok(()), |(name, _)| Err(Error::Failed(refusal::program_removed(name))))
     }
 

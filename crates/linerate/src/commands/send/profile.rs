@@ -73,8 +73,10 @@ pub fn main(args: &Args) -> Result<Exit> {
         eprintln!("the device received {} of them", human::count(received));
     }
     // An interface that is gone says nothing.
-    let left = way_out.interfaces(directions).ok().map(|after| since(&after, &before));
-    let disagreement = left.as_ref().and_then(|left| total.disagreement(left, generator.refused(total)));
+    let refused = generator.refused(total);
+    let read = || Ok(since(&way_out.interfaces(directions)?, &before));
+    let left = cross_check::settled(read, |left| total.is_all_of(left, refused)).ok();
+    let disagreement = left.as_ref().and_then(|left| total.disagreement(left, refused));
     if args.json {
         println!("{}", total.json(elapsed, received, left.map(|left| left.sent)));
     }
@@ -323,6 +325,12 @@ impl Tally {
     /// Whether frames were due and none was sent.
     fn is_nothing(self) -> bool {
         self.0.frames == 0 && self.0.all_unsent() > 0
+    }
+
+    /// Whether the interfaces counted the same to the frame.
+    fn is_all_of(self, left: &InterfaceCounters, refused: Option<u64>) -> bool {
+        let all = left.sent + if refused.is_none() { left.send_dropped } else { 0 };
+        all == self.0.frames.saturating_sub(refused.unwrap_or(0))
     }
 
     /// What to say if the interfaces counted something else.

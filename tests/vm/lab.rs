@@ -1,0 +1,94 @@
+//! The lab on a stock kernel: a machine enters; every device, tags, `verify` and a kill are tried in it.
+
+use results::certificate::{Certificate, Verdict};
+
+use super::guest::Guest;
+
+/// Devices of the lab that forward, all that need no other program.
+const DEVICES: [&str; 6] =
+    ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated:rate=10kpps", "delayed"];
+
+/// The doctor finds what a stock kernel has.
+pub fn the_doctor_finds_all(guest: &mut Guest) {
+    let output = guest.linerate("doctor --json").well().json();
+    let level = |name: &str| {
+        let checks = output.as_array().into_iter().flatten();
+        checks.into_iter().find(|check| check["name"] == name).map(|check| check["level"].clone())
+    };
+    for name in ["kernel", "capabilities", "BTF", "network namespaces", "VLAN interfaces", "veth", "XDP"] {
+        assert_eq!(level(name), Some("good".into()), "{name}: {output:#}");
+    }
+}
+
+/// Every device of the lab passes frames, with VLAN tags, too, and a killed test leaves nothing.
+pub fn all_works(guest: &mut Guest) {
+    for device in DEVICES {
+        let quick = "--rate 200pps --duration 1s --warm-up-duration 300ms --drain 2s --json";
+        let record = guest.linerate(&format!("saturate --dut {device} {quick}")).well().record();
+        let way = &record.directions[0];
+        assert!(way.offered > 0, "{device}: nothing was sent: {:?}", record.notes);
+        assert_eq!(way.forwarded, way.offered, "{device}: {:?} {:?}", record.notes, record.cross_check);
+    }
+    let sink = guest.linerate("send --dut sink --rate 200pps --duration 1s --json").well().json();
+    assert!(sink["offered"].as_u64() > Some(0) && sink["offered"] == sink["dut_received"], "{sink}");
+    vlan_tags_are_taken_off_and_put_on(guest);
+    nothing_stays_after_a_kill(guest);
+    verify_finds_nothing_false(guest);
+}
+
+/// `benchmarks/vlan.toml`, short and slow: both devices run, and with tags, too.
+fn vlan_tags_are_taken_off_and_put_on(guest: &mut Guest) {
+    guest.run(
+        "sed 's/3mpps/200pps/; s/\"5s\"/\"1s\"/; s/^title/repeats = 1\\ntitle/' benchmarks/vlan.toml >vlan.toml
+         linerate bench vlan.toml --only one --runs /tmp/vlan >/dev/null",
+    );
+    let records = guest.run("cat /tmp/vlan/*.json");
+    let records = serde_json::Deserializer::from_str(&records).into_iter::<serde_json::Value>();
+    let mut passed = Vec::new();
+    for record in records.flatten().filter(|record| record["directions"].is_array()) {
+        let way = &record["directions"][0];
+        assert!(way["offered"].as_u64() > Some(0), "{record:#}");
+        assert_eq!(way["offered"], way["forwarded"], "{record:#}");
+        passed.push(record["name"].to_string());
+    }
+    passed.sort();
+    assert!(
+        passed.len() == 2 && passed[0].contains("VLAN 100") && passed[1].contains("untagged"),
+        "{passed:?}"
+    );
+}
+
+/// Killed in the middle, the program leaves neither processes nor namespaces, interfaces or programs.
+fn nothing_stays_after_a_kill(guest: &mut Guest) {
+    let look = "ip -o link | sed 's/:.*@.*//; s/ mtu.*//'
+                grep -l linerate /proc/[0-9]*/comm 2>/dev/null || true
+                lsmod | awk '$1 == \"veth\" { print $3 }'";
+    let before = guest.run(look);
+    guest.run(
+        "linerate send --dut linux-router --rate 200pps >/tmp/killed 2>&1 &
+         pid=$!
+         for try in $(seq 300); do grep -q pps /tmp/killed && break; sleep 0.2; done
+         grep -q pps /tmp/killed || { cat /tmp/killed >&2; exit 1; }
+         kill -9 $pid",
+    );
+    // The kernel cleans up a namespace when nobody looks.
+    let mut after = String::new();
+    for _ in 0..50 {
+        after = guest.run(&format!("sleep 0.3; {look}"));
+        if after == before {
+            return;
+        }
+    }
+    panic!("before: {before}\nafter: {after}");
+}
+
+/// A stock kernel measures what is true, or says what kept it from that; nothing is false.
+fn verify_finds_nothing_false(guest: &mut Guest) {
+    let output = guest.linerate("verify --quick --seed 11 --json");
+    let certificate: Certificate = serde_json::from_str(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", output.stdout, output.stderr));
+    eprintln!("{}", output.stderr);
+    let count = |verdict| certificate.count(verdict);
+    assert_eq!(count(Verdict::Failed), 0, "{}", output.stderr);
+    assert!(count(Verdict::Passed) > 0, "{}", output.stderr);
+}
