@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{cable, cable_of, detach, run};
+use common::{cable, cable_of, run};
 use engine::af_xdp::{AfXdpEngine, BusyPoll, Options, replay};
 use engine::replay::{Pace, Replay};
 use engine::user_space::Crew;
@@ -168,19 +168,6 @@ fn an_interface_that_stays_down_or_vanishes_ends_the_run_with_the_cause() {
         assert!(matches!(error, Error::Port(_)) && text.contains("port0") && text.contains(clue), "{text}");
         assert!(engine.counts(0).unwrap()[0].offered > 0, "what was counted so far stands");
     }
-}
-
-#[test]
-fn a_program_that_somebody_removes_ends_the_run_with_the_cause() {
-    let _alone = alone();
-    let Some(ports) = cable() else { return };
-    let mut engine = start(&ports, &sized("64", Directions::Forward));
-    engine.begin(Load::Rate(20e3)).unwrap();
-    wait_for(&mut engine, 50);
-    detach(ports[1].index);
-    let text = engine.wait(Duration::from_secs(20)).unwrap_err().to_string();
-    assert!(text.contains("no more at interface port1") && text.contains("measure again"), "{text}");
-    assert!(engine.counts(0).unwrap()[0].forwarded > 0, "what was counted so far stands");
 }
 
 fn refusal(ports: &[PortRef; 2], table: &FrameTable, cores: &[usize]) -> String {

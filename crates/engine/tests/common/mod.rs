@@ -52,22 +52,6 @@ pub fn receive_on(core: usize) {
     }
 }
 
-/// Detaches the XDP program at the interface of this index, as somebody with its link could.
-pub fn detach(index: u32) {
-    use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_get_fd_by_id};
-    use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
-    let is_there = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Xdp(xdp) if xdp.ifindex == index);
-    let link = LinkInfoIter::default().find(|link| is_there(&link.info)).unwrap();
-    // SAFETY: a system call that takes a number; the descriptor is closed below.
-    let descriptor = unsafe { bpf_link_get_fd_by_id(link.id) };
-    assert!(descriptor >= 0, "{descriptor}");
-    // SAFETY: the descriptor was just made for this process alone.
-    let descriptor = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor) };
-    // SAFETY: the descriptor is open.
-    let result = unsafe { bpf_link_detach(std::os::fd::AsRawFd::as_raw_fd(&descriptor)) };
-    assert_eq!(result, 0);
-}
-
 pub fn run(command: &str) {
     let mut words = command.split(' ');
     let status = Command::new(words.next().unwrap()).args(words).status().unwrap();
