@@ -19,6 +19,8 @@ use wire::MacAddress;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
+use crate::run::Line;
+
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Traffic")]
@@ -232,9 +234,8 @@ impl Output {
     }
 }
 
-/// How a load test measures.
+/// What stands around the loads of a load test.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
 pub struct Measurement {
     /// The low rate that proves that traffic passes
     #[arg(long, value_name = "RATE", default_value = "1kpps", hide_short_help = true)]
@@ -242,25 +243,25 @@ pub struct Measurement {
     /// How long it is sent
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, hide_short_help = true)]
     pub warm_up_duration: Duration,
-    /// A sample that loses more than this share of its frames is lossy
-    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
-    pub loss_threshold: f64,
     /// How long to wait for the last frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
     pub drain: Duration,
 }
 
 impl Measurement {
-    /// The conditions that the flags describe.
-    pub fn conditions(&self, warm_up_pps: f64, step: Duration, line_rate_bps: f64) -> Conditions {
-        Conditions {
-            warm_up: WarmUp { pps: warm_up_pps, duration: self.warm_up_duration },
-            step,
-            drain: self.drain,
-            loss_threshold: self.loss_threshold,
-            line_rate_bps,
-        }
+    /// The conditions that the flags describe on `line`, with samples of a `step`.
+    pub fn conditions(&self, line: &Line, step: Duration, loss_threshold: f64) -> Result<Conditions> {
+        let warm_up = WarmUp { pps: line.pps(self.warm_up)?, duration: self.warm_up_duration };
+        Ok(Conditions { warm_up, step, drain: self.drain, loss_threshold, line_rate_bps: line.rate_bps })
     }
+}
+
+/// When a sample is lossy.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Losses {
+    /// A sample that loses more than this share of its frames is lossy
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
+    pub loss_threshold: f64,
 }
 
 /// Reads a duration such as `30s`, `500ms` or `2m`.

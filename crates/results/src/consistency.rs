@@ -54,7 +54,7 @@ pub fn contradictions(record: &Record) -> Vec<String> {
     for direction in &record.directions {
         found.extend(of_direction(direction).map(|what| format!("{}: {what}", direction.name)));
     }
-    for (goal, result) in &record.results {
+    for (goal, result) in record.finding.results() {
         if result.upper_pps.is_some_and(|upper| upper < result.lower_pps) {
             found.push(format!("{goal}: the upper bound is below the lower one"));
         }

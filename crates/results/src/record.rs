@@ -7,6 +7,7 @@
 mod cost;
 mod cross_check;
 mod evidence;
+mod finding;
 mod generator;
 mod latency;
 mod node;
@@ -21,11 +22,12 @@ mod soak;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use evidence::{Evidence, LossBegan, RateInterval};
+pub use finding::{Finding, Search};
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
@@ -48,6 +50,7 @@ pub const SCHEMA: &str = "linerate/run/1";
 /// One complete strategy against one configuration of a device under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(remote = "Self")]
 pub struct Record {
     /// Always `linerate/run/1`.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
@@ -89,33 +92,9 @@ pub struct Record {
     pub samples: Vec<Sample>,
     /// The verdict, one for each direction.
     pub directions: Vec<Direction>,
-    /// What a search found, by goal, like `ndr` and `pdr`: all directions added up.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub results: BTreeMap<String, GoalResult>,
-    /// Whether disturbed trials widened a result of a search.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<bool>,
-    /// What limited a search, all directions together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_by: Option<LimitedBy>,
-    /// Every trial of a search, in order of time: its results can be recomputed from them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<Trial>,
-    /// What a latency test found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<LatencyTest>,
-    /// What the tests of RFC 2544 found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rfc2544: Option<Rfc2544>,
-    /// What a soak found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub soak: Option<Soak>,
-    /// What generated, where that is what was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generator: Option<Generator>,
-    /// What a forwarded frame cost the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
+    /// What the strategy found.
+    #[serde(flatten)]
+    pub finding: Finding,
     /// Our counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
@@ -133,6 +112,21 @@ pub struct Record {
     pub notes: Vec<String>,
 }
 
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Reads the fields, and takes the finding for that of the strategy that they name.
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut record = Self::deserialize(deserializer)?;
+        record.finding = record.finding.of_strategy(&record.strategy.name);
+        Ok(record)
+    }
+}
+
 impl Record {
     /// What reports call the device: the name of its configuration where a bench gave it one (labels
     /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the generator where that was measured,
@@ -140,7 +134,7 @@ impl Record {
     #[must_use]
     pub fn device(&self) -> String {
         let configuration = self.labels.get("cell").and_then(|cell| cell.split_once('/'));
-        match (configuration, &self.generator) {
+        match (configuration, self.finding.generator()) {
             (Some((name, _)), _) => name.to_owned(),
             (None, Some(generator)) => generator.program.clone(),
             (None, None) => self.dut.label(),

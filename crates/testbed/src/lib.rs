@@ -18,7 +18,6 @@ mod reset_command;
 pub mod run;
 pub mod self_test;
 pub mod stop;
-pub mod strategy;
 pub mod target;
 mod testbed;
 pub mod user_space;

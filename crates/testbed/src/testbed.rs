@@ -186,6 +186,11 @@ impl Testbed {
         })
     }
 
+    /// What receiving one frame costs the device's core, in nanoseconds, if that was measured.
+    pub fn receive_cost_ns(&self) -> Option<f64> {
+        self.receive_cost_ns
+    }
+
     /// The two ports.
     pub fn ports(&self) -> &[Port; 2] {
         match &self.site {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
+use results::record::{Finding, GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
 use wire::human;
 
 use crate::conditions::{Conditions, WarmUp};
@@ -399,7 +399,13 @@ impl<'a> Session<'a> {
     }
 
     /// Ends the session as `end` says, and judges it.
-    pub(crate) fn finish(mut self, end: Result<(), Stop>, judge: &Judge, drain: Duration) -> Outcome {
+    pub(crate) fn finish(
+        mut self,
+        end: Result<(), Stop>,
+        judge: &Judge,
+        drain: Duration,
+        finding: Finding,
+    ) -> Outcome {
         let complete = end.is_ok();
         let (status, failure) = match end {
             Ok(()) => (Status::Complete, None),
@@ -420,17 +426,7 @@ impl<'a> Session<'a> {
         self.note_lateness();
         self.note_untaken();
         let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
-        Outcome {
-            samples: self.samples,
-            directions,
-            search: None,
-            latency: None,
-            rfc2544: None,
-            soak: None,
-            status,
-            failure,
-            notes: self.notes,
-        }
+        Outcome { samples: self.samples, directions, finding, status, failure, notes: self.notes }
     }
 
     /// Stops sending and lets what is on its way return. Whatever fails here, what was measured

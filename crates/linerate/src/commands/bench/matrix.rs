@@ -31,7 +31,7 @@ use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
 use crate::Exit;
-use crate::commands::{Cli, Command, latency, ramp, report as report_command, saturate, search, soak};
+use crate::commands::{Cli, Command, report as report_command};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -108,11 +108,11 @@ fn check(plan: &Plan) -> Result<Checked> {
             file::error_at(&bench.origin, line, format!("{}: {said}", plan.cells[cell].label()))
         })?;
         planned = planned.max(match &cli.command {
-            Command::Ramp(args) => ramp::planned(args),
-            Command::Saturate(args) => saturate::planned(args),
-            Command::Search(args) => search::planned(args),
-            Command::Latency(args) => latency::planned(args),
-            Command::Soak(args) => soak::planned(args),
+            Command::Ramp(test) => test.planned(),
+            Command::Saturate(test) => test.planned(),
+            Command::Search(test) => test.planned(),
+            Command::Latency(test) => test.planned(),
+            Command::Soak(test) => test.planned(),
             Command::Generator(args) => args.measurement().planned(),
             _ => Duration::ZERO,
         });

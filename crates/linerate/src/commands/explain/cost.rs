@@ -12,10 +12,9 @@ use engine::{Engine, Load};
 use explain::cost::{self, Counted, Used};
 use explain::cycles::Cycles;
 use explain::energy::Energy;
-use results::record::{self, Cost, LoadCost, Node, NodeRuntimes, Phase, Record, Sample, Status};
-use testbed::run::{Strategy, describe_strategy};
+use results::record::{self, Cost, Finding, LoadCost, Node, NodeRuntimes, Phase, Sample, Status};
 use trial::verdict::Judge;
-use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, WarmUp};
+use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Saturate, Strategy, WarmUp, strategy};
 use wire::human;
 use wire::rate::Rate;
 use wording::usage::misuse;
@@ -56,14 +55,15 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> Result<Exit> {
-    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
+    let profile = args.traffic.profile()?;
+    run::single(&profile, &args.traffic, &args.device, &args.output, |testbed, line| {
         let threads = testbed.dut_work()?;
         if testbed.lab().is_none() && threads.is_empty() {
             return Err(misuse(
                 "the time of a device is known only if Linerate starts it: choose one with --dut",
             ));
         }
-        let low_pps = testbed.pps(args.low_rate, mean_frame_size)?;
+        let low_pps = line.pps(args.low_rate)?;
         let test = CostTest {
             conditions: Conditions {
                 warm_up: WarmUp { pps: low_pps, duration: args.warm_up_duration },
@@ -74,10 +74,10 @@ pub fn main(args: &Args) -> Result<Exit> {
             },
             low_pps,
             duration: args.duration,
+            receive_cost_ns: testbed.receive_cost_ns(),
             meter: RefCell::new(Meter::new(threads, args.watts)?),
             found: RefCell::default(),
         };
-        test.load(Load::Rate(low_pps)).check().map_err(|refused| misuse(refused.to_string()))?;
         Ok(Box::new(test))
     })
 }
@@ -95,6 +95,8 @@ struct CostTest {
     conditions: Conditions,
     low_pps: f64,
     duration: Duration,
+    /// What receiving costs the device's core, nanoseconds a frame, where that is known.
+    receive_cost_ns: Option<f64>,
     meter: RefCell<Meter>,
     found: RefCell<Vec<LoadCost>>,
 }
@@ -200,10 +202,7 @@ impl Whole {
         let outcome = Outcome {
             samples: Vec::new(),
             directions: Vec::new(),
-            search: None,
-            latency: None,
-            rfc2544: None,
-            soak: None,
+            finding: Finding::Cost(None),
             status: Status::Complete,
             failure: None,
             notes: Vec::new(),
@@ -268,7 +267,7 @@ fn rising(samples: &[Sample]) -> Vec<Sample> {
 impl Strategy for CostTest {
     fn describe(&self) -> record::Strategy {
         let own = [("low", human::pps(self.low_pps)), ("duration", format!("{:?}", self.duration))];
-        describe_strategy("cost", own, &self.conditions)
+        strategy::describe("cost", own, &self.conditions)
     }
 
     fn planned(&self) -> Duration {
@@ -284,27 +283,28 @@ impl Strategy for CostTest {
         if let Ok(totals) = engine.totals() {
             outcome.directions = self.judge(outcome.status).directions(&rising(&outcome.samples), &totals);
         }
-        outcome
-    }
-
-    fn complete(&self, record: &mut Record) {
         let mut loads = self.found.take();
         if loads.is_empty() {
-            return;
+            return outcome;
         }
         loads.sort_by(|one, other| one.offered_pps.total_cmp(&other.offered_pps));
-        let meter = self.meter.borrow();
-        if let Some(cost) = record.tester.receive_cost_ns {
-            record.notes.push(format!(
+        if let Some(cost) = self.receive_cost_ns {
+            outcome.notes.insert(0, format!(
                 "receiving runs in the time of the device's threads: about {cost:.0} ns of each frame's cost are the tester's at saturation, and more at low loads"
             ));
         }
-        record.cost = Some(Cost {
+        let meter = self.meter.borrow();
+        outcome.finding = Finding::Cost(Some(Cost {
             basis: cost::basis(&loads),
             loads,
             energy_source: meter.energy_source(),
             missing: meter.missing.clone(),
-        });
+        }));
+        outcome
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.load(Load::Rate(self.low_pps)).check()
     }
 }
 

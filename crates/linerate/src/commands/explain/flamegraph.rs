@@ -23,13 +23,13 @@ use testbed::control::Control;
 use testbed::progress::Progress;
 use testbed::stop;
 use testbed::target::Target;
-use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};
+use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, Strategy as _, WarmUp};
 use wire::human;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
-use crate::Exit;
 use crate::args::{self, Device, Traffic};
+use crate::{Exit, run};
 
 /// Fewer samples of a working core than this show nothing.
 const ENOUGH: u64 = 100;
@@ -343,7 +343,7 @@ impl Steady {
             },
             duration: args.duration,
         };
-        steady.saturate(steady.load).check().map_err(|refused| misuse(refused.to_string()))?;
+        run::check(&steady.saturate(steady.load))?;
         Ok(steady)
     }
 

@@ -11,7 +11,7 @@ use engine::{Counts, Engine, Load, Totals};
 use monitor::Bounds;
 use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
-use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
+use trial::{Conditions, Noise, Observer, ObserverError, Outcome, Strategy, WarmUp};
 
 use testbed::Testbed;
 use testbed::machine::Machine;
@@ -161,8 +161,8 @@ impl Stand {
     }
 
     /// Runs a strategy.
-    pub fn run(&mut self, strategy: impl FnOnce(&mut dyn Engine, &mut dyn Observer) -> Outcome) -> Outcome {
-        strategy(&mut *self.engine, &mut self.watch)
+    pub fn run(&mut self, strategy: &dyn Strategy) -> Outcome {
+        strategy.run(&mut *self.engine, &mut self.watch)
     }
 
     /// What the machine did since the stand was opened, in words.
