@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use conditions::{Bounds, Conditions, CoreConditions, Disturbance, Share};
 pub use core_meter::CoreMeter;
+pub use handover::core_distance;
 pub use interruptions::Interruption;
 pub use usage::{CoreClock, CoreUse, thread_time};
 

@@ -31,7 +31,7 @@ pub fn settle(record: &mut Record) {
     if let Some(why) = stale_self_test(record) {
         record.tester.self_test = None;
         record.notes.push(format!(
-            "{why}: both are left out, since the host was slower then; run 'linerate self-test'"
+            "{why}: both are left out, since the host was slower then; run 'linerate verify ceiling'"
         ));
     }
     for direction in record.directions.iter_mut().filter(|it| it.limited_by == LimitedBy::Tester) {

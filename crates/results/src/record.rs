@@ -17,6 +17,7 @@ mod remote;
 mod rfc2544;
 #[cfg(test)]
 mod schema;
+mod search;
 mod self_test;
 mod soak;
 
@@ -27,7 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use evidence::{Evidence, LossBegan, RateInterval};
-pub use finding::{Finding, Search};
+pub use finding::Finding;
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
@@ -38,6 +39,7 @@ pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
     Rfc2544, Throughput,
 };
+pub use search::{GoalResult, Irregular, Search, Trial, TrialDirection, TrialVerdict};
 pub use self_test::SelfTest;
 pub use soak::{
     Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Measure,
@@ -161,7 +163,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strategy {
-    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak` or `generator`.
+    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak`, `generator` or `cost`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,
@@ -465,101 +467,6 @@ pub struct Direction {
     pub lateness_ns: Vec<(u64, u64)>,
     /// Time between departure and return: (lowest value of the bucket in ns, count).
     pub latency_ns: Vec<(u64, u64)>,
-}
-
-/// What a search found for one goal: an interval that holds the highest load with no more loss
-/// than the goal's. The terms are those of draft-ietf-bmwg-mlrsearch-15.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GoalResult {
-    /// The result: the load that was proved, the same as `lower_pps`.
-    pub pps: f64,
-    /// The relevant lower bound, as it was really offered; 0 if no load passed.
-    pub lower_pps: f64,
-    /// The relevant upper bound; absent if no load failed.
-    pub upper_pps: Option<f64>,
-    /// What was forwarded at the lower bound: the conditional throughput.
-    pub conditional_throughput_pps: f64,
-    /// Why it is no regular result, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub irregular: Option<Irregular>,
-    /// Whether it is irregular because trials were disturbed.
-    pub disturbed: bool,
-    /// What limited it.
-    pub limited_by: LimitedBy,
-}
-
-/// Why the result of a search is not regular.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Irregular {
-    /// The highest load passed: the device may forward more.
-    MaxLoadIsLowerBound,
-    /// The lowest load failed: the device forwards less, if anything.
-    MinLoadIsUpperBound,
-    /// The interval is wider than the goal asked for.
-    Wide,
-    /// A bound rests on less trial time than the goal asked for.
-    Preliminary,
-}
-
-/// One trial of a search: one load for one duration, counted after a drain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Trial {
-    /// When it began, since the run's start.
-    pub at_s: f64,
-    /// Its duration, as asked for.
-    pub duration_s: f64,
-    /// The load asked for, of each direction.
-    pub load_pps: f64,
-    /// The share of the frames offered in all directions that was lost.
-    pub loss_ratio: f64,
-    /// What it is by each goal.
-    pub verdicts: BTreeMap<String, TrialVerdict>,
-    /// The share of its frames whose loss the machine may account for, an upper estimate: a loss
-    /// proves something only if it exceeds that and what the goal forgives.
-    #[serde(default)]
-    pub noise: f64,
-    /// What the machine did meanwhile, in words, if it was more than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<String>,
-    /// One for each direction.
-    pub directions: Vec<TrialDirection>,
-}
-
-/// One direction of a [`Trial`]. Loss = offered − forwarded; unsent frames are neither.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TrialDirection {
-    /// Frames that should have left.
-    pub intended: f64,
-    /// Frames that left.
-    pub offered: u64,
-    /// Frames of these that came back.
-    pub forwarded: u64,
-    /// (offered − forwarded) / offered.
-    pub loss_ratio: f64,
-    /// The frames that left while nothing was interrupted, where that is known: a loss among these
-    /// is the device's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undisturbed: Option<Undisturbed>,
-}
-
-/// What a trial is by a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum TrialVerdict {
-    /// It lost no larger share than the goal forgives.
-    LowLoss,
-    /// It lost more.
-    HighLoss,
-    /// The tester offered less than it should have: it proves nothing.
-    TesterFellShort,
-    /// It lost more, but the machine may account for it: it proves nothing, and was repeated.
-    Disturbed,
 }
 
 /// A device that stopped forwarding.

@@ -2,6 +2,7 @@
 //! strategy enter, a record leaves.
 
 pub mod control;
+pub mod cost;
 pub mod cross_check;
 mod dut_command;
 pub mod environment;
@@ -21,5 +22,6 @@ pub mod stop;
 pub mod target;
 mod testbed;
 pub mod user_space;
+pub mod verify;
 
 pub use testbed::Testbed;

@@ -154,6 +154,9 @@ pub fn run(
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
     results::consistency::settle(&mut record);
+    if testbed.receive_cost_ns().is_some() && record.tester.receive_cost_ns.is_none() {
+        testbed.forget_receive_cost();
+    }
     writer.write(&record)?;
     Ok(record)
 }

@@ -170,7 +170,7 @@ impl Testbed {
         // What AF_XDP costs there is another figure, which is not known.
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
-            self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
+            self.receive_cost_ns = receive_cost::of(lab, &self.dut_commands)?;
         }
         Ok(())
     }
@@ -184,6 +184,13 @@ impl Testbed {
             self.notes.push("the kernel does not say the ports' speed: 10 Gb/s is assumed".to_owned());
             FALLBACK_LINE_RATE
         })
+    }
+
+    /// Forgets what receiving costs, which a run has contradicted.
+    pub fn forget_receive_cost(&self) {
+        if let Some(lab) = self.lab() {
+            receive_cost::forget(lab, &self.dut_commands);
+        }
     }
 
     /// What receiving one frame costs the device's core, in nanoseconds, if that was measured.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Generator, GoalResult, LatencyTest, LimitedBy, LoadLatency, Rfc2544, Soak, Trial};
+use super::{Cost, Generator, GoalResult, LatencyTest, LimitedBy, LoadLatency, Rfc2544, Search, Soak, Trial};
 
 /// What a run found, by its strategy. Samples and the verdict on each direction are in the record itself.
 ///
@@ -34,27 +34,6 @@ pub enum Finding {
     /// A strategy that this version does not know: samples and verdicts are all that can be read.
     #[default]
     Other,
-}
-
-/// What a search found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Search {
-    /// What was found, by goal: all directions added up.
-    pub results: BTreeMap<String, GoalResult>,
-    /// Whether disturbed trials widened a result; `None` while it goes on.
-    pub disturbed: Option<bool>,
-    /// What limited it, all directions together; `None` while it goes on.
-    pub limited_by: Option<LimitedBy>,
-    /// Every trial, in order of time: the results can be recomputed from them.
-    pub trials: Vec<Trial>,
-}
-
-impl Search {
-    /// All that says what limited it, to be changed: of each goal, and all together.
-    pub fn limits_mut(&mut self) -> impl Iterator<Item = &mut LimitedBy> {
-        let results = self.results.values_mut().map(|result| &mut result.limited_by);
-        results.chain(&mut self.limited_by)
-    }
 }
 
 /// A finding as a record has it in JSON: fields beside the others.
