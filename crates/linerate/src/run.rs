@@ -74,6 +74,7 @@ impl<Own: clap::Args + Plan> LoadTest<Own> {
     /// Why it cannot be run, with the remedy.
     pub fn main(&self) -> Result<Exit> {
         let profile = self.traffic.profile()?;
+        self.device.target()?;
         if let Some(line) = self.line(&profile) {
             check(&*self.own.strategy(&line)?)?;
         }
@@ -81,9 +82,13 @@ impl<Own: clap::Args + Plan> LoadTest<Own> {
     }
 
     /// How long it takes at most by its flags, which line and frames do not change.
-    pub fn planned(&self) -> Duration {
+    ///
+    /// # Errors
+    /// Misuse, where flags do not go together.
+    pub fn planned(&self) -> Result<Duration> {
+        self.device.target()?;
         let line = Line { rate_bps: FALLBACK_LINE_RATE, mean_frame_size: 64.0 };
-        self.own.strategy(&line).map_or(Duration::ZERO, |strategy| strategy.planned())
+        Ok(self.own.strategy(&line).map_or(Duration::ZERO, |strategy| strategy.planned()))
     }
 
     /// The line, where it is known before ports are opened: a real one says its speed only then.
@@ -109,7 +114,7 @@ pub fn single(
 ) -> Result<Exit> {
     let given = output.labels()?;
     let stop = stop::flag()?;
-    let mut testbed = Testbed::open(&device.target(), usize::from(profile.largest_size()))?;
+    let mut testbed = Testbed::open(&device.target()?, usize::from(profile.largest_size()))?;
     testbed.prepare()?;
     let sent = Sent::new(&testbed, profile, traffic.directions());
     let line = Line { rate_bps: testbed.line_rate_bps(), mean_frame_size: sent.table.mean_frame_size() };

@@ -18,6 +18,7 @@ use results::record::{self, Finding};
 use testbed::Testbed;
 use testbed::run::{self, Labels, Sent};
 use testbed::stop;
+use testbed::target::Place;
 use trial::strategy::parameters;
 use trial::{Conditions, Failure, Observer, Outcome, Saturate, Strategy, WarmUp};
 use wire::human;
@@ -130,28 +131,27 @@ impl Measurement {
 /// The device that the program sends to.
 fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
     let program = wanted.program.0;
-    if wanted.target.ports.is_some() {
-        return Err(misuse(
-            "generators are measured in the lab, where both ends of the cable are counted: \
-                           leave --ports out",
-        ));
-    }
-    let target = wanted.target.or_dut(program.far_end())?;
-    if program.target() != Target::Lab {
-        return match &target.dut {
-            Some(dut) if dut.name() != program.far_end() => {
-                Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
-            }
-            _ => Ok(user_space::testbed(target, program)),
-        };
-    }
-    match &target.dut {
-        Some(dut) if program.far_end() != "sink" && dut.name() != program.far_end() => Err(misuse(format!(
+    let dut = match &wanted.target.place {
+        Place::Lab(dut) | Place::Started(dut) => Some(dut),
+        Place::Named(_) => None,
+        Place::Ports(_) => {
+            return Err(misuse(
+                "generators are measured in the lab, where both ends of the cable are counted: leave --ports out",
+            ));
+        }
+    };
+    let other = dut.filter(|dut| dut.name() != program.far_end());
+    match (program.target() == Target::Lab, other) {
+        (false, Some(dut)) => {
+            Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
+        }
+        (false, None) => Ok(user_space::testbed(wanted.target.clone(), program)),
+        (true, Some(dut)) if program.far_end() != "sink" => Err(misuse(format!(
             "{} needs a far end that answers: give --dut {}, not {dut}",
             program.name(),
             program.far_end()
         ))),
-        _ => Ok(target),
+        (true, _) => Ok(wanted.target.clone()),
     }
 }
 

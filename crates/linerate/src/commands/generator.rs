@@ -66,15 +66,18 @@ struct Build {
 
 impl Args {
     /// What is measured.
-    pub fn measurement(&self) -> Measurement {
-        Measurement {
+    ///
+    /// # Errors
+    /// Misuse, where flags do not go together.
+    pub fn measurement(&self) -> Result<Measurement> {
+        Ok(Measurement {
             program: self.program,
             datagram: self.datagram,
-            target: self.device.target(),
+            target: self.device.target_or(self.program.0.far_end())?,
             warm_up: self.warm_up_duration,
             duration: self.duration.unwrap_or(DURATION),
             step: self.step,
-        }
+        })
     }
 }
 
@@ -83,7 +86,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         return build(args, onto);
     }
     let given = args.output.labels()?;
-    let record = args.measurement().run(args.output.name.as_deref(), given, &args.output.runs)?;
+    let record = args.measurement()?.run(args.output.name.as_deref(), given, &args.output.runs)?;
     run::show(&record, &args.output)?;
     Ok(run::ending(&record))
 }

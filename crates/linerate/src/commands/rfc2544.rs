@@ -113,7 +113,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let profiles: Vec<traffic::Profile> = profiles.collect::<Result<_>>()?;
     let stop = stop::flag()?;
     let largest = profiles.iter().map(traffic::Profile::largest_size).max().unwrap_or(size::MIN);
-    let mut testbed = Testbed::open(&args.device.target(), usize::from(largest))?;
+    let mut testbed = Testbed::open(&args.device.target()?, usize::from(largest))?;
     testbed.reset_by(args.reset_command.clone());
     let deviations = args.deviations(&testbed);
     let directions = args.directions();

@@ -92,8 +92,7 @@ impl Stand {
     /// built without DPDK.
     pub fn in_user_space(dut: &str, directions: Directions, host: &Host) -> Result<Self> {
         let engine = if cfg!(feature = "dpdk") { EngineName::Dpdk } else { EngineName::Memif };
-        let target = Target { engine, ..Target::lab(dut.parse()?, LINE_RATE) };
-        Self::over(target, dut, directions, host)
+        Self::over(Target::started(dut.parse()?, engine, LINE_RATE), dut, directions, host)
     }
 
     fn over(target: Target, dut: &str, directions: Directions, host: &Host) -> Result<Self> {

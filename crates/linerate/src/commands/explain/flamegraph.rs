@@ -98,7 +98,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let stop = stop::flag()?;
     let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
-    let target = args.device.target().or_dut("linux-router")?;
+    let target = args.device.target_or("linux-router")?;
     let taken = take(args, &target, &profiler, &stop)?;
     let folded = args.output.with_extension("folded");
     write(&folded, &taken.folded.to_string())?;
@@ -108,7 +108,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         show(args, &[&folded], &taken.captions(), json!([taken.json()]));
         return Ok(Exit::Done);
     };
-    let against = Target { dut: Some(against.clone()), ..target };
+    let against = target.with_dut(against.clone());
     let other = take(args, &against, &profiler, &stop)?;
     let others = args.output.with_extension("against.folded");
     write(&others, &other.folded.to_string())?;

@@ -121,7 +121,7 @@ enum WayOut {
 impl WayOut {
     fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
         let Some(name) = &args.port else {
-            let testbed = Testbed::open(&args.device.target().or_dut("sink")?, max_frame_size)?;
+            let testbed = Testbed::open(&args.device.target_or("sink")?, max_frame_size)?;
             return Ok(Self::Testbed(Box::new(testbed)));
         };
         if args.traffic.bidirectional {
