@@ -125,7 +125,7 @@ fn directories_of_records_are_groups_and_their_headline_is_compared() {
     assert_eq!((&json["schema"], &json["metric"]), (&"linerate/compare/1".into(), &"pdr".into()));
     assert_eq!(json["comparisons"][0]["verdict"], "faster");
     let kept = results::store::load_all(&path.join("after")).unwrap().records;
-    let right: Vec<f64> = kept.iter().map(|record| record.results["pdr"].pps).collect();
+    let right: Vec<f64> = kept.iter().map(|record| record.finding.results()["pdr"].pps).collect();
     let values: Vec<f64> = serde_json::from_value(json["groups"][1]["values"].clone()).unwrap();
     assert_eq!(values, right);
     assert_eq!(json["groups"][1]["runs"][0], kept[0].id.as_str());
@@ -189,7 +189,7 @@ fn doubtful_records_are_named_and_unfinished_ones_left_out() {
     let path = directory.path();
     searches(&path.join("before"), &around(1.0e6), |_| {});
     let limited = |record: &mut Record| {
-        record.results.values_mut().for_each(|result| result.limited_by = LimitedBy::Tester);
+        record.finding.search_mut().unwrap().limits_mut().for_each(|limit| *limit = LimitedBy::Tester);
     };
     searches(&path.join("after"), &around(1.0e6), limited);
     searches(&path.join("after"), &[5e5], |record| record.status = Status::Interrupted);

@@ -80,7 +80,7 @@ fn a_frame_costs_the_less_the_higher_the_load() {
     eventually(|| {
         let _machine = machine();
         let record = linerate(line).on_my_machine().run().well().record();
-        let found = record.cost.as_ref().unwrap();
+        let found = record.finding.cost().unwrap();
         assert_eq!(found.basis, Basis::WithoutIdlePolling);
         let names: Vec<&str> = found.loads.iter().map(|load| load.name.as_str()).collect();
         assert_eq!(names, ["low", "middle", "saturation"]);
@@ -122,7 +122,7 @@ fn the_thread_of_a_device_in_user_space_is_timed() {
     eventually(|| {
         let _machine = machine();
         let record = linerate(line).on_my_machine().run().well().record();
-        let low = &record.cost.as_ref().unwrap().loads[0];
+        let low = &record.finding.cost().unwrap().loads[0];
         // It looks for frames all the time while there is a load, however low.
         if low.busy > 0.7 { Ok(()) } else { Err(format!("{low:?}")) }
     });

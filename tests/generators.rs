@@ -55,7 +55,7 @@ fn outcome(program: &str, datagram: u16) -> Result<Generator, String> {
     // What was on its way when the measurement began counts at the far end alone: a ring full, at most.
     assert!(direction.forwarded > 0 && direction.forwarded <= direction.offered + RING, "{direction:?}");
     assert!(direction.max_forwarded_pps > 0.0);
-    let generator = record.generator.unwrap();
+    let generator = record.finding.generator().unwrap().clone();
     assert!(generator.left + generator.refused >= direction.offered, "{generator:?}");
     assert!(record.notes.iter().any(|note| note.contains(" left its port")), "{:?}", record.notes);
     Ok(generator)

@@ -132,14 +132,14 @@ fn a_killed_latency_test_keeps_the_distributions_it_finished() {
     let line = "latency --dut xdp-xconnect --of 20kpps --loads 1kpps,10%,20%,30%,40%,50%,60% --duration 700ms \
                 --warm-up-duration 200ms --drain 100ms";
     let mut run = linerate(line).inside(&home).in_directory(directory.path()).on_my_machine().start();
-    let loads = |record: &Record| record.latency.as_ref().map_or(0, |latency| latency.loads.len());
+    let loads = |record: &Record| record.finding.latency().map_or(0, |latency| latency.loads.len());
     run.wait_for_record(|record| loads(record) >= 2);
     kill_and_look(run, &home, "two loads are measured");
 
     let [record] = records(&directory.path().join("runs")).try_into().unwrap();
     assert_eq!(record.status, Status::Running);
     assert!((2..7).contains(&loads(&record)), "{} loads", loads(&record));
-    let found = record.latency.unwrap();
+    let found = record.finding.latency().unwrap();
     assert_eq!((found.reference_pps, found.searched), (Some(20_000.0), false));
     assert!(!found.unseen.is_empty());
     for (load, name) in found.loads.iter().zip(["1.00 kpps", "10%", "20%", "30%", "40%", "50%"]) {

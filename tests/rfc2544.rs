@@ -29,7 +29,7 @@ fn a_device_of_known_capacity_is_measured_in_all_tests() {
         let (record, stderr) = record(&linerate(LINE));
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "rfc2544"));
         assert_eq!(record.test, "rfc2544 64 B quick");
-        let found = record.rfc2544.as_ref().unwrap();
+        let found = record.finding.rfc2544().unwrap();
         for word in ["NOT CONFORMANT", "Throughput (26.1)", "deviation: short-trials", "reset-of-interfaces"]
         {
             assert!(stderr.contains(word), "{word} is missing: {stderr}");
@@ -76,7 +76,7 @@ fn genomes_and_256_networks_pass_a_router_that_is_reset() {
     eventually(|| {
         let (record, _) = record(&linerate(line).arg("--dut").arg("linux-router"));
         assert_eq!((record.profile.mean_frame_size, record.profile.flows), (443.5, 256));
-        let found = record.rfc2544.as_ref().unwrap();
+        let found = record.finding.rfc2544().unwrap();
         let reset = found.reset.as_ref().ok_or_else(|| format!("no reset: {:?}", found.not_run))?;
         if reset.came_back { Ok(()) } else { Err(format!("it did not come back: {reset:?}")) }
     });
@@ -98,7 +98,7 @@ fn ipv6_passes_a_router_in_both_directions_at_once() {
             stderr.contains("both directions at once") && !stderr.contains("bursts-over-ipv6"),
             "{stderr}"
         );
-        let loss = &record.rfc2544.as_ref().unwrap().loss;
+        let loss = &record.finding.rfc2544().unwrap().loss;
         let passed = |point: &results::record::LossPoint| point.loss_ratio == 0.0 && !point.tester_limited;
         if loss.iter().rev().take(2).all(passed) {
             Ok(())
@@ -127,7 +127,7 @@ fn a_device_between_real_ports_is_reset_by_a_command() {
         let run = linerate(line).arg("--reset-command").arg(&command).inside(&site.tester);
         let (record, stderr) = record(&run);
         assert!(stderr.contains("deviation: reset-by-command: the reset is what 'nsenter"), "{stderr}");
-        let found = record.rfc2544.as_ref().unwrap();
+        let found = record.finding.rfc2544().unwrap();
         let reset = found.reset.as_ref().ok_or_else(|| format!("no reset: {:?}", found.not_run))?;
         let back_s = reset.back_s.ok_or_else(|| format!("it is not back: {reset:?}"))?;
         let right = (0.35..1.0).contains(&reset.outage_s) && (0.35..1.2).contains(&back_s);

@@ -52,7 +52,7 @@ impl Search {
         let dut = format!("calibrated:rate={capacity}pps,burst={}", self.queue);
         let record = linerate(self.flags).arg("--dut").arg(dut).run().well().record();
         let ndr = record.directions[0].results["ndr"];
-        assert_eq!(record.results["ndr"], ndr, "one direction is the sum");
+        assert_eq!(record.finding.results()["ndr"], ndr, "one direction is the sum");
         ndr
     }
 

@@ -17,7 +17,7 @@ fn a_soak_finds_a_stall_and_says_after_how_many_frames() {
     eventually(|| {
         let record = linerate(&line).run().well().record();
         assert_eq!((record.status, record.strategy.name.as_str()), (Status::Complete, "soak"));
-        let soak = record.soak.as_ref().unwrap();
+        let soak = record.finding.soak().unwrap();
         let found = &soak.directions[0];
         let [stall] = found.stalls[..] else { return Err(format!("stalls: {:?}", found.stalls)) };
         assert_eq!((stall.after_frames, stall.until_s), (record.directions[0].forwarded, None));
@@ -46,7 +46,7 @@ fn a_soak_ends_with_its_device_if_told_to() {
         format!("soak --dut calibrated:stall-after=1000 --rate 1kpps --duration 50s {BRIEF} --stop-on-stall");
     eventually(|| {
         let record = linerate(&line).run().well().record();
-        let soak = record.soak.as_ref().unwrap();
+        let soak = record.finding.soak().unwrap();
         assert!((5.0..40.0).contains(&soak.duration_s), "{} s", soak.duration_s);
         let stall = soak.directions[0].stalls.last().unwrap();
         assert!(stall.after_frames <= 1_000, "{stall:?}");
@@ -62,7 +62,7 @@ fn latency_has_a_distribution_at_every_load() {
     let line = format!("latency --dut xdp-xconnect --of 20kpps --loads 50%,1kpps --duration 1500ms {BRIEF}");
     eventually(|| {
         let record = linerate(&line).arg("--bidirectional").run().well().record();
-        let found = record.latency.as_ref().unwrap();
+        let found = record.finding.latency().unwrap();
         assert_eq!((found.reference_pps, found.searched), (Some(20_000.0), false));
         let loads: Vec<(&str, f64)> =
             found.loads.iter().map(|load| (load.name.as_str(), load.load_pps)).collect();

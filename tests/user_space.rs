@@ -217,7 +217,7 @@ mod with_dpdk {
                  --time-limit 8s --warm-up-duration 200ms --drain 50ms"
             ));
             // Whatever disturbs it, what is claimed is true, but for what the burst hides in a trial.
-            let found = &record.results["ndr"];
+            let found = &record.finding.results()["ndr"];
             assert!(found.lower_pps <= RATE * 1.02, "{found:?}");
             let check = &record.cross_check[0];
             let beyond = check.points.iter().find(|point| point.place == "sent on by its rate");
@@ -247,7 +247,7 @@ mod with_dpdk {
             );
             let forwarded = record.directions[0].forwarded;
             assert!(forwarded <= 500, "{forwarded} frames came back");
-            let direction = &record.soak.as_ref().unwrap().directions[0];
+            let direction = &record.finding.soak().unwrap().directions[0];
             let stall = direction.stalls.first().ok_or_else(|| format!("it did not stall: {direction:?}"))?;
             let device = stall.counters.during.device.ok_or("the device did not count")?;
             assert!(device.received > device.forwarded, "{device:?}");

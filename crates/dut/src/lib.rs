@@ -1,7 +1,7 @@
 //! The devices under test: a specification like `calibrated:rate=300kpps` enters, a device that
 //! forwards between `dut0` and `dut1` leaves.
 //!
-//! A new device is one file here and one line in `DEVICES`.
+//! A new device in the kernel is one file here and one line in `DEVICES`; one that is a process has its file in [`program`].
 
 mod calibrated;
 mod delayed;

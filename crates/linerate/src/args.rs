@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dut::DutSpec;
-use testbed::target::{EngineName, Target};
+use testbed::target::{EngineName, Named, Place, Ports, Remote, Target};
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};
 use wire::MacAddress;
 use wire::rate::Rate;
 use wording::usage::misuse;
+
+use crate::run::Line;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]
@@ -175,29 +177,103 @@ pub struct Device {
     pub dut_sudo: bool,
 }
 
+/// The device that is tested when none is named.
+const DEFAULT_DUT: &str = "linux-router";
+
 impl Device {
     /// What is to be measured.
-    pub fn target(&self) -> Target {
-        Target {
-            dut: self.dut.clone(),
-            ports: self.ports.clone(),
+    ///
+    /// # Errors
+    /// Misuse, where flags do not go together.
+    pub fn target(&self) -> Result<Target> {
+        self.target_with(None)
+    }
+
+    /// The same, with this device where none is named.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn target_or(&self, dut: &str) -> Result<Target> {
+        self.target_with(Some(dut))
+    }
+
+    fn target_with(&self, unnamed: Option<&str>) -> Result<Target> {
+        let place = self.place(unnamed)?;
+        let is_xdp = match self.engine {
+            EngineName::Auto => !matches!(place, Place::Ports(_)),
+            named => named == EngineName::Xdp,
+        };
+        if is_xdp && self.receive_cores.is_some() {
+            return Err(misuse(
+                "--receive-cores are of user space: add --engine af_xdp, dpdk or memif. In the kernel, frames \
+                 are received where their interrupts are served",
+            ));
+        }
+        Ok(Target {
+            place,
             engine: self.engine,
-            port0: self.port0.clone(),
-            port1: self.port1.clone(),
-            gateways: self.gateways.clone(),
-            gateway_macs: self.gateway_macs.clone(),
-            force: self.force,
             line_rate: self.line_rate,
             cores: self.cores.clone(),
             receive_cores: self.receive_cores.clone(),
             dut_core: self.dut_core,
             dut_commands: self.dut_commands.clone(),
-            dut_host: self.dut_host.clone(),
-            dut_driver: self.dut_driver.clone(),
-            dut_options: self.dut_options.clone(),
-            dut_sudo: self.dut_sudo,
+        })
+    }
+
+    fn place(&self, unnamed: Option<&str>) -> Result<Place> {
+        let engine = self.engine;
+        if let (Some(zero), Some(one)) = (&self.port0, &self.port1) {
+            if !engine.is_in_user_space() {
+                return Err(misuse(
+                    "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
+                ));
+            }
+            let takes = "--gateway-macs takes two addresses, the device's at port 0 and at port 1";
+            let next_hops = self.gateway_macs.as_deref().map(|macs| two(macs, takes)).transpose()?;
+            let ports = [zero.clone(), one.clone()];
+            return Ok(Place::Named(Named { ports, next_hops, force: self.force }));
+        }
+        match (&self.ports, &self.dut) {
+            (Some(_), _) if engine.is_in_user_space() => Err(misuse(format!(
+                "--ports are interfaces of the kernel: with --engine {engine} give --port0 and --port1"
+            ))),
+            (Some(ports), _) => self.between(ports).map(Place::Ports),
+            (None, dut) => {
+                let named = match (dut, unnamed) {
+                    (Some(dut), _) => dut.clone(),
+                    (None, None) if engine.is_in_user_space() => {
+                        return Err(misuse(format!(
+                            "--engine {engine} has ports of its own: give --port0 and --port1, or --dut \
+                             calibrated, testpmd, vpp or fastpath"
+                        )));
+                    }
+                    (None, unnamed) => unnamed.unwrap_or(DEFAULT_DUT).parse()?,
+                };
+                Ok(if engine.is_in_user_space() { Place::Started(named) } else { Place::Lab(named) })
+            }
         }
     }
+
+    fn between(&self, ports: &[String]) -> Result<Ports> {
+        let takes = "--gateways takes two addresses, the device's at port 0 and at port 1";
+        let remote = self.dut_host.clone().zip(self.dut_driver.clone());
+        Ok(Ports {
+            names: two(ports, "--ports takes two interfaces, as in --ports eth1,eth2")?,
+            gateways: self.gateways.as_deref().map(|gateways| two(gateways, takes)).transpose()?,
+            force: self.force,
+            remote: remote.map(|(host, driver)| Remote {
+                host,
+                driver,
+                options: self.dut_options.clone(),
+                sudo: self.dut_sudo,
+            }),
+        })
+    }
+}
+
+/// Two values; else misuse, which says what the flag `takes`.
+fn two<T: Clone>(values: &[T], takes: &str) -> Result<[T; 2]> {
+    <[T; 2]>::try_from(values.to_vec()).map_err(|_| misuse(takes))
 }
 
 /// Where results go.
@@ -231,9 +307,8 @@ impl Output {
     }
 }
 
-/// How a load test measures.
+/// What stands around the loads of a load test.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Measurement")]
 pub struct Measurement {
     /// Warm-up load in each direction, which checks that frames pass
     #[arg(long, value_name = "RATE", default_value = "1kpps", hide_short_help = true)]
@@ -241,25 +316,25 @@ pub struct Measurement {
     /// Length of the warm-up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, hide_short_help = true)]
     pub warm_up_duration: Duration,
-    /// Loss threshold: a sample may lose this share of its frames
-    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
-    pub loss_threshold: f64,
     /// Wait this long after sending for late frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
     pub drain: Duration,
 }
 
 impl Measurement {
-    /// The conditions that the flags describe.
-    pub fn conditions(&self, warm_up_pps: f64, step: Duration, line_rate_bps: f64) -> Conditions {
-        Conditions {
-            warm_up: WarmUp { pps: warm_up_pps, duration: self.warm_up_duration },
-            step,
-            drain: self.drain,
-            loss_threshold: self.loss_threshold,
-            line_rate_bps,
-        }
+    /// The conditions that the flags describe on `line`, with samples of a `step`.
+    pub fn conditions(&self, line: &Line, step: Duration, loss_threshold: f64) -> Result<Conditions> {
+        let warm_up = WarmUp { pps: line.pps(self.warm_up)?, duration: self.warm_up_duration };
+        Ok(Conditions { warm_up, step, drain: self.drain, loss_threshold, line_rate_bps: line.rate_bps })
     }
+}
+
+/// When a sample is lossy.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Losses {
+    /// Loss threshold: a sample may lose this share of its frames
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = share, hide_short_help = true)]
+    pub loss_threshold: f64,
 }
 
 /// Reads a duration such as `30s`, `500ms` or `2m`.
@@ -322,6 +397,45 @@ mod tests {
         assert!(share("100%").is_err());
         assert!(share("-1%").is_err());
         assert!(share("NaN").is_err());
+    }
+
+    /// The target of these flags; else the reason why there is none.
+    fn target(flags: &str) -> Result<Target, String> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            device: Device,
+        }
+        let words = std::iter::once("linerate").chain(flags.split_whitespace());
+        let line = <Line as clap::Parser>::try_parse_from(words).map_err(|error| error.to_string())?;
+        line.device.target().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_name_one_place_or_are_refused() {
+        let place = |flags: &str| target(flags).unwrap().place;
+        assert!(matches!(place(""), Place::Lab(dut) if dut.name() == DEFAULT_DUT));
+        assert!(matches!(place("--dut sink --engine af_xdp"), Place::Lab(dut) if dut.name() == "sink"));
+        assert!(matches!(place("--dut calibrated --engine memif"), Place::Started(_)));
+        let named = "--engine memif --port0 memif:socket=/a --port1 memif:socket=/b";
+        assert!(matches!(place(named), Place::Named(named) if named.ports[1] == "memif:socket=/b"));
+        let ports = place("--ports a,b --gateways 10.0.0.1,10.0.1.1 --dut-host h --dut-driver linux");
+        let Place::Ports(ports) = ports else { panic!("{ports:?}") };
+        assert_eq!((ports.names[1].as_str(), ports.remote.unwrap().host.as_str()), ("b", "h"));
+        for (flags, clue) in [
+            ("--ports a", "takes two interfaces"),
+            ("--ports a,b,c", "takes two interfaces"),
+            ("--ports a,b --gateways 10.0.0.1", "takes two addresses"),
+            ("--ports a,b --engine dpdk", "give --port0 and --port1"),
+            ("--engine memif", "has ports of its own"),
+            ("--port0 a --port1 b", "add --engine dpdk or memif"),
+            ("--engine memif --port0 a --port1 b --gateway-macs 02:00:00:00:00:01", "takes two addresses"),
+            ("--receive-cores 1", "are of user space"),
+            ("--receive-cores 1 --engine xdp --ports a,b", "are of user space"),
+        ] {
+            assert!(target(flags).unwrap_err().contains(clue), "{flags}: {:?}", target(flags));
+        }
+        assert!(target("--receive-cores 1 --ports a,b").is_ok(), "the ports decide");
     }
 
     #[test]

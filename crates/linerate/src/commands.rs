@@ -26,6 +26,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
+use crate::run::LoadTest;
 
 /// Finds out how fast routers really forward packets.
 #[derive(Parser)]
@@ -38,15 +39,15 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Ramp the load to line rate and find where loss starts
-    Ramp(ramp::Args),
+    Ramp(LoadTest<ramp::Args>),
     /// Send at full rate and measure the forwarded rate
-    Saturate(saturate::Args),
+    Saturate(LoadTest<saturate::Args>),
     /// Find the non-drop rate (NDR) and the partial drop rate (PDR) with MLRsearch
-    Search(search::Args),
+    Search(LoadTest<search::Args>),
     /// Measure the distribution of the latency at chosen loads
-    Latency(latency::Args),
+    Latency(LoadTest<latency::Args>),
     /// Run at constant load for long: stalls, patterns of loss, drift of latency
-    Soak(soak::Args),
+    Soak(LoadTest<soak::Args>),
     /// Run the benchmarking tests of RFC 2544 at each frame size
     Rfc2544(rfc2544::Args),
     /// Run a matrix of load tests with repeats, and compare the devices
@@ -124,11 +125,11 @@ pub fn command() -> clap::Command {
 /// Why it could not be done, with the remedy.
 pub fn run(command: &Command) -> Result<Exit> {
     match command {
-        Command::Ramp(args) => ramp::main(args),
-        Command::Saturate(args) => saturate::main(args),
-        Command::Search(args) => search::main(args),
-        Command::Latency(args) => latency::main(args),
-        Command::Soak(args) => soak::main(args),
+        Command::Ramp(test) => test.main(),
+        Command::Saturate(test) => test.main(),
+        Command::Search(test) => test.main(),
+        Command::Latency(test) => test.main(),
+        Command::Soak(test) => test.main(),
         Command::Rfc2544(args) => rfc2544::main(args),
         Command::Bench(args) => bench::main(args),
         Command::Send(args) => send::main(args),

@@ -7,8 +7,11 @@
 //! nothing else in the machine tells. (Seen: 85 ns and 380 ns; a router that forwards 820 kpps in the
 //! one phase forwards 620 in the other.)
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use lab::napi::{self, Turn};
 
 use crate::past::Past;
 use crate::usual::Usual;
@@ -20,6 +23,9 @@ const HASTE: Duration = Duration::from_micros(10);
 /// Turns that are timed together. The fastest of [`REPEATS`] counts: one that was interrupted does not.
 const TURNS: u64 = 8;
 const REPEATS: u64 = 4;
+/// Meetings that are enough to know a distance, and how long they are tried.
+const MEETINGS: usize = 3;
+const MEETING: Duration = Duration::from_millis(20);
 /// The ball's values in a round: two for the meeting, then two for each turn.
 const ROUND: u64 = 2 * (1 + TURNS * REPEATS) + 1;
 
@@ -122,12 +128,61 @@ impl Handover {
     }
 }
 
+/// How long a cache line takes from the first of `cores` to the second and back, now: the fastest of a few
+/// milliseconds. `None` where the two did not meet in that time, or no thread may be put on them.
+#[must_use]
+pub fn core_distance([first, second]: [usize; 2]) -> Option<Duration> {
+    let handover = Handover::new(second);
+    let began = Instant::now();
+    let (announced, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let pinned = napi::pin(0, second, Turn::BeforeAll).is_ok();
+            let mut seen = 0;
+            while pinned && !over.load(Ordering::Acquire) {
+                let round = announced.load(Ordering::Acquire);
+                if round > seen {
+                    handover.join(round);
+                    seen = round;
+                }
+            }
+        });
+        scope.spawn(|| {
+            if napi::pin(0, first, Turn::BeforeAll).is_ok() {
+                for round in 1.. {
+                    announced.store(round, Ordering::Release);
+                    handover.host(round);
+                    let met = handover.timings.between(began, Instant::now()).len();
+                    if met >= MEETINGS || began.elapsed() > MEETING {
+                        break;
+                    }
+                }
+            }
+            over.store(true, Ordering::Release);
+        });
+    });
+    handover.timings.between(began, Instant::now()).into_iter().min()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-    use std::thread;
-
     use super::*;
+
+    #[test]
+    fn the_distance_of_two_cores_is_that_of_a_cache_line() {
+        let Some(other) = lab::placement::online().ok().and_then(|cores| cores.get(1).copied()) else {
+            eprintln!("skipped: there is only one core");
+            return;
+        };
+        // On a busy machine one of the two may be away for all of the time.
+        let found = (0..100).find_map(|_| core_distance([0, other]));
+        let Some(found) = found else {
+            eprintln!("skipped: the two cores never met, or no thread may be put on them");
+            return;
+        };
+        assert!(found > Duration::from_nanos(5) && found < HASTE, "{found:?}");
+        assert_eq!(core_distance([0, usize::MAX]), None);
+    }
 
     #[test]
     fn two_that_meet_learn_how_far_they_are() {

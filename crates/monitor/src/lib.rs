@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 pub use conditions::{Bounds, Conditions, CoreConditions, Share};
 pub use core_meter::CoreMeter;
 pub use disturbance::Disturbance;
+pub use handover::core_distance;
 pub use interruptions::Interruption;
 pub use usage::{CoreClock, CoreUse, thread_time};
 

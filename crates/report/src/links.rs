@@ -55,10 +55,11 @@ impl Links {
     pub(crate) fn of_outcome(run: &Outcome) -> Option<Self> {
         let record = run.record;
         // A cost is taken at three loads, too few to tell a rate without loss from.
-        let lossless = run.limit_pps > 0.0 && record.cost.is_none() && record.generator.is_none();
+        let lossless =
+            run.limit_pps > 0.0 && record.finding.cost().is_none() && record.finding.generator().is_none();
         let (rate, found) = match (Kind::of(record), &run.goal) {
-            (Kind::Latency, _) => latency(record.latency.as_ref()?, record.directions.len()),
-            (Kind::Soak, _) => ("the rate that came back", soak(record.soak.as_ref()?)),
+            (Kind::Latency, _) => latency(record.finding.latency()?, record.directions.len()),
+            (Kind::Soak, _) => ("the rate that came back", soak(record.finding.soak()?)),
             (Kind::Rfc2544 | Kind::Search, _) if !run.has_figures => return None,
             (Kind::Rfc2544, _) => ("the throughput", run.limit_pps),
             (Kind::Search, Some(goal)) => return Self::new(&format!("the {goal}"), run.limit_pps, record),
@@ -201,6 +202,7 @@ fn soak(soak: &Soak) -> f64 {
 #[cfg(test)]
 mod tests {
     use results::fixtures::{Scenario, searches};
+    use results::record::Finding;
 
     use super::*;
 
@@ -247,10 +249,10 @@ mod tests {
         assert!(sentence(&search).starts_with(&format!("the ndr, {}", pps(passed))));
 
         let mut latency = scenario.latency_test();
-        let reference = latency.latency.as_ref().unwrap().reference_pps.unwrap();
+        let reference = latency.finding.latency().unwrap().reference_pps.unwrap();
         let told = sentence(&latency);
         assert!(told.starts_with(&format!("the load that 100 % stands for, {}", pps(reference))), "{told}");
-        let test = latency.latency.as_mut().unwrap();
+        let Finding::Latency(Some(test), _) = &mut latency.finding else { panic!("no latency test") };
         test.reference_pps = None;
         let highest = test.loads.iter().map(|load| load.load_pps).fold(0.0, f64::max);
         let links = Links::of(&latency).unwrap();
@@ -258,7 +260,7 @@ mod tests {
 
         let soak = scenario.eventful_soak();
         let links = Links::of(&soak).unwrap();
-        let load = soak.soak.as_ref().unwrap().load_pps;
+        let load = soak.finding.soak().unwrap().load_pps;
         assert!(links.worth.pps > 0.2 * load && links.worth.pps <= 1.01 * load, "{links:?} of {load}");
         let failed = Scenario { interrupted_at: Some(0), ..Scenario::default() }.record();
         assert_eq!(Links::of(&failed), None);

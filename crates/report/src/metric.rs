@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use results::record::{
-    Direction, Distribution, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
+    Direction, Distribution, Finding, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
 };
 
 use crate::terminal;
@@ -134,11 +134,13 @@ impl Metric {
     /// What reports name first of a record.
     #[must_use]
     pub fn headline(record: &Record) -> Self {
-        match record.strategy.name.as_str() {
-            "search" => Self::Goal(record.results.keys().next().map_or("ndr", String::as_str).to_owned()),
-            "latency" => Self::Latency(Delay::Percentile(2), None),
-            "rfc2544" => Self::Throughput,
-            "soak" => Self::Loss,
+        match &record.finding {
+            Finding::Search(search) => {
+                Self::Goal(search.results.keys().next().map_or("ndr", String::as_str).to_owned())
+            }
+            Finding::Latency(..) => Self::Latency(Delay::Percentile(2), None),
+            Finding::Rfc2544(..) => Self::Throughput,
+            Finding::Soak(_) => Self::Loss,
             _ => Self::MaxForwarded,
         }
     }
@@ -212,7 +214,7 @@ impl Metric {
         };
         let mut doubts = disturbances(record);
         for direction in &record.directions {
-            doubts.extend(match record.generator {
+            doubts.extend(match record.finding.generator() {
                 Some(_) => far_end(direction.limited_by),
                 None => limit(direction.limited_by),
             });
@@ -227,27 +229,27 @@ const INTERFERENCE: &str = "host interference may have changed it";
 
 /// Whether `record` is of a load that rises or stays.
 fn has_curve(record: &Record) -> bool {
-    matches!(record.strategy.name.as_str(), "ramp" | "saturate" | "generator")
+    matches!(record.finding, Finding::Ramp | Finding::Saturate | Finding::Generator(_))
 }
 
 /// The figures that `record` has.
 fn known(record: &Record) -> Vec<String> {
-    let mut known: Vec<String> = record.results.keys().cloned().collect();
+    let mut known: Vec<String> = record.finding.results().keys().cloned().collect();
     if has_curve(record) {
         known.extend(["max_rate", "max_forwarded"].map(str::to_owned));
     }
-    if record.rfc2544.as_ref().is_some_and(|test| test.throughput.is_some()) {
+    if record.finding.rfc2544().is_some_and(|test| test.throughput.is_some()) {
         known.push("throughput".to_owned());
     }
-    known.extend(record.soak.iter().map(|_| "loss".to_owned()));
-    for load in record.latency.iter().flat_map(|test| &test.loads) {
+    known.extend(record.finding.soak().into_iter().map(|_| "loss".to_owned()));
+    for load in record.finding.latency().into_iter().flat_map(|test| &test.loads) {
         known.extend(["mean", "p50", "p99"].map(|figure| format!("latency_{figure}@{}", load.name)));
     }
     if known.is_empty() { vec!["nothing to compare".to_owned()] } else { known }
 }
 
 fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
-    let result = record.results.get(goal)?;
+    let result = record.finding.results().get(goal)?;
     let mut doubts: Vec<String> = limit(result.limited_by).into_iter().collect();
     doubts.extend(result.disturbed.then(|| "host interference affected it".to_owned()));
     doubts.extend(result.irregular.filter(|_| !result.disturbed).map(irregular));
@@ -259,7 +261,7 @@ fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
 }
 
 fn throughput(record: &Record) -> Option<Reading> {
-    let found = record.rfc2544.as_ref()?.throughput?;
+    let found = record.finding.rfc2544()?.throughput?;
     let mut doubts: Vec<String> = limit(found.limited_by).into_iter().collect();
     doubts.extend(found.irregular.map(irregular));
     let resolution = width(found.pps, found.upper_pps);
@@ -268,7 +270,7 @@ fn throughput(record: &Record) -> Option<Reading> {
 }
 
 fn loss(record: &Record) -> Option<Reading> {
-    let soak = record.soak.as_ref()?;
+    let soak = record.finding.soak()?;
     let offered: u64 = soak.directions.iter().map(|direction| direction.offered).sum();
     let lost: u64 = soak.directions.iter().map(|direction| direction.lost).sum();
     let mut doubts = disturbances(record);
@@ -279,7 +281,7 @@ fn loss(record: &Record) -> Option<Reading> {
 }
 
 fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading> {
-    let load = chosen(record.latency.as_ref()?, load)?;
+    let load = chosen(record.finding.latency()?, load)?;
     let figure = |direction: &Distribution| match delay {
         Delay::Mean => (direction.forwarded > 0).then_some(direction.mean_ns),
         Delay::Percentile(at) => direction.percentiles.values().get(at).copied().flatten(),
@@ -401,7 +403,7 @@ mod tests {
     #[test]
     fn a_search_is_known_to_its_interval_and_doubts_are_said() {
         for record in searches() {
-            let Some(result) = record.results.get("ndr") else { continue };
+            let Some(result) = record.finding.results().get("ndr") else { continue };
             let reading = metric("ndr").read(&record).unwrap();
             assert_eq!(reading.value, result.pps);
             if let (Some(upper), true) = (result.upper_pps, result.pps > 0.0) {

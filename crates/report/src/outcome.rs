@@ -2,8 +2,8 @@
 //! once for each figure that the run found.
 
 use results::record::{
-    Direction, GoalResult, Irregular, LimitedBy, LoadLatency, LossPattern, Phase, RateInterval, Record,
-    Sample, SoakDirection, Status,
+    Direction, Finding, GoalResult, Irregular, LimitedBy, LoadLatency, LossPattern, Phase, RateInterval,
+    Record, Sample, SoakDirection, Status,
 };
 use wire::human::pps;
 use wire::size;
@@ -24,12 +24,14 @@ pub enum Kind {
 
 impl Kind {
     pub fn of(record: &Record) -> Self {
-        match record.strategy.name.as_str() {
-            "search" => Self::Search,
-            "latency" => Self::Latency,
-            "rfc2544" => Self::Rfc2544,
-            "soak" => Self::Soak,
-            _ => Self::Curves,
+        match &record.finding {
+            Finding::Search(_) => Self::Search,
+            Finding::Latency(..) => Self::Latency,
+            Finding::Rfc2544(..) => Self::Rfc2544,
+            Finding::Soak(_) => Self::Soak,
+            Finding::Ramp | Finding::Saturate | Finding::Generator(_) | Finding::Cost(_) | Finding::Other => {
+                Self::Curves
+            }
         }
     }
 }
@@ -127,12 +129,15 @@ impl<'a> Outcome<'a> {
         let whole = || Self::of_directions(record);
         match Kind::of(record) {
             Kind::Curves => vec![whole()],
-            Kind::Search if record.results.is_empty() => {
+            Kind::Search if record.finding.results().is_empty() => {
                 vec![Self { has_figures: false, goal: Some("search".to_owned()), ..whole() }]
             }
-            Kind::Search => {
-                record.results.iter().map(|(goal, result)| Self::of_goal(record, goal, result)).collect()
-            }
+            Kind::Search => record
+                .finding
+                .results()
+                .iter()
+                .map(|(goal, result)| Self::of_goal(record, goal, result))
+                .collect(),
             Kind::Latency => {
                 vec![Self { text: Some(latency(record)), goal: Some("latency".to_owned()), ..whole() }]
             }
@@ -187,7 +192,7 @@ impl<'a> Outcome<'a> {
 
     fn of_throughput(record: &'a Record) -> Self {
         let goal = Some(THROUGHPUT.to_owned());
-        let Some(found) = record.rfc2544.as_ref().and_then(|test| test.throughput) else {
+        let Some(found) = record.finding.rfc2544().and_then(|test| test.throughput) else {
             return Self { goal, has_figures: false, ..Self::of_directions(record) };
         };
         let ways = record.directions.len().max(1) as f64;
@@ -290,7 +295,7 @@ pub fn loss(ratio: f64) -> String {
 
 /// The load of a latency test that stands for all: half of what the device bears, or the first one.
 pub fn typical_load(record: &Record) -> Option<&LoadLatency> {
-    let loads = &record.latency.as_ref()?.loads;
+    let loads = &record.finding.latency()?.loads;
     loads.iter().find(|load| load.share == Some(0.5)).or(loads.first())
 }
 
@@ -303,7 +308,7 @@ fn latency(record: &Record) -> String {
 
 /// The share that a soak lost, in words.
 fn lost(record: &Record) -> String {
-    let directions = || record.soak.iter().flat_map(|soak| &soak.directions);
+    let directions = || record.finding.soak().into_iter().flat_map(|soak| &soak.directions);
     let sum = |count: fn(&SoakDirection) -> u64| directions().map(count).sum::<u64>() as f64;
     let (lost, offered) = (sum(|d| d.lost), sum(|d| d.offered));
     let stalls = directions().map(|direction| direction.stall_count).sum::<usize>();
@@ -329,7 +334,7 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
             let curves = Kind::of(record) == Kind::Curves;
             let disturbed = if curves { evidence::may_have_changed(record) } else { by_machine(record) };
             // A generator's limit is what was looked for.
-            let tester = record.generator.is_none() && any(|d| d.limited_by == LimitedBy::Tester);
+            let tester = record.finding.generator().is_none() && any(|d| d.limited_by == LimitedBy::Tester);
             (curves && tester, disturbed, false)
         }
     };
@@ -346,7 +351,7 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
 
 /// Whether other activity on the host affected what was measured.
 fn by_machine(record: &Record) -> bool {
-    if let Some(test) = &record.latency {
+    if let Some(test) = record.finding.latency() {
         return test.loads.iter().any(|load| load.disturbed.is_some());
     }
     let measured = |sample: &&Sample| matches!(sample.phase, Phase::Ramp | Phase::Hold);

@@ -29,7 +29,7 @@ pub struct Row<'a> {
 pub fn rows(record: &Record) -> Vec<Row<'_>> {
     let single = record.directions.len() < 2;
     let mut rows = Vec::new();
-    for (goal, result) in &record.results {
+    for (goal, result) in record.finding.results() {
         rows.push(row(goal, false, result));
         for direction in record.directions.iter().filter(|_| !single) {
             rows.extend(direction.results.get(goal).map(|result| row(&direction.name, true, result)));
@@ -63,7 +63,7 @@ fn whole(pps: f64) -> String {
 /// What a reader must know of results that are not regular.
 pub fn remarks(record: &Record) -> Vec<String> {
     let irregular =
-        record.results.iter().filter_map(|(goal, result)| Some((goal, result, result.irregular?)));
+        record.finding.results().iter().filter_map(|(goal, result)| Some((goal, result, result.irregular?)));
     irregular
         .map(|(goal, result, irregular)| format!("{goal}: {}", meaning(irregular, result.disturbed)))
         .collect()

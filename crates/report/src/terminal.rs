@@ -70,10 +70,10 @@ impl Look {
 /// empty if nothing was measured yet or there is no room.
 #[must_use]
 pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> String {
-    if let Some(found) = &record.latency {
+    if let Some(found) = record.finding.latency() {
         return latency::plot(found, width, height, colour);
     }
-    let draw = if record.trials.is_empty() { plot::plot } else { trials::plot };
+    let draw = if record.finding.trials().is_empty() { plot::plot } else { trials::plot };
     draw(record, width, height, colour)
 }
 
@@ -240,16 +240,16 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     let title = Look::Title.paint(&record.name, colour);
     let ended = format!("{} after {:.1} s", status(record.status), record.elapsed_s);
     let mut text = format!("{title}: {ended}\n");
-    if !record.results.is_empty() {
+    if !record.finding.results().is_empty() {
         text.push_str(&search::table(record).render(colour));
     }
-    if let Some(found) = &record.cost {
+    if let Some(found) = record.finding.cost() {
         text.push_str(&cost::table(found, colour));
-    } else if let Some(found) = &record.latency {
+    } else if let Some(found) = record.finding.latency() {
         text.push_str(&latency::tables(found, colour));
-    } else if let Some(found) = &record.soak {
+    } else if let Some(found) = record.finding.soak() {
         text.push_str(&soak::table(found, colour));
-    } else if record.results.is_empty() && run.has_figures {
+    } else if record.finding.results().is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
     if let Some(links) = Links::of(record) {
@@ -316,10 +316,10 @@ fn direction_figures(direction: &Direction) -> [Text; 7] {
 fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     let mut remarks: Vec<String> = record.reason.iter().cloned().collect();
     remarks.extend(crate::search::remarks(record));
-    remarks.extend(record.latency.iter().flat_map(latency::remarks));
+    remarks.extend(record.finding.latency().into_iter().flat_map(latency::remarks));
     for direction in &record.directions {
         // A soak tells of stalls itself.
-        if let Some(stall) = direction.stalled.filter(|_| record.soak.is_none()) {
+        if let Some(stall) = direction.stalled.filter(|_| record.finding.soak().is_none()) {
             let frames = count(stall.after_frames);
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }

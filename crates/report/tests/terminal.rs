@@ -47,8 +47,9 @@ fn a_plot_of_a_search_shows_its_trials() {
     let mut record = searches().remove(0);
     assert_eq!(terminal::plot(&record, 10, 8, false), "");
     assert_eq!(terminal::plot(&record, 60, 0, false), "");
-    record.trials.truncate(1);
-    record.results.clear();
+    let search = record.finding.search_mut().unwrap();
+    search.trials.truncate(1);
+    search.results.clear();
     assert!(terminal::plot(&record, 60, 1, false).contains("failed"));
 }
 

@@ -15,7 +15,7 @@ pub struct Certificate {
     pub schema: String,
     /// When it began, RFC 3339, UTC.
     pub started: String,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub elapsed_s: f64,
     /// How it ended.
     pub status: Status,

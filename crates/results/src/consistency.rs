@@ -31,7 +31,7 @@ pub fn settle(record: &mut Record) {
     if let Some(why) = stale_self_test(record) {
         record.tester.self_test = None;
         record.notes.push(format!(
-            "{why}: both are left out, since the host was slower then; run 'linerate self-test'"
+            "{why}: both are left out, since the host was slower then; run 'linerate verify ceiling'"
         ));
     }
     for direction in record.directions.iter_mut().filter(|it| it.limited_by == LimitedBy::Tester) {
@@ -54,7 +54,7 @@ pub fn contradictions(record: &Record) -> Vec<String> {
     for direction in &record.directions {
         found.extend(of_direction(direction).map(|what| format!("{}: {what}", direction.name)));
     }
-    for (goal, result) in &record.results {
+    for (goal, result) in record.finding.results() {
         if result.upper_pps.is_some_and(|upper| upper < result.lower_pps) {
             found.push(format!("{goal}: the upper bound is below the lower one"));
         }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use wire::size;
 
 use crate::record::{
-    Direction, DirectionSample, Dut, Environment, Evidence, Latency, LimitedBy, LossBegan, Phase, Port,
-    Profile, RateInterval, Record, SCHEMA, Sample, Stall, Status, Strategy, Tester,
+    Direction, DirectionSample, Dut, Environment, Evidence, Finding, Latency, LimitedBy, LossBegan, Phase,
+    Port, Profile, RateInterval, Record, SCHEMA, Sample, Stall, Status, Strategy, Tester,
 };
 use crate::store;
 pub use search::searches;
@@ -140,18 +140,10 @@ impl Scenario {
             environment: environment(),
             line_rate_bps: self.line_rate_bps,
             directions: (0..names.len()).map(|at| self.direction(names[at], at, &samples)).collect(),
-            results: BTreeMap::new(),
-            disturbed: None,
-            limited_by: None,
-            trials: Vec::new(),
-            latency: None,
-            rfc2544: None,
-            soak: None,
-            generator: None,
+            finding: Finding::Ramp,
             queues: Vec::new(),
             nodes: Vec::new(),
             nodes_s: None,
-            cost: None,
             cross_check: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],

@@ -7,6 +7,7 @@
 mod cost;
 mod cross_check;
 mod evidence;
+mod finding;
 mod generator;
 mod latency;
 mod node;
@@ -16,16 +17,18 @@ mod remote;
 mod rfc2544;
 #[cfg(test)]
 mod schema;
+mod search;
 mod self_test;
 mod soak;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use evidence::{Evidence, LossBegan, RateInterval};
+pub use finding::Finding;
 pub use generator::Generator;
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
@@ -36,6 +39,7 @@ pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
     Rfc2544, Throughput,
 };
+pub use search::{GoalResult, Irregular, Search, Trial, TrialDirection, TrialVerdict};
 pub use self_test::SelfTest;
 pub use soak::{
     Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Measure,
@@ -48,6 +52,7 @@ pub const SCHEMA: &str = "linerate/run/1";
 /// One complete strategy against one configuration of a device under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(remote = "Self")]
 pub struct Record {
     /// Always `linerate/run/1`.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
@@ -89,33 +94,9 @@ pub struct Record {
     pub samples: Vec<Sample>,
     /// The verdict, one for each direction.
     pub directions: Vec<Direction>,
-    /// What a search found, by goal, like `ndr` and `pdr`: all directions added up.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub results: BTreeMap<String, GoalResult>,
-    /// Whether disturbed trials widened a result of a search.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<bool>,
-    /// What limited a search, all directions together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_by: Option<LimitedBy>,
-    /// Every trial of a search, in order of time: its results can be recomputed from them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<Trial>,
-    /// What a latency test found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<LatencyTest>,
-    /// What the tests of RFC 2544 found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rfc2544: Option<Rfc2544>,
-    /// What a soak found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub soak: Option<Soak>,
-    /// What generated, where that is what was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generator: Option<Generator>,
-    /// What a forwarded frame cost the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
+    /// What the strategy found.
+    #[serde(flatten)]
+    pub finding: Finding,
     /// Linerate's counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
@@ -133,6 +114,21 @@ pub struct Record {
     pub notes: Vec<String>,
 }
 
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Reads the fields, and takes the finding for that of the strategy that they name.
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut record = Self::deserialize(deserializer)?;
+        record.finding = record.finding.of_strategy(&record.strategy.name);
+        Ok(record)
+    }
+}
+
 impl Record {
     /// What reports call the device: the name of its configuration where a bench gave it one (labels
     /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the generator where that was measured,
@@ -140,7 +136,7 @@ impl Record {
     #[must_use]
     pub fn device(&self) -> String {
         let configuration = self.labels.get("cell").and_then(|cell| cell.split_once('/'));
-        match (configuration, &self.generator) {
+        match (configuration, self.finding.generator()) {
             (Some((name, _)), _) => name.to_owned(),
             (None, Some(generator)) => generator.program.clone(),
             (None, None) => self.dut.label(),
@@ -167,7 +163,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strategy {
-    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak` or `generator`.
+    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak`, `generator` or `cost`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,
@@ -471,101 +467,6 @@ pub struct Direction {
     pub lateness_ns: Vec<(u64, u64)>,
     /// Time between departure and return: (lowest value of the bucket in ns, count).
     pub latency_ns: Vec<(u64, u64)>,
-}
-
-/// What a search found for one goal: an interval that holds the highest load with no more loss
-/// than the goal's. The terms are those of draft-ietf-bmwg-mlrsearch-15.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GoalResult {
-    /// The result: the load that was proved, in frames per second; the same as `lower_pps`.
-    pub pps: f64,
-    /// The relevant lower bound, as it was really offered, in frames per second; 0 if no load passed.
-    pub lower_pps: f64,
-    /// The relevant upper bound, in frames per second; absent if no load failed.
-    pub upper_pps: Option<f64>,
-    /// What was forwarded at the lower bound, in frames per second: the conditional throughput.
-    pub conditional_throughput_pps: f64,
-    /// Why it is no regular result, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub irregular: Option<Irregular>,
-    /// Whether it is irregular because trials were disturbed.
-    pub disturbed: bool,
-    /// What limited it.
-    pub limited_by: LimitedBy,
-}
-
-/// Why the result of a search is not regular.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Irregular {
-    /// The highest load passed: the device may forward more.
-    MaxLoadIsLowerBound,
-    /// The lowest load failed: the device forwards less, if anything.
-    MinLoadIsUpperBound,
-    /// The interval is wider than the goal asked for.
-    Wide,
-    /// A bound rests on less trial time than the goal asked for.
-    Preliminary,
-}
-
-/// One trial of a search: one load for one duration, counted after a drain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Trial {
-    /// When it began, since the run's start.
-    pub at_s: f64,
-    /// Its duration, as asked for, in seconds.
-    pub duration_s: f64,
-    /// The load asked for, of each direction, in frames per second.
-    pub load_pps: f64,
-    /// The share of the frames offered in all directions that was lost.
-    pub loss_ratio: f64,
-    /// Its verdict for each goal.
-    pub verdicts: BTreeMap<String, TrialVerdict>,
-    /// The share of its frames whose loss the machine may account for, an upper estimate: a loss
-    /// proves something only if it exceeds that and what the goal forgives.
-    #[serde(default)]
-    pub noise: f64,
-    /// What the machine did meanwhile, in words, if it was more than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<String>,
-    /// One for each direction.
-    pub directions: Vec<TrialDirection>,
-}
-
-/// One direction of a [`Trial`]. Loss = offered − forwarded; unsent frames are neither.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TrialDirection {
-    /// Frames that should have left.
-    pub intended: f64,
-    /// Frames that left.
-    pub offered: u64,
-    /// Frames of these that came back.
-    pub forwarded: u64,
-    /// (offered − forwarded) / offered.
-    pub loss_ratio: f64,
-    /// The frames that left while nothing was interrupted, where that is known: a loss among these
-    /// is the device's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undisturbed: Option<Undisturbed>,
-}
-
-/// The verdict on a trial for a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum TrialVerdict {
-    /// It lost no larger share than the goal forgives.
-    LowLoss,
-    /// It lost more.
-    HighLoss,
-    /// The tester offered less than it should have: it proves nothing.
-    TesterFellShort,
-    /// It lost more, but the machine may account for it: it proves nothing, and was repeated.
-    Disturbed,
 }
 
 /// A device that stopped forwarding.

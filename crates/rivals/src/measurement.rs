@@ -14,11 +14,13 @@ use std::time::{Duration, Instant};
 use ::engine::{Engine, Load};
 use anyhow::{Result, bail};
 use monitor::Bounds;
-use results::record;
+use results::record::{self, Finding};
 use testbed::Testbed;
-use testbed::run::{self, Labels, Sent, Strategy, parameters};
+use testbed::run::{self, Labels, Sent};
 use testbed::stop;
-use trial::{Conditions, Observer, Outcome, Saturate, WarmUp};
+use testbed::target::Place;
+use trial::strategy::parameters;
+use trial::{Conditions, Failure, Observer, Outcome, Saturate, Strategy, WarmUp};
 use wire::human;
 use wording::usage::misuse;
 
@@ -91,13 +93,21 @@ impl Measurement {
         let labels = Labels { name, test, given };
         let mut tester = testbed.describe_tester(&["none"; 2]);
         program.name().clone_into(&mut tester.engine);
-        let sent = Sent { began, profile: generator.profile(), tester, notes: Vec::new() };
+        // The program itself is other work than ours, and keeps its core to itself.
+        let bounds = Bounds {
+            other_work: 1.0,
+            waited: 1.0,
+            speed: 1.0,
+            wake_delay: Duration::MAX,
+            ..Bounds::default()
+        };
+        let sent = Sent { began, profile: generator.profile(), tester, bounds, notes: Vec::new() };
         let (mut record, mut writer) =
             run::conduct(&testbed, &mut engine, sent, labels, &generator, directory)?;
         let found = generator.describe_program(program, launch, engine.finish()?);
         record.notes.push(note(&found));
         record.notes.extend(generator.note_fragments());
-        record.generator = Some(found);
+        record.finding = Finding::Generator(Some(Box::new(found)));
         writer.write(&record)?;
         Ok(record)
     }
@@ -121,28 +131,27 @@ impl Measurement {
 /// The device that the program sends to.
 fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
     let program = wanted.program.0;
-    if wanted.target.ports.is_some() {
-        return Err(misuse(
-            "generators are measured in the lab, where both ends of the cable are counted: \
-                           leave --ports out",
-        ));
-    }
-    let target = wanted.target.or_dut(program.far_end())?;
-    if program.target() != Target::Lab {
-        return match &target.dut {
-            Some(dut) if dut.name() != program.far_end() => {
-                Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
-            }
-            _ => Ok(user_space::testbed(target, program)),
-        };
-    }
-    match &target.dut {
-        Some(dut) if program.far_end() != "sink" && dut.name() != program.far_end() => Err(misuse(format!(
+    let dut = match &wanted.target.place {
+        Place::Lab(dut) | Place::Started(dut) => Some(dut),
+        Place::Named(_) => None,
+        Place::Ports(_) => {
+            return Err(misuse(
+                "generators are measured in the lab, where both ends of the cable are counted: leave --ports out",
+            ));
+        }
+    };
+    let other = dut.filter(|dut| dut.name() != program.far_end());
+    match (program.target() == Target::Lab, other) {
+        (false, Some(dut)) => {
+            Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
+        }
+        (false, None) => Ok(user_space::testbed(wanted.target.clone(), program)),
+        (true, Some(dut)) if program.far_end() != "sink" => Err(misuse(format!(
             "{} needs a far end that answers: give --dut {}, not {dut}",
             program.name(),
             program.far_end()
         ))),
-        _ => Ok(target),
+        (true, _) => Ok(wanted.target.clone()),
     }
 }
 
@@ -255,13 +264,13 @@ impl Strategy for Generator {
         self.saturate.planned()
     }
 
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        self.saturate.run(engine, observer)
+    fn check(&self) -> Result<(), Failure> {
+        self.saturate.check()
     }
 
-    /// The program itself is other work than ours, and keeps its core to itself.
-    fn bounds(&self) -> Bounds {
-        Bounds { other_work: 1.0, waited: 1.0, speed: 1.0, wake_delay: Duration::MAX, ..Bounds::default() }
+    /// What was found is known once the program has ended.
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        Outcome { finding: Finding::Generator(None), ..self.saturate.run(engine, observer) }
     }
 }
 

@@ -9,7 +9,7 @@ use engine::memif::stream;
 use engine::user_space::{Stream, socket_name};
 use programs::{Process, Said, number_after};
 use testbed::Testbed;
-use testbed::target::EngineName;
+use testbed::target::{EngineName, Named, Place};
 use testbed::user_space::UserSpace;
 use testbed::user_space::memif::{Ends, dpdk_server};
 use traffic::tunable::Size;
@@ -55,7 +55,8 @@ pub fn testbed(target: testbed::target::Target, program: &dyn Program) -> testbe
             (EngineName::Dpdk, ["net_null0,no-rx=1", "net_null1,no-rx=1"].map(str::to_owned))
         }
     };
-    testbed::target::Target { engine, dut: None, port0: Some(zero), port1: Some(one), ..target }
+    let place = Place::Named(Named { ports: [zero, one], next_hops: None, force: 0 });
+    testbed::target::Target { place, engine, ..target }
 }
 
 /// The device of DPDK that another program sends by.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use dut::{Passed, Rules};
 use lab::InterfaceCounters;
 use results::Record;
-use results::record::{CrossCheck, Direction, LimitedBy, Point};
+use results::record::{CrossCheck, Direction, LimitedBy, Point, Search};
 
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
 const OTHERS: u64 = 64;
@@ -110,8 +110,8 @@ pub fn mark(record: &mut Record) {
         direction.limited_by = LimitedBy::Tester;
         direction.results.values_mut().for_each(|result| result.limited_by = LimitedBy::Tester);
     }
-    record.results.values_mut().for_each(|result| result.limited_by = LimitedBy::Tester);
-    record.limited_by = record.limited_by.map(|_| LimitedBy::Tester);
+    let limits = record.finding.search_mut().map(Search::limits_mut);
+    limits.into_iter().flatten().for_each(|limit| *limit = LimitedBy::Tester);
 }
 
 /// What a reader must know if they do not agree: where the frames went.

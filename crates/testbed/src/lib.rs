@@ -3,6 +3,7 @@
 
 pub mod control;
 pub mod counting;
+pub mod cost;
 pub mod cross_check;
 mod dut_command;
 pub mod environment;
@@ -19,9 +20,9 @@ mod reset_command;
 pub mod run;
 pub mod self_test;
 pub mod stop;
-pub mod strategy;
 pub mod target;
 mod testbed;
 pub mod user_space;
+pub mod verify;
 
 pub use testbed::Testbed;

@@ -6,7 +6,7 @@
 
 use lab::InterfaceCounters;
 use results::Record;
-use results::record::LimitedBy;
+use results::record::{LimitedBy, Search};
 
 /// Marks the directions in which most of what was lost found no room in the tester's queue. `interfaces` are
 /// what they counted meanwhile: the two ports, then the device's two.
@@ -32,8 +32,8 @@ pub fn mark(record: &mut Record, interfaces: &[InterfaceCounters]) {
         }
     }
     if !notes.is_empty() {
-        let limits = record.results.values_mut().map(|result| &mut result.limited_by);
-        for limit in limits.chain(&mut record.limited_by).filter(|limit| **limit == LimitedBy::Dut) {
+        let limits = record.finding.search_mut().map(Search::limits_mut);
+        for limit in limits.into_iter().flatten().filter(|limit| **limit == LimitedBy::Dut) {
             *limit = LimitedBy::Tester;
         }
     }

@@ -11,7 +11,7 @@ use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
 use results::record;
 use wording::usage::{in_one_line, misuse};
 
-use crate::target::Target;
+use crate::target::{Ports, Remote};
 
 /// A configured device.
 pub struct RemoteDevice {
@@ -25,23 +25,23 @@ pub struct RemoteDevice {
 }
 
 impl RemoteDevice {
-    /// The device that the flags describe, if they describe one. `ports` are the tester's interfaces, whose
-    /// MAC addresses it gets to know where its driver wants them.
+    /// The device between `ports`, if a driver is to configure it. It gets to know the MAC addresses of these
+    /// where its driver wants them.
     ///
     /// # Errors
-    /// What is wrong with the flags, the driver, the connection or the device, with the remedy; nothing stays
+    /// What is wrong with the driver, the connection or the device, with the remedy; nothing stays
     /// changed on the device.
-    pub fn configure(device: &Target, ports: [&str; 2]) -> Result<Option<Self>> {
-        let (Some(host), Some(driver)) = (&device.dut_host, &device.dut_driver) else { return Ok(None) };
-        let plan = plan(driver, &device.dut_options, Some(ports))?;
-        if let (None, Some(gateways)) = (&device.gateways, router_addresses(&plan)) {
+    pub fn configure(ports: &Ports) -> Result<Option<Self>> {
+        let Some(Remote { host, driver, options, sudo }) = &ports.remote else { return Ok(None) };
+        let plan = plan(driver, options, Some(ports.names.each_ref().map(String::as_str)))?;
+        if let (None, Some(gateways)) = (&ports.gateways, router_addresses(&plan)) {
             return Err(misuse(format!(
                 "{host} is to be a router, which frames are addressed to: give --gateways {gateways}"
             )));
         }
-        let mut connected = Connected::check(Ssh::connect(host, device.dut_sudo)?, plan)?;
+        let mut connected = Connected::check(Ssh::connect(host, *sudo)?, plan)?;
         let driver = connected.plan().driver().name.clone();
-        let given = device.dut_options.iter().cloned().collect();
+        let given = options.iter().cloned().collect();
         let applied = connected.apply();
         // From here on it is undone, whatever happens.
         let mut configured =

@@ -14,13 +14,12 @@ use monitor::Bounds;
 use monitor::CoreMeter;
 use remote::Counters;
 use results::record::{
-    self, DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample, Status,
-    Trial,
+    self, DeviceCounted, Finding, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample,
+    Status, Trial,
 };
 use results::store::{self, Entry, Store, Writer};
-use traffic::{Directions, Profile};
-use trial::{Conditions, Noise, Observer, ObserverError, Outcome};
-use wire::human;
+use traffic::{Directions, FrameTable, Profile};
+use trial::{Noise, Observer, ObserverError, Strategy};
 
 use crate::Testbed;
 use crate::control::Control;
@@ -29,22 +28,6 @@ use crate::progress::Progress;
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
 use crate::{cross_check, environment, receive_limit, self_test};
-
-/// A strategy with its parameters, ready to run.
-pub trait Strategy {
-    /// Its name and parameters, for the record.
-    fn describe(&self) -> record::Strategy;
-    /// How long it will take.
-    fn planned(&self) -> Duration;
-    /// Runs it.
-    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome;
-    /// What the machine may do beside it.
-    fn bounds(&self) -> Bounds {
-        Bounds::default()
-    }
-    /// Adds to the record what only this strategy knows. Called once, after it ran.
-    fn complete(&self, _record: &mut Record) {}
-}
 
 /// What a run is called.
 pub struct Labels {
@@ -84,28 +67,46 @@ impl Labels {
     }
 }
 
-/// Runs `strategy` with `profile` on `testbed`, and keeps its record in `directory`.
+/// What is sent on a testbed.
+pub struct Traffic<'a> {
+    /// As it was asked for.
+    pub profile: &'a Profile,
+    /// The directions that are loaded.
+    pub directions: Directions,
+    /// The same as frames between the testbed's ports.
+    pub table: FrameTable,
+}
+
+impl<'a> Traffic<'a> {
+    /// `profile` between the ports of `testbed`.
+    #[must_use]
+    pub fn new(testbed: &Testbed, profile: &'a Profile, directions: Directions) -> Self {
+        Self { profile, directions, table: profile.table(&testbed.endpoints(), directions) }
+    }
+}
+
+/// Runs `strategy` with `traffic` on `testbed`, and keeps its record in `directory`.
 ///
 /// # Errors
 /// When the engine does not start or the record cannot be written. A run that fails or is
 /// interrupted after that has a record that says so.
 pub fn run(
     testbed: &mut Testbed,
-    profile: &Profile,
-    directions: Directions,
+    traffic: &Traffic,
     labels: Labels,
     strategy: &dyn Strategy,
     directory: &Path,
     stop: &Arc<AtomicBool>,
 ) -> Result<Record> {
     let began = Instant::now();
-    let table = profile.table(&testbed.endpoints(), directions);
+    let Traffic { profile, directions, ref table } = *traffic;
     let own_limits = self_test::of(testbed, profile, directions);
-    let (mut engine, modes) = testbed.start_any_engine(&table, stop)?;
+    let (mut engine, modes) = testbed.start_any_engine(table, stop)?;
     let mut sent = Sent {
         began,
-        profile: describe(profile, &table, directions),
+        profile: describe(profile, table, directions),
         tester: testbed.describe_tester(&modes),
+        bounds: Bounds::default(),
         notes: profile.notes().iter().cloned().chain(table.note()).collect(),
     };
     match own_limits {
@@ -152,6 +153,9 @@ pub fn run(
     drop(engine);
     self_test::judge(&mut record, testbed, profile, directions);
     results::consistency::settle(&mut record);
+    if testbed.receive_cost_ns().is_some() && record.tester.receive_cost_ns.is_none() {
+        testbed.forget_receive_cost();
+    }
     writer.write(&record)?;
     Ok(record)
 }
@@ -185,6 +189,8 @@ pub struct Sent {
     pub profile: record::Profile,
     /// By what.
     pub tester: record::Tester,
+    /// What the machine may do beside it.
+    pub bounds: Bounds,
     /// What a reader should know of it.
     pub notes: Vec<String>,
 }
@@ -222,24 +228,17 @@ pub fn conduct(
         line_rate_bps: testbed.line_rate_bps(),
         samples: Vec::new(),
         directions: Vec::new(),
-        results: BTreeMap::new(),
-        disturbed: None,
-        limited_by: None,
-        trials: Vec::new(),
-        latency: None,
-        rfc2544: None,
-        soak: None,
-        generator: None,
+        finding: Finding::Other,
         queues: Vec::new(),
         nodes: Vec::new(),
         nodes_s: None,
-        cost: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),
     };
+    record.finding = Finding::nothing_yet(&record.strategy.name);
     record.notes.extend(sent.notes);
     let mut writer = Store::open(directory)?.create(&mut record)?;
-    let machine = Machine::watch(testbed, strategy.bounds());
+    let machine = Machine::watch(testbed, sent.bounds);
     if let Err(error) = &machine {
         record.notes.push(format!("host interference was not monitored: {error}"));
     }
@@ -261,16 +260,7 @@ pub fn conduct(
     record.reason = outcome.reason();
     record.samples = outcome.samples;
     record.directions = outcome.directions;
-    if let Some(search) = outcome.search {
-        record.results = search.results;
-        record.disturbed = Some(search.disturbed);
-        record.limited_by = search.limited_by;
-        record.trials = search.trials;
-    }
-    record.rfc2544 = outcome.rfc2544;
-    record.latency = outcome.latency;
-    record.soak = outcome.soak;
-    strategy.complete(&mut record);
+    record.finding = outcome.finding;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
     if let (Some(remote), Some(before)) = (testbed.remote(), device_before) {
@@ -287,7 +277,7 @@ fn count_remote(record: &mut Record, before: Result<Counters>, device: &RemoteDe
     }
 }
 
-fn describe(profile: &Profile, table: &traffic::FrameTable, directions: Directions) -> record::Profile {
+fn describe(profile: &Profile, table: &FrameTable, directions: Directions) -> record::Profile {
     record::Profile {
         name: profile.name().to_owned(),
         tunables: profile.tunables().clone(),
@@ -360,28 +350,4 @@ impl Observer for Watcher<'_> {
     fn dut_core_busy(&mut self) -> Option<f64> {
         self.meter.as_mut()?.busy()
     }
-}
-
-/// A strategy as the record keeps it: parameters of its own, and what all have in common.
-pub fn describe_strategy<const N: usize>(
-    name: &str,
-    own: [(&str, String); N],
-    conditions: &Conditions,
-) -> record::Strategy {
-    let common = [
-        ("warm-up", human::pps(conditions.warm_up.pps)),
-        ("warm-up-duration", format!("{:?}", conditions.warm_up.duration)),
-        ("step", format!("{:?}", conditions.step)),
-        ("drain", format!("{:?}", conditions.drain)),
-    ];
-    record::Strategy {
-        name: name.to_owned(),
-        parameters: parameters(own).into_iter().chain(parameters(common)).collect(),
-        loss_threshold: conditions.loss_threshold,
-    }
-}
-
-/// Parameters of a strategy as the record keeps them.
-pub fn parameters<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -9,7 +9,7 @@ pub mod kept;
 mod measure;
 
 use anyhow::Result;
-use results::record::{LimitedBy, Record, SelfTest};
+use results::record::{LimitedBy, Record, Search, SelfTest};
 use traffic::{Directions, Profile};
 use wire::human;
 
@@ -91,11 +91,13 @@ fn mark(record: &mut Record) -> bool {
             set(&mut result.limited_by, near);
         }
     }
-    for result in record.results.values_mut() {
-        let near = is_near(result.pps / count, result.limited_by);
-        set(&mut result.limited_by, near);
-        if near && let Some(limit) = &mut record.limited_by {
-            *limit = LimitedBy::Tester;
+    if let Some(Search { results, limited_by, .. }) = record.finding.search_mut() {
+        for result in results.values_mut() {
+            let near = is_near(result.pps / count, result.limited_by);
+            set(&mut result.limited_by, near);
+            if near && let Some(limit) = limited_by {
+                *limit = LimitedBy::Tester;
+            }
         }
     }
     if any {

@@ -1,86 +1,112 @@
-//! What is to be measured, and by what: plain data, from flags or from a bench file.
+//! What is to be measured, and by what: plain data, validated by whoever makes it, from flags or from a bench file.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use dut::{DutSpec, SpecError};
+use dut::DutSpec;
 use wire::MacAddress;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The device to start, in the lab or in user space; the default one if none is named.
-    pub dut: Option<DutSpec>,
-    /// Two interfaces of this machine.
-    pub ports: Option<Vec<String>>,
-    /// What sends and receives.
+    /// Where it is.
+    pub place: Place,
+    /// What sends and receives; between the user's interfaces [`EngineName::Auto`] is what these can do.
     pub engine: EngineName,
-    /// Port 0 in user space.
-    pub port0: Option<String>,
-    /// Port 1 in user space.
-    pub port1: Option<String>,
-    /// The device's IP addresses at port 0 and port 1.
-    pub gateways: Option<Vec<IpAddr>>,
-    /// The device's MAC addresses at port 0 and port 1, in user space.
-    pub gateway_macs: Option<Vec<MacAddress>>,
-    /// How often `--force` was given, 0 to 2: 2 uses an interface even if it carries the default route or this login.
-    pub force: u8,
     /// The line rate (L1) that percentages refer to, in bits a second.
     pub line_rate: Option<f64>,
     /// The cores that generate.
     pub cores: Option<Vec<usize>>,
     /// The cores that receive in user space.
     pub receive_cores: Option<Vec<usize>>,
-    /// The core that the lab's device works on.
+    /// The core that a device which Linerate starts works on.
     pub dut_core: Option<usize>,
     /// Shell commands that configure the device first.
     pub dut_commands: Vec<String>,
-    /// The device as ssh takes it.
-    pub dut_host: Option<String>,
-    /// The driver of that device.
-    pub dut_driver: Option<String>,
-    /// Options of the driver.
-    pub dut_options: Vec<(String, String)>,
-    /// Whether everything runs on the device by sudo.
-    pub dut_sudo: bool,
+}
+
+/// Where a device is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In the built-in lab.
+    Lab(DutSpec),
+    /// Between two interfaces of this machine.
+    Ports(Ports),
+    /// In user space, where Linerate starts it. Only with an engine in user space, as the next one.
+    Started(DutSpec),
+    /// Between two ports of user space.
+    Named(Named),
+}
+
+/// Two interfaces of this machine with a device between.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// Their names.
+    pub names: [String; 2],
+    /// The device's IP addresses at port 0 and port 1; without them it is taken for a bridge.
+    pub gateways: Option<[IpAddr; 2]>,
+    /// How often the user said that an interface may be used though this machine needs it.
+    pub force: u8,
+    /// How the device is reached and configured, if a driver does that.
+    pub remote: Option<Remote>,
+}
+
+/// A device that a driver configures.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Whom ssh connects to.
+    pub host: String,
+    /// The driver.
+    pub driver: String,
+    /// Its options.
+    pub options: Vec<(String, String)>,
+    /// Whether everything there runs by sudo.
+    pub sudo: bool,
+}
+
+/// Two ports of user space with a device between.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The ports, as their engine names them.
+    pub ports: [String; 2],
+    /// The device's MAC addresses at port 0 and port 1; without them frames go to the other port.
+    pub next_hops: Option<[MacAddress; 2]>,
+    /// As of [`Ports`].
+    pub force: u8,
 }
 
 impl Target {
     /// A device of the lab and a line rate, without any other wishes.
     #[must_use]
     pub fn lab(dut: DutSpec, line_rate: f64) -> Self {
+        Self::of(Place::Lab(dut), EngineName::Auto, line_rate)
+    }
+
+    /// A device in user space, reached by `engine`, and a line rate.
+    #[must_use]
+    pub fn started(dut: DutSpec, engine: EngineName, line_rate: f64) -> Self {
+        Self::of(Place::Started(dut), engine, line_rate)
+    }
+
+    fn of(place: Place, engine: EngineName, line_rate: f64) -> Self {
         Self {
-            dut: Some(dut),
-            ports: None,
-            engine: EngineName::Auto,
-            port0: None,
-            port1: None,
-            gateways: None,
-            gateway_macs: None,
-            force: 0,
+            place,
+            engine,
             line_rate: Some(line_rate),
             cores: None,
             receive_cores: None,
             dut_core: None,
             dut_commands: Vec::new(),
-            dut_host: None,
-            dut_driver: None,
-            dut_options: Vec::new(),
-            dut_sudo: false,
         }
     }
 
-    /// The same, with this device of the lab where none is named.
-    ///
-    /// # Errors
-    /// When there is no such device.
-    pub fn or_dut(&self, name: &str) -> Result<Self, SpecError> {
-        let dut = match (&self.dut, &self.ports) {
-            (None, None) => Some(name.parse()?),
-            (dut, _) => dut.clone(),
-        };
-        Ok(Self { dut, ..self.clone() })
+    /// The same with another device that Linerate starts.
+    #[must_use]
+    pub fn with_dut(self, dut: DutSpec) -> Self {
+        let place =
+            if matches!(self.place, Place::Started(_)) { Place::Started(dut) } else { Place::Lab(dut) };
+        Self { place, ..self }
     }
 }
 

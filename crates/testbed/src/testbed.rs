@@ -1,15 +1,14 @@
 //! Where a run takes place: the device flags enter, two ports with a device between them leave,
 //! in the built-in lab or on real interfaces.
 
-use std::collections::BTreeMap;
+mod observe;
+
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dut::DutSpec;
-use dut::Passed;
 use dut::program::{Dut, Paused};
 use engine::Engine;
 use engine::af_xdp::{self, AfXdpEngine, Options};
@@ -18,9 +17,7 @@ use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
-use lab::{InterfaceCounters, Lab, Placement, Port, RealPorts};
-use monitor::{CoreMeter, Monitor};
-use results::record;
+use lab::{Lab, Placement, Port, RealPorts};
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
@@ -29,12 +26,10 @@ use crate::inspection::{self, Inspection};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
-use crate::target::{EngineName, Target};
+use crate::target::{EngineName, Place, Target};
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 
-/// The device that is tested when none is named.
-const DEFAULT_DUT: &str = "linux-router";
 /// What the labs of running load tests are called, before the process id.
 const RUN: &str = "run-";
 /// How long links may take to come up after the device's interfaces were configured.
@@ -71,7 +66,7 @@ impl Testbed {
     pub fn open(device: &Target, max_frame_size: usize) -> Result<Self> {
         // Between interfaces of the user's, what these can do decides.
         let engine = match device.engine {
-            EngineName::Auto if device.ports.is_none() => EngineName::Xdp,
+            EngineName::Auto if !matches!(device.place, Place::Ports(_)) => EngineName::Xdp,
             named => named,
         };
         let most = engine.max_frame();
@@ -83,39 +78,26 @@ impl Testbed {
             )));
         }
         let placement = place(device)?;
-        if engine == EngineName::Xdp && device.receive_cores.is_some() {
-            return Err(misuse(
-                "--receive-cores are of user space: add --engine af_xdp, dpdk or memif. In the kernel, frames are received where \
-                 their interrupts are served",
-            ));
-        }
-        if !device.engine.is_in_user_space() && device.port0.is_some() {
-            return Err(misuse(
-                "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
-            ));
-        }
-        let site = match &device.ports {
-            _ if device.engine.is_in_user_space() => {
-                Site::UserSpace(Box::new(UserSpace::open(device, &placement, max_frame_size)?))
+        let site = match &device.place {
+            Place::Started(dut) => {
+                Site::UserSpace(Box::new(UserSpace::start(engine, dut, &placement, max_frame_size)?))
             }
-            Some(ports) => {
-                let (names, gateways) = (real::two(ports)?, real::gateways(device)?);
+            Place::Named(named) => {
+                Site::UserSpace(Box::new(UserSpace::open(engine, named, &placement, max_frame_size)?))
+            }
+            Place::Ports(ports) => {
                 // The device may answer only after these.
-                let remote = RemoteDevice::configure(device, names)?;
+                let remote = RemoteDevice::configure(ports)?;
                 dut_command::here(&device.dut_commands)?;
                 let patience = if remote.is_some() { LINK_UP } else { Duration::ZERO };
-                let real = real::open(names, gateways, device.force, patience)?;
-                Site::Real(real, remote.map(Box::new))
+                Site::Real(real::open(ports, patience)?, remote.map(Box::new))
             }
-            None => {
-                let dut = match &device.dut {
-                    Some(dut) => dut.clone(),
-                    None => DEFAULT_DUT.parse::<DutSpec>()?,
-                };
+            Place::Lab(dut) => {
                 if let Some(refusal) = user_space::refusal(device.engine, Some(dut.name())) {
                     return Err(misuse(refusal));
                 }
-                let config = lab::Config { dut: Arc::new(dut), placement: placement.clone(), max_frame_size };
+                let dut = Arc::new(dut.clone());
+                let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
                 let lab = Lab::start(&config)?;
                 let program = Dut::start_in(&lab, max_frame_size)?;
                 dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;
@@ -170,7 +152,7 @@ impl Testbed {
         // What AF_XDP costs there is another figure, which is not known.
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
-            self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
+            self.receive_cost_ns = receive_cost::of(lab, &self.dut_commands)?;
         }
         Ok(())
     }
@@ -184,6 +166,18 @@ impl Testbed {
             self.notes.push("the kernel does not say the ports' speed: 10 Gb/s is assumed".to_owned());
             FALLBACK_LINE_RATE
         })
+    }
+
+    /// Forgets what receiving costs, which a run has contradicted.
+    pub fn forget_receive_cost(&self) {
+        if let Some(lab) = self.lab() {
+            receive_cost::forget(lab, &self.dut_commands);
+        }
+    }
+
+    /// What receiving one frame costs the device's core, in nanoseconds, if that was measured.
+    pub fn receive_cost_ns(&self) -> Option<f64> {
+        self.receive_cost_ns
     }
 
     /// The two ports.
@@ -260,15 +254,6 @@ impl Testbed {
     /// Whether the tester can be joined to itself here, past the device.
     pub fn has_cable(&self) -> bool {
         self.lab().is_some() || self.user_space().is_some_and(UserSpace::has_own_dut)
-    }
-
-    /// Every thread that does the work of a device that Linerate started, by its id.
-    pub fn dut_work(&self) -> Result<Vec<i32>> {
-        let mut work = self.lab().map(Lab::dut_work).transpose()?.unwrap_or_default();
-        let programs = self.program().map(Dut::threads).into_iter();
-        let programs = programs.chain(self.user_space().map(UserSpace::dut_threads));
-        work.extend(programs.flatten().map(|thread| thread.pid));
-        Ok(work)
     }
 
     /// What the device asks for at real interfaces from now on.
@@ -415,28 +400,6 @@ impl Testbed {
         &self.placement.generate
     }
 
-    /// Which cores the tester uses for what.
-    pub fn cores_in_words(&self) -> String {
-        let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
-        match &self.site {
-            Site::Lab(..) => format!("cores {generate:?}, receiving on {receive}"),
-            Site::UserSpace(user_space) if user_space.has_own_dut() => {
-                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
-            }
-            Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
-        }
-    }
-
-    /// What the device is called.
-    pub fn dut_name(&self) -> &str {
-        match &self.site {
-            Site::Lab(_, lab) => lab.dut().name(),
-            Site::Real(_, Some(remote)) => remote.driver(),
-            Site::Real(_, None) => "ports",
-            Site::UserSpace(user_space) => user_space.dut_name(),
-        }
-    }
-
     /// What a reader of results should know of this testbed.
     pub fn notes(&self) -> Vec<String> {
         self.notes.clone()
@@ -457,129 +420,6 @@ impl Testbed {
             (_, Some(command)) => reset_command::start(command),
             (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }
-    }
-
-    /// What the device itself has counted, one for each direction, where it counts.
-    pub fn device_counters(&self) -> Option<Vec<record::DeviceCounted>> {
-        if let Some(passed) = self.passed() {
-            let counted = |passed: Passed| record::DeviceCounted {
-                received: passed.frames,
-                forwarded: passed.forwarded,
-            };
-            return Some(passed.map(counted).into());
-        }
-        let counters = self.lab()?.dut_counters().ok()??;
-        let counted = counters
-            .map(|counted| record::DeviceCounted { received: counted.frames, forwarded: counted.forwarded });
-        Some(counted.into())
-    }
-
-    /// What became of the frames that a device started in user space took, one for each direction, where it
-    /// counts.
-    pub fn passed(&self) -> Option<[Passed; 2]> {
-        self.user_space()?.counted()
-    }
-
-    /// The device, for the record.
-    pub fn describe_dut(&self) -> Result<record::Dut> {
-        let mut dut = match &self.site {
-            Site::Lab(_, lab) => record::Dut {
-                name: lab.dut().name().to_owned(),
-                parameters: lab.dut().parameters().clone(),
-                configuration: lab.dut_configuration()?,
-                core: Some(self.placement.dut),
-                remote: None,
-            },
-            Site::Real(_, Some(remote)) => remote.describe(),
-            Site::UserSpace(user_space) => user_space.describe_dut(),
-            Site::Real(_, None) => record::Dut {
-                name: "ports".to_owned(),
-                parameters: BTreeMap::new(),
-                configuration: BTreeMap::new(),
-                core: None,
-                remote: None,
-            },
-        };
-        dut.configuration
-            .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
-        let commands = self.dut_commands.iter().zip(1..);
-        dut.configuration
-            .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
-        Ok(dut)
-    }
-
-    /// The tester, for the record. `modes` is how each port runs its XDP program.
-    pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
-        let mut facts = self.inspection.iter().flat_map(|inspection| inspection.facts.iter().cloned());
-        let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
-            name: port.name.clone(),
-            driver: port.driver.clone(),
-            mac: port.mac.to_string(),
-            mtu: port.mtu,
-            speed_bps: port.speed_bps,
-            xdp_mode: (*mode).to_owned(),
-            facts: facts.next().map(Box::new),
-        });
-        record::Tester {
-            engine: self.engine.name().to_owned(),
-            engine_reason: self.inspection.as_ref().and_then(|inspection| inspection.why.clone()),
-            cores: self.placement.generate.clone(),
-            receive_core: self.lab().map(|_| self.placement.receive),
-            receive_cores: self.placement.receive_cores.clone(),
-            receive_cost_ns: self.receive_cost_ns,
-            ports: ports.collect(),
-            self_test: None,
-        }
-    }
-
-    /// What the kernel, or in user space the drivers, counted at the two ports, and at the device's
-    /// interfaces where it is ours. To be asked for while an engine runs.
-    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
-        match &self.site {
-            Site::Lab(_, lab) => Ok(lab.interface_counters()?),
-            Site::Real(real, _) => Ok(real.interface_counters()?),
-            Site::UserSpace(user_space) => user_space.interface_counters(),
-        }
-    }
-
-    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
-    pub fn nodes(&self) -> Result<record::NodeRuntimes> {
-        match (&self.site, self.program()) {
-            (Site::UserSpace(user_space), _) => user_space.nodes(),
-            (_, Some(program)) => program.nodes(),
-            (_, None) => Ok(record::NodeRuntimes::new()),
-        }
-    }
-
-    /// A monitor of the cores in use. To be asked for once the engine runs.
-    pub fn monitor(&self) -> lab::Result<Monitor> {
-        let mut cores = self.placement.generate.clone();
-        let threads = match &self.site {
-            Site::Lab(program, lab) => {
-                cores.extend([self.placement.dut, self.placement.receive]);
-                let mut threads = lab.threads()?;
-                threads.extend(program.iter().flat_map(|program| program.threads()));
-                threads
-            }
-            Site::UserSpace(user_space) if user_space.has_own_dut() => {
-                cores.push(self.placement.dut);
-                cores.extend(&self.placement.receive_cores);
-                user_space.dut_threads()
-            }
-            Site::UserSpace(_) => {
-                cores.extend(&self.placement.receive_cores);
-                Vec::new()
-            }
-            Site::Real(..) => Vec::new(),
-        };
-        Monitor::start(&cores, &threads)
-    }
-
-    /// A meter of the core that the device works on, where that is known, and not all of it in any case: a
-    /// program polls.
-    pub fn dut_core_meter(&self) -> Option<CoreMeter> {
-        self.lab().filter(|_| self.program().is_none())?;
-        CoreMeter::new(self.placement.dut)
     }
 }
 

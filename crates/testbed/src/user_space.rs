@@ -1,4 +1,4 @@
-//! A device in user space, or ports that the user names: the device flags enter, two ports that an engine can
+//! A device in user space, or ports that the user names: the one or the other enters, two ports that an engine can
 //! open leave, with a device that Linerate starts between them where that is asked for.
 
 #[cfg(feature = "dpdk")]
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use dut::Passed;
 use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
+use dut::{DutSpec, Passed};
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
@@ -26,7 +26,7 @@ use traffic::FrameTable;
 use wire::MacAddress;
 use wording::usage::misuse;
 
-use crate::target::{EngineName, Target};
+use crate::target::{EngineName, Named};
 use link::{Link, Watch};
 
 /// Two ports of user space, not yet open, and the device between them if it is ours.
@@ -56,50 +56,46 @@ pub struct Cable<'a> {
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
 
 impl UserSpace {
-    /// Starts the device where it is ours; frames of up to `max_frame_size` bytes fit.
-    pub fn open(device: &Target, placement: &Placement, max_frame_size: usize) -> Result<Self> {
-        let engine = device.engine;
-        if device.ports.is_some() {
-            return Err(misuse(format!(
-                "--ports are interfaces of the kernel: with --engine {engine} give --port0 and --port1"
-            )));
+    /// The ports that the user names; frames of up to `max_frame_size` bytes fit.
+    pub fn open(
+        engine: EngineName,
+        named: &Named,
+        placement: &Placement,
+        max_frame_size: usize,
+    ) -> Result<Self> {
+        let link = link::to_named(engine, named.ports.clone(), main_core(placement), named.force)?;
+        let site = site(placement, max_frame_size)?;
+        Ok(Self::over(engine, link, None, named.next_hops, placement, site))
+    }
+
+    /// Starts a device; frames of up to `max_frame_size` bytes fit.
+    pub fn start(
+        engine: EngineName,
+        dut: &DutSpec,
+        placement: &Placement,
+        max_frame_size: usize,
+    ) -> Result<Self> {
+        let site = site(placement, max_frame_size)?;
+        if let Some(refusal) = engine_refusal(engine) {
+            return Err(misuse(refusal));
         }
-        let named = device.port0.clone().zip(device.port1.clone());
-        let core = placement.generate.first().copied().unwrap_or_default();
-        let site = Site {
-            core: placement.dut,
-            spare: spare(placement)?,
-            // As many of each port as the engine opens.
-            queues: placement.generate.len().max(placement.receive_cores.len()),
-            max_frame_size,
-        };
-        let (link, dut) = match (named, &device.dut) {
-            (Some((zero, one)), _) => (link::to_named(engine, [zero, one], core, device.force)?, None),
-            (None, Some(spec)) => {
-                if let Some(refusal) = engine_refusal(engine) {
-                    return Err(misuse(refusal));
-                }
-                let dut = Dut::start(spec, &site, [mac(0), mac(1)])?;
-                (link::to_sockets(engine, &dut.sockets(), max_frame_size, core)?, Some(dut))
-            }
-            (None, None) => {
-                return Err(misuse(format!(
-                    "--engine {engine} has ports of its own: give --port0 and --port1, or --dut calibrated, \
-                     testpmd, vpp or fastpath"
-                )));
-            }
-        };
-        let next_hops = next_hops(device)?.or(dut.as_ref().and_then(Dut::next_hops));
+        let dut = Dut::start(dut, &site, [mac(0), mac(1)])?;
+        let link = link::to_sockets(engine, &dut.sockets(), max_frame_size, main_core(placement))?;
+        let next_hops = dut.next_hops();
+        Ok(Self::over(engine, link, Some(dut), next_hops, placement, site))
+    }
+
+    fn over(
+        engine: EngineName,
+        link: Box<dyn Link>,
+        dut: Option<Dut>,
+        next_hops: Option<[MacAddress; 2]>,
+        placement: &Placement,
+        site: Site,
+    ) -> Self {
         let ports = [0, 1].map(|number| port(number, &link.devices()[usize::from(number)], next_hops));
-        Ok(Self {
-            engine,
-            ports,
-            link,
-            dut,
-            receive_cores: placement.receive_cores.clone(),
-            watch: RefCell::default(),
-            site,
-        })
+        let receive_cores = placement.receive_cores.clone();
+        Self { engine, ports, link, dut, receive_cores, watch: RefCell::default(), site }
     }
 
     /// The ports, as far as they are known before they are open.
@@ -236,13 +232,20 @@ fn spare(placement: &Placement) -> Result<Option<usize>> {
         .find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
 }
 
-/// The device's own addresses at port 0 and port 1, where it is a router.
-fn next_hops(device: &Target) -> Result<Option<[MacAddress; 2]>> {
-    match device.gateway_macs.as_deref() {
-        None => Ok(None),
-        Some([zero, one]) => Ok(Some([*zero, *one])),
-        Some(_) => Err(misuse("--gateway-macs takes two addresses, the device's at port 0 and at port 1")),
-    }
+/// Where a device is started.
+fn site(placement: &Placement, max_frame_size: usize) -> Result<Site> {
+    Ok(Site {
+        core: placement.dut,
+        spare: spare(placement)?,
+        // As many of each port as the engine opens.
+        queues: placement.generate.len().max(placement.receive_cores.len()),
+        max_frame_size,
+    })
+}
+
+/// The core for what an engine does beside sending and receiving.
+fn main_core(placement: &Placement) -> usize {
+    placement.generate.first().copied().unwrap_or_default()
 }
 
 /// The address of the tester's port `number`.

@@ -10,7 +10,9 @@
 use std::time::Duration;
 
 use engine::{Engine, Totals, UNTOLD};
-use results::record::{DirectionSample, Distribution, LatencyTest, LoadLatency, Percentiles, Phase, Sample};
+use results::record::{
+    self, DirectionSample, Distribution, Finding, LatencyTest, LoadLatency, Percentiles, Phase, Sample,
+};
 use stats::Histogram;
 use wire::human;
 
@@ -18,7 +20,7 @@ use crate::conditions::{check_rate, refuse_unless};
 use crate::search::{Search, State};
 use crate::session::{Session, Stop};
 use crate::verdict::direction_name;
-use crate::{Conditions, Failure, Observer, Outcome};
+use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
 /// How often a load is tried until nothing disturbs it.
 const ATTEMPTS: usize = 3;
@@ -74,8 +76,7 @@ impl ChosenLoad {
     pub fn name(self) -> String {
         match self {
             Self::Unloaded => "unloaded".to_owned(),
-            // Without the digits that binary fractions add.
-            Self::Share(share) => format!("{}%", (share * 1e8).round() / 1e6),
+            Self::Share(share) => format!("{}%", strategy::percent(share)),
             Self::Rate(pps) => human::pps(pps),
         }
     }
@@ -105,9 +106,21 @@ impl ChosenLoad {
     }
 }
 
-impl Latency {
-    /// Runs the test. Never fails: the outcome says how it ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+impl Strategy for Latency {
+    fn describe(&self) -> record::Strategy {
+        let loads: Vec<String> = self.loads.iter().map(|load| load.name()).collect();
+        let reference = match &self.reference {
+            Reference::Given(pps) => human::pps(*pps),
+            Reference::Searched(search) => format!("the PDR, searched for {:?}", search.max_duration),
+        };
+        let own =
+            [("loads", loads.join(",")), ("of", reference), ("duration", format!("{:?}", self.duration))];
+        let mut strategy = strategy::describe("latency", own, &self.conditions);
+        strategy.parameters.extend(self.search().into_iter().flat_map(Search::describe_goals));
+        strategy
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let directions = engine.directions();
         let unseen = engine.capabilities().unseen.iter().chain(&UNTOLD).map(|words| (*words).to_owned());
         let mut found = LatencyTest { unseen: unseen.collect(), ..LatencyTest::default() };
@@ -120,28 +133,22 @@ impl Latency {
             found.searched = searched.is_some();
             self.measure_all(&mut session, &mut found)
         });
-        let mut outcome = session.finish(end, &self.conditions.judge(None), self.conditions.drain);
-        if let Some((_, state)) = searched {
-            state.conclude(&mut outcome);
+        let found = Finding::Latency(Some(found), None);
+        let mut outcome = session.finish(end, &self.conditions.judge(None), self.conditions.drain, found);
+        if let (Finding::Latency(_, search), Some((_, state))) = (&mut outcome.finding, searched) {
+            *search = Some(state.conclude(&mut outcome.directions));
         }
-        outcome.latency = Some(found);
         outcome
     }
 
-    /// How long it takes at most when nothing is disturbed.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
+    fn planned(&self) -> Duration {
         let before = self.search().map_or(self.conditions.warm_up.duration, Search::planned);
         let loads = u32::try_from(self.loads.len()).unwrap_or(u32::MAX);
         let each = self.duration.saturating_add(self.conditions.drain);
         before.saturating_add(each.saturating_mul(loads))
     }
 
-    /// Whether its parameters make sense.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`], with cause and remedy.
-    pub fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
         refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
@@ -155,7 +162,9 @@ impl Latency {
             Reference::Searched(_) => self.search().map_or(Ok(()), Search::check),
         }
     }
+}
 
+impl Latency {
     /// The search for the reference, if one is needed.
     #[must_use]
     pub fn search(&self) -> Option<&Search> {

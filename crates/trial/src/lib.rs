@@ -9,6 +9,7 @@
 //! ```
 //! use std::time::Duration;
 //! use engine::simulated::{Capacity, Device, SimulatedEngine, Tester};
+//! use trial::Strategy;
 //!
 //! let device = Device { capacity: Capacity::Each(300_000.0), ..Device::default() };
 //! let mut engine = SimulatedEngine::new(device, Tester::default());
@@ -41,6 +42,7 @@ mod saturate;
 pub mod search;
 mod session;
 mod soak;
+pub mod strategy;
 mod undisturbed;
 pub mod verdict;
 
@@ -48,10 +50,11 @@ pub use conditions::{Conditions, WarmUp};
 pub use latency::{ChosenLoad, Latency, Reference};
 pub use noise::Noise;
 pub use observer::{Observer, ObserverError, Silent};
-pub use outcome::{Failure, Outcome, SearchOutcome};
+pub use outcome::{Failure, Outcome};
 pub use ramp::Ramp;
 pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
 pub use search::{Goal, Search};
 pub use soak::Soak;
+pub use strategy::Strategy;
 pub use undisturbed::Interruption;

@@ -1,9 +1,7 @@
 //! What a strategy leaves behind: samples, verdicts, and how it ended.
 
-use std::collections::BTreeMap;
-
 use engine::Totals;
-use results::record::{Direction, GoalResult, LatencyTest, LimitedBy, Rfc2544, Sample, Soak, Status, Trial};
+use results::record::{Direction, Finding, Sample, Status};
 
 use crate::ObserverError;
 use crate::verdict::direction_name;
@@ -15,33 +13,14 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// The verdict on each direction.
     pub directions: Vec<Direction>,
-    /// What a search found; `None` of other strategies.
-    pub search: Option<SearchOutcome>,
-    /// What a latency test found; `None` of other strategies.
-    pub latency: Option<LatencyTest>,
-    /// What the tests of RFC 2544 found; `None` of other strategies.
-    pub rfc2544: Option<Rfc2544>,
-    /// What a soak found; `None` of other strategies.
-    pub soak: Option<Soak>,
+    /// What the strategy found.
+    pub finding: Finding,
     /// Complete (also when it ended early because the device stalled), interrupted or failed.
     pub status: Status,
     /// Why it failed; `None` unless the status is [`Status::Failed`].
     pub failure: Option<Failure>,
     /// What a reader should know.
     pub notes: Vec<String>,
-}
-
-/// What a search leaves besides samples; the parts of a record that only it fills.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SearchOutcome {
-    /// What was found, by goal, all directions added up.
-    pub results: BTreeMap<String, GoalResult>,
-    /// Whether disturbed trials widened a result.
-    pub disturbed: bool,
-    /// What limited it, all directions together.
-    pub limited_by: Option<LimitedBy>,
-    /// Every trial, in order of time.
-    pub trials: Vec<Trial>,
 }
 
 impl Outcome {

@@ -11,11 +11,12 @@
 use std::time::Duration;
 
 use engine::{Engine, Load};
-use results::record::Phase;
+use results::record::{self, Finding, Phase};
+use wire::human;
 
 use crate::conditions::{check_rate, refuse_unless};
 use crate::session::{Session, Stop};
-use crate::{Conditions, Failure, Observer, Outcome};
+use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
 /// A linear rise of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,20 +31,39 @@ pub struct Ramp {
     pub hold: Duration,
 }
 
-impl Ramp {
-    /// Runs the ramp. Never fails: the outcome says how it ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        let mut session = Session::new(engine, observer);
-        let end = self.drive(&mut session);
-        session.finish(end, &self.conditions.judge(Some(self.target_pps)), self.conditions.drain)
+impl Strategy for Ramp {
+    fn describe(&self) -> record::Strategy {
+        let own = [
+            ("target", human::pps(self.target_pps)),
+            ("ramp-duration", format!("{:?}", self.rise)),
+            ("hold-duration", format!("{:?}", self.hold)),
+        ];
+        strategy::describe("ramp", own, &self.conditions)
     }
 
-    /// How long it takes when nothing ends it early, and the machine's noise does not delay it.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let mut session = Session::new(engine, observer);
+        let end = self.drive(&mut session);
+        let judge = self.conditions.judge(Some(self.target_pps));
+        session.finish(end, &judge, self.conditions.drain, Finding::Ramp)
+    }
+
+    fn planned(&self) -> Duration {
         self.conditions.around(self.rise.saturating_add(self.hold))
     }
 
+    fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        check_rate("target load", "pps", self.target_pps)?;
+        self.conditions.check_phase("rise", self.rise)?;
+        self.conditions.check_phase("hold", self.hold)?;
+        refuse_unless(!(self.rise + self.hold).is_zero(), || {
+            "a ramp that neither rises nor holds measures nothing: give it a duration".into()
+        })
+    }
+}
+
+impl Ramp {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
@@ -53,20 +73,6 @@ impl Ramp {
         session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;
         session.drain(self.conditions.drain)?;
         session.judge_interrupted()
-    }
-
-    /// Whether its parameters make sense.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`], with cause and remedy.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.conditions.check()?;
-        check_rate("target load", "pps", self.target_pps)?;
-        self.conditions.check_phase("rise", self.rise)?;
-        self.conditions.check_phase("hold", self.hold)?;
-        refuse_unless(!(self.rise + self.hold).is_zero(), || {
-            "a ramp that neither rises nor holds measures nothing: give it a duration".into()
-        })
     }
 
     /// The loads of the rise: equal steps, the last one at the target.

@@ -28,13 +28,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use engine::Engine;
-use results::record::{self, Deviation, LimitedBy, Throughput};
+use results::record::{self, Deviation, Finding, LimitedBy, Throughput};
 use wire::size;
 
 use crate::conditions::{check_rate, refuse_unless};
 use crate::search::{Search, State};
 use crate::session::{Session, Stop};
-use crate::{Conditions, Failure, Observer, Outcome, WarmUp};
+use crate::strategy::parameters;
+use crate::{Conditions, Failure, Observer, Outcome, Strategy, WarmUp};
 use hearing::{Heard, Hearing};
 pub use timing::Timing;
 use trials::{Repeat, Trials, falls_short};
@@ -126,9 +127,29 @@ pub struct Rfc2544 {
     pub deviations: Vec<Deviation>,
 }
 
-impl Rfc2544 {
-    /// Runs the tests. Never fails: the outcome says how they ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+impl Strategy for Rfc2544 {
+    fn describe(&self) -> record::Strategy {
+        let Timing { trial, loss_trial, stream, streams, burst, bursts, overload, overloads, .. } =
+            self.timing;
+        let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
+        record::Strategy {
+            name: "rfc2544".to_owned(),
+            parameters: parameters([
+                ("tests", tests.join(",")),
+                ("quick", if self.timing.quick { "yes: not conformant" } else { "no" }.to_owned()),
+                ("trial", format!("{trial:?}")),
+                ("loss trial", format!("{loss_trial:?}")),
+                ("latency streams", format!("{streams} of {stream:?}")),
+                ("bursts", format!("{bursts} of up to {burst:?}")),
+                ("overloads", format!("{overloads} of {overload:?}")),
+                ("pause", format!("{:?}", self.timing.pause())),
+                ("min-rate", wire::human::pps(self.min_pps)),
+            ]),
+            loss_threshold: 0.0,
+        }
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let heard = Heard::default();
         let mut hearing = Hearing::new(observer, &heard);
         let mut session = Session::new(engine, &mut hearing);
@@ -143,26 +164,20 @@ impl Rfc2544 {
         let end = end.and_then(|()| self.drive(&mut session, &heard, &mut search, &mut found));
         found.name_what_is_missing(self.tests.iter().map(|test| test.name()));
         let judge = self.conditions().judge(Some(self.theoretical_pps()));
-        let mut outcome = session.finish(end, &judge, self.timing.drain);
-        if let Some(search) = search {
-            search.conclude(&mut outcome);
+        let found = Finding::Rfc2544(Some(Box::new(found)), None);
+        let mut outcome = session.finish(end, &judge, self.timing.drain, found);
+        if let (Finding::Rfc2544(_, searched), Some(state)) = (&mut outcome.finding, search) {
+            *searched = Some(state.conclude(&mut outcome.directions));
         }
-        outcome.rfc2544 = Some(found);
         outcome
     }
 
-    /// How long it takes at most.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
+    fn planned(&self) -> Duration {
         let base = self.base();
         base.saturating_add(base / RETRY_SHARE).saturating_add(self.timing.pause()).saturating_add(SLACK)
     }
 
-    /// Whether it can be carried out.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`], with cause and remedy.
-    pub fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
         refuse_unless(!self.tests.is_empty(), || "no test is asked for: name one".into())?;
         check_rate("frame size", "bytes", self.frame_size)?;
         check_rate("line rate", "bit/s", self.line_rate_bps)?;
@@ -180,7 +195,9 @@ impl Rfc2544 {
         })?;
         self.search().check()
     }
+}
 
+impl Rfc2544 {
     /// The maximum theoretical frame rate, in each direction.
     #[must_use]
     pub fn theoretical_pps(&self) -> f64 {

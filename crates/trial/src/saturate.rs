@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use engine::{Engine, Load};
-use results::record::Phase;
+use results::record::{self, Finding, Phase};
+use wire::human;
 
 use crate::conditions::{check_rate, refuse_unless};
 use crate::session::{Session, Stop};
-use crate::{Conditions, Failure, Observer, Outcome};
+use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
 /// A constant load, usually more than the device can bear.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,34 +22,30 @@ pub struct Saturate {
     pub duration: Duration,
 }
 
-impl Saturate {
-    /// Saturates the device. Never fails: the outcome says how it ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+impl Strategy for Saturate {
+    fn describe(&self) -> record::Strategy {
+        let load = match self.load {
+            Load::Idle => "none".to_owned(),
+            Load::Rate(pps) => human::pps(pps),
+            Load::Burst { pps, frames } => format!("{frames} frames at {}", human::pps(pps)),
+            Load::Max => "max".to_owned(),
+        };
+        let own = [("rate", load), ("duration", format!("{:?}", self.duration))];
+        strategy::describe("saturate", own, &self.conditions)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let mut session = Session::new(engine, observer);
         let end = self.drive(&mut session);
         let target_pps = if let Load::Rate(pps) = self.load { Some(pps) } else { None };
-        session.finish(end, &self.conditions.judge(target_pps), self.conditions.drain)
+        session.finish(end, &self.conditions.judge(target_pps), self.conditions.drain, Finding::Saturate)
     }
 
-    /// How long it takes when nothing ends it early, and the machine's noise does not delay it.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
+    fn planned(&self) -> Duration {
         self.conditions.around(self.duration)
     }
 
-    fn drive(&self, session: &mut Session) -> Result<(), Stop> {
-        self.check()?;
-        session.warm_up(&self.conditions)?;
-        session.wait_out_noise(self.duration)?;
-        session.run(Phase::Hold, &self.conditions.constant(self.load, self.duration), self.duration)?;
-        session.drain(self.conditions.drain)
-    }
-
-    /// Whether its parameters make sense.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`], with cause and remedy.
-    pub fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         self.conditions.check_phase("duration", self.duration)?;
         refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
@@ -62,5 +59,15 @@ impl Saturate {
             Load::Rate(pps) => check_rate("load", "pps", pps),
             Load::Max => Ok(()),
         }
+    }
+}
+
+impl Saturate {
+    fn drive(&self, session: &mut Session) -> Result<(), Stop> {
+        self.check()?;
+        session.warm_up(&self.conditions)?;
+        session.wait_out_noise(self.duration)?;
+        session.run(Phase::Hold, &self.conditions.constant(self.load, self.duration), self.duration)?;
+        session.drain(self.conditions.drain)
     }
 }

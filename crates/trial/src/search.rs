@@ -33,15 +33,15 @@ use std::time::Duration;
 
 use engine::Engine;
 use results::record::{
-    Direction, DirectionSample, GoalResult, LimitedBy, Phase, Sample, Trial, TrialDirection, TrialVerdict,
-    Undisturbed,
+    self, Direction, DirectionSample, Finding as Found, GoalResult, LimitedBy, Phase, Sample, Trial,
+    TrialDirection, TrialVerdict, Undisturbed,
 };
 
 use crate::conditions::{check_rate, refuse_unless};
-use crate::outcome::{SearchOutcome, passes};
+use crate::outcome::passes;
 use crate::session::{Session, Stop};
 use crate::undisturbed::left_out;
-use crate::{Conditions, Failure, Noise, Observer, Outcome};
+use crate::{Conditions, Failure, Noise, Observer, Outcome, Strategy, strategy};
 use controller::{Controller, Ended, Limits, Step, TrialEnd};
 use database::{Database, Observation, Verdict};
 use finding::Finding;
@@ -74,9 +74,19 @@ pub struct Search {
     pub max_duration: Duration,
 }
 
-impl Search {
-    /// Runs the search. Never fails: the outcome says how it ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+impl Strategy for Search {
+    fn describe(&self) -> record::Strategy {
+        let own = [
+            ("min-rate", wire::human::pps(self.min_pps)),
+            ("max-rate", wire::human::pps(self.max_pps)),
+            ("max-duration", format!("{:?}", self.max_duration)),
+        ];
+        let mut strategy = strategy::describe("search", own, &self.conditions);
+        strategy.parameters.extend(self.describe_goals());
+        strategy
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let directions = engine.directions();
         let mut session = Session::new(engine, observer);
         let checked = self.check();
@@ -86,24 +96,20 @@ impl Search {
             None => Ok(()),
         });
         let judge = self.conditions.judge(Some(self.max_pps));
-        let mut outcome = session.finish(end, &judge, self.conditions.drain);
+        let found = record::Search::default();
+        let mut outcome = session.finish(end, &judge, self.conditions.drain, Found::Search(found));
         if let Some(state) = state {
-            state.conclude(&mut outcome);
+            outcome.finding = Found::Search(state.conclude(&mut outcome.directions));
         }
         outcome
     }
 
-    /// How long it takes at most.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
+    fn planned(&self) -> Duration {
         self.max_duration
     }
 
-    /// Whether it can be carried out.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`] for goals that no search reaches, and limits that leave no room.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// Refuses goals that no search reaches, and limits that leave no room.
+    fn check(&self) -> Result<(), Failure> {
         self.conditions.check()?;
         refuse_unless(!self.goals.is_empty(), || "a search without a goal finds nothing: give one".into())?;
         self.goals.iter().try_for_each(Goal::check)?;
@@ -283,19 +289,19 @@ impl State {
         names.zip(findings.iter().map(|finding| result(finding, factor))).collect()
     }
 
-    /// Adds what was found to the outcome.
-    pub(crate) fn conclude(self, outcome: &mut Outcome) {
+    /// What was found in all, and adds to each direction what was found there.
+    pub(crate) fn conclude(self, directions: &mut [Direction]) -> record::Search {
         let results = self.results();
-        for (direction, database) in outcome.directions.iter_mut().zip(&self.directions) {
+        for (direction, database) in directions.iter_mut().zip(&self.directions) {
             direction.results = self.named(self.controller.findings_in(database), 1.0);
             self.judge(direction);
         }
-        outcome.search = Some(SearchOutcome {
-            disturbed: results.values().any(|result| result.disturbed),
+        record::Search {
+            disturbed: Some(results.values().any(|result| result.disturbed)),
             limited_by: Some(limit(results.values())),
             results,
             trials: self.trials,
-        });
+        }
     }
 
     /// Replaces the parts of a ramp's verdict that make no sense for loads in no order.
@@ -312,6 +318,11 @@ impl State {
 }
 
 impl Search {
+    /// Its goals, for the record.
+    pub(crate) fn describe_goals(&self) -> impl Iterator<Item = (String, String)> {
+        self.goals.iter().map(|goal| (format!("goal {}", goal.name), strategy::describe_goal(goal)))
+    }
+
     /// How long it is probed at most whether a device forwards anything.
     pub(crate) fn probing(&self) -> Duration {
         (self.probe_length() + self.conditions.drain) * SILENT_PROBES as u32

@@ -5,6 +5,7 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
+mod finish;
 mod interrupted;
 mod silence;
 
@@ -12,15 +13,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Status, Trial};
-use wire::human;
+use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial};
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
-use crate::outcome::{Failure, Outcome, passes};
+use crate::outcome::{Failure, passes};
 use crate::sample::{Measured, Percentiles, fewest_judged, lost, lost_in_interruptions};
 use crate::undisturbed::undisturbed;
-use crate::verdict::{Judge, direction_name};
 use crate::{Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
 
@@ -30,14 +29,10 @@ const MAX_UNSETTLED: usize = 900;
 const TOTALS_EVERY: Duration = Duration::from_millis(90);
 /// How often the observer is asked at most what disturbed the machine; as above.
 const ASK_EVERY: Duration = Duration::from_millis(90);
-/// The drain after an interruption or a failure, at most.
-const SHORT_DRAIN: Duration = Duration::from_millis(500);
 /// How long it waits at most for noise that lasts to be over: it may last for minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks whether that is so.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// One departure in a hundred later than this is worth a note.
-const LATE_NS: u64 = 1_000_000;
 
 /// Why a session ends before its strategy does.
 #[derive(Debug)]
@@ -398,64 +393,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the session as `end` says, and judges it.
-    pub(crate) fn finish(mut self, end: Result<(), Stop>, judge: &Judge, drain: Duration) -> Outcome {
-        let complete = end.is_ok();
-        let (status, failure) = match end {
-            Ok(()) => (Status::Complete, None),
-            Err(Stop::Stalled(note)) => {
-                self.notes.push(note);
-                self.abandon(drain);
-                (Status::Complete, None)
-            }
-            Err(Stop::Interrupted) => {
-                self.abandon(drain.min(SHORT_DRAIN));
-                (Status::Interrupted, None)
-            }
-            Err(Stop::Failed(failure)) => {
-                self.abandon(drain.min(SHORT_DRAIN));
-                (Status::Failed, Some(failure))
-            }
-        };
-        self.note_lateness();
-        self.note_untaken();
-        let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
-        Outcome {
-            samples: self.samples,
-            directions,
-            search: None,
-            latency: None,
-            rfc2544: None,
-            soak: None,
-            status,
-            failure,
-            notes: self.notes,
-        }
-    }
-
-    /// Stops sending and lets what is on its way return. Whatever fails here, what was measured
-    /// stands.
-    fn abandon(&mut self, drain: Duration) {
-        if self.open.is_none() && self.unsettled.is_empty() {
-            return;
-        }
-        let mut result = self.drain(drain);
-        if let Some(open) = self.open.take() {
-            // The engine did not even end the interval.
-            result = result.and(self.close(open, self.engine.now()));
-        }
-        if let Err(stop) = result {
-            let _ = self.read_totals();
-            self.notes.push(
-                "the final drain was cut short: frames on their way count as lost in the last samples".into(),
-            );
-            if let Stop::Failed(Failure::Observer(error)) = stop {
-                self.notes.push(error.to_string());
-            }
-        }
-        self.settle(0);
-    }
-
     /// Ends the open interval and begins one at `load`.
     fn begin(&mut self, phase: Phase, load: Load, planned: Duration) -> Result<(), Stop> {
         let interval = self.engine.begin(load)?;
@@ -550,27 +487,5 @@ impl<'a> Session<'a> {
     /// Frames that came back in all directions, as read last.
     fn forwarded(&self) -> u64 {
         self.totals.iter().map(|totals| totals.forwarded).sum()
-    }
-
-    fn note_untaken(&mut self) {
-        for (direction, totals) in self.totals.iter().enumerate() {
-            self.notes.extend(totals.untaken.reasons().map(|(reason, frames)| {
-                let name = direction_name(direction);
-                format!("{name}: {} frames were not sent: {reason}", human::count(frames))
-            }));
-        }
-    }
-
-    fn note_lateness(&mut self) {
-        for (direction, totals) in self.totals.iter().enumerate() {
-            let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
-            self.notes.extend(late.map(|late| {
-                format!(
-                    "{}: p99 transmit delay {:.1} ms: traffic was burstier than requested",
-                    direction_name(direction).replace("->", "→"),
-                    late as f64 / 1e6
-                )
-            }));
-        }
     }
 }

@@ -23,13 +23,15 @@ use std::time::Duration;
 
 use engine::{Engine, Load};
 use results::record::{
-    self, Hiccup, LossEvent, LossPattern, LossPeriod, Measure, Phase, Sample, SoakDirection, SoakStall,
+    self, Finding, Hiccup, LossEvent, LossPattern, LossPeriod, Measure, Phase, Sample, SoakDirection,
+    SoakStall,
 };
+use wire::human;
 
 use crate::conditions::{check_rate, refuse_unless};
 use crate::session::{Session, Stop};
 use crate::verdict::direction_name;
-use crate::{Conditions, Failure, Observer, Outcome};
+use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 use interval::{Interval, Reading, is_disturbed};
 use losses::Run;
 use period::Period;
@@ -61,28 +63,47 @@ pub struct Soak {
     pub stop_on_stall: bool,
 }
 
+impl Strategy for Soak {
+    fn describe(&self) -> record::Strategy {
+        let own = [
+            ("rate", human::pps(self.pps)),
+            ("duration", format!("{:?}", self.duration)),
+            ("stop-on-stall", if self.stop_on_stall { "yes" } else { "no" }.to_owned()),
+        ];
+        strategy::describe("soak", own, &self.conditions)
+    }
+
+    fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
+        let mut watch = Watch::new(observer);
+        let mut session = Session::new(engine, &mut watch);
+        let end = self.drive(&mut session);
+        let judge = self.conditions.judge(Some(self.pps));
+        let outcome = session.finish(end, &judge, self.conditions.drain, Finding::Soak(None));
+        let found = self.findings(&outcome.samples, &watch.into_readings());
+        Outcome { finding: Finding::Soak(Some(found)), ..outcome }
+    }
+
+    fn planned(&self) -> Duration {
+        self.conditions.around(self.duration)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.conditions.check()?;
+        self.conditions.check_phase("soak", self.duration)?;
+        check_rate("load", "pps", self.pps)?;
+        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
+        refuse_unless(self.pps * self.duration.as_secs_f64() >= 1.0, || {
+            format!("at {} pps a soak of {:?} sends no frame: give it more time", self.pps, self.duration)
+        })
+    }
+}
+
 impl Soak {
     /// How long an interval should be of a soak of this load and length.
     #[must_use]
     pub fn interval(pps: f64, duration: Duration) -> Duration {
         let frames = Duration::try_from_secs_f64(FRAMES / pps).unwrap_or(duration);
         MIN_INTERVAL.max(duration / INTERVALS).max(frames.min(duration))
-    }
-
-    /// Runs the soak. Never fails: the outcome says how it ended.
-    pub fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
-        let mut watch = Watch::new(observer);
-        let mut session = Session::new(engine, &mut watch);
-        let end = self.drive(&mut session);
-        let mut outcome = session.finish(end, &self.conditions.judge(Some(self.pps)), self.conditions.drain);
-        outcome.soak = Some(self.findings(&outcome.samples, &watch.into_readings()));
-        outcome
-    }
-
-    /// How long it takes when nothing ends it early.
-    #[must_use]
-    pub fn planned(&self) -> Duration {
-        self.conditions.around(self.duration)
     }
 
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
@@ -96,20 +117,6 @@ impl Soak {
         let loads = self.conditions.constant(Load::Rate(self.pps), self.duration);
         session.run(Phase::Hold, &loads, self.duration)?;
         session.drain(self.conditions.drain)
-    }
-
-    /// Whether its parameters make sense.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`], with cause and remedy.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.conditions.check()?;
-        self.conditions.check_phase("soak", self.duration)?;
-        check_rate("load", "pps", self.pps)?;
-        refuse_unless(!self.duration.is_zero(), || "--duration must be greater than 0".into())?;
-        refuse_unless(self.pps * self.duration.as_secs_f64() >= 1.0, || {
-            format!("at {} pps a soak of {:?} sends no frame: give it more time", self.pps, self.duration)
-        })
     }
 
     /// How long an interval really is: all are equally long.

@@ -10,7 +10,7 @@ use engine::Load;
 use engine::simulated::{SimulatedEngine, Tester};
 use stats::Random;
 use stats::comparison::{Question, Verdict, compare};
-use trial::{Conditions, Outcome, Ramp, Saturate, Silent, WarmUp};
+use trial::{Conditions, Outcome, Ramp, Saturate, Silent, Strategy as _, WarmUp};
 
 /// What the reference forwards, in frames a second.
 const CAPACITY: f64 = 600_000.0;

@@ -9,7 +9,7 @@ use common::{conditions, device};
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use results::record::{Phase, RateInterval, Sample};
 use stats::Random;
-use trial::{Conditions, Interruption, Noise, Observer, ObserverError, Ramp, WarmUp};
+use trial::{Conditions, Interruption, Noise, Observer, ObserverError, Ramp, Strategy as _, WarmUp};
 
 const RUNS: usize = 100;
 const STEP: Duration = Duration::from_millis(100);

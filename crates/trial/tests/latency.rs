@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles, Sample, Status};
 use trial::{
     ChosenLoad, Conditions, Failure, Goal, Latency, Noise, Observer, ObserverError, Outcome, Reference,
-    Search, Silent, WarmUp,
+    Search, Silent, Strategy as _, WarmUp,
 };
 
 const LINE_PPS: f64 = 1_488_095.0;
@@ -41,7 +41,7 @@ fn latency(reference: Reference) -> Latency {
 fn run(test: &Latency, device: Device, tester: Tester) -> (Outcome, Vec<LoadLatency>) {
     let mut engine = SimulatedEngine::new(device, tester);
     let outcome = test.run(&mut engine, &mut Silent);
-    let loads = outcome.latency.as_ref().map(|found| found.loads.clone()).unwrap();
+    let loads = outcome.finding.latency().map(|found| found.loads.clone()).unwrap();
     for distribution in loads.iter().flat_map(|load| &load.directions) {
         check(distribution);
     }
@@ -71,10 +71,10 @@ fn loads_are_shares_of_the_pdr_that_a_search_found() {
     let slow = Device { base_latency: Duration::from_micros(50), ..device(300_000.0) };
     let (outcome, loads) = run(&latency(Reference::Searched(search())), slow, Tester::default());
     assert_eq!((outcome.status, outcome.reason()), (Status::Complete, None));
-    let found = outcome.latency.unwrap();
+    let found = outcome.finding.latency().unwrap();
     let pdr = found.reference_pps.unwrap();
     assert!(found.searched && (pdr / 300_000.0 - 1.0).abs() < 0.01, "{pdr}");
-    assert_eq!(outcome.search.unwrap().results["pdr"].lower_pps, pdr);
+    assert_eq!(outcome.finding.results()["pdr"].lower_pps, pdr);
     let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
     assert_eq!(names, ["unloaded", "10%", "50%", "90%", "110%"]);
     for (load, share) in loads.iter().zip([1_000.0 / pdr, 0.1, 0.5, 0.9, 1.1]) {
@@ -98,7 +98,7 @@ fn loads_are_shares_of_the_pdr_that_a_search_found() {
 fn a_given_reference_needs_no_search_and_rates_need_no_reference() {
     let given = Latency { duration: SECOND, ..latency(Reference::Given(50_000.0)) };
     let (outcome, loads) = run(&given, device(300_000.0), Tester { directions: 2, ..Tester::default() });
-    assert!(outcome.search.is_none() && !outcome.latency.unwrap().searched);
+    assert!(outcome.finding.search().is_none() && !outcome.finding.latency().unwrap().searched);
     let rates: Vec<f64> = loads.iter().map(|load| load.load_pps.round()).collect();
     assert_eq!(rates, [500.0, 5_000.0, 25_000.0, 45_000.0, 55_000.0]);
     for load in &loads {
@@ -111,7 +111,8 @@ fn a_given_reference_needs_no_search_and_rates_need_no_reference() {
         ..latency(Reference::Searched(search()))
     };
     let (outcome, loads) = run(&rates, device(300_000.0), Tester::default());
-    assert_eq!((outcome.latency.unwrap().reference_pps, outcome.search), (None, None));
+    assert_eq!(outcome.finding.latency().unwrap().reference_pps, None);
+    assert_eq!(outcome.finding.search(), None);
     let named: Vec<(&str, f64)> = loads.iter().map(|load| (load.name.as_str(), load.load_pps)).collect();
     assert_eq!(named, [("unloaded", 1_000.0), ("20.00 kpps", 20_000.0)]);
 }
@@ -164,7 +165,7 @@ fn of_disturbed_trials_the_least_disturbed_stays() {
         let asked = costs.into_iter().rev().flat_map(|cost| [cost, 0.9]).collect();
         let mut engine = SimulatedEngine::new(device(300_000.0), Tester::default());
         let outcome = test.run(&mut engine, &mut Noisy { costs: asked });
-        outcome.latency.unwrap().loads[0].disturbed.clone()
+        outcome.finding.latency().unwrap().loads[0].disturbed.clone()
     };
     assert_eq!(kept([0.3, 0.1, 0.2]).as_deref(), Some("0.1"));
     assert_eq!(kept([0.1, 0.3, 0.2]).as_deref(), Some("0.1"));
@@ -221,7 +222,7 @@ fn each_load_is_shown_when_it_is_finished() {
     assert_eq!(journal.before, [0, 1, 2, 3]);
     // An observer that fails ends the test.
     assert!(matches!(outcome.failure, Some(Failure::Observer(_))));
-    assert_eq!(outcome.latency.unwrap().loads, journal.shown[..3]);
+    assert_eq!(outcome.finding.latency().unwrap().loads, journal.shown[..3]);
 }
 
 #[test]
@@ -272,7 +273,7 @@ proptest! {
         let test = Latency { duration: Duration::from_millis(500), ..latency(Reference::Given(reference)) };
         let mut engine = SimulatedEngine::new(device, tester);
         let outcome = test.run(&mut engine, &mut Silent);
-        let found = outcome.latency.unwrap();
+        let found = outcome.finding.latency().unwrap();
         for load in &found.loads {
             load.directions.iter().for_each(check);
         }

@@ -9,7 +9,7 @@ use engine::Engine;
 use engine::simulated::{Device, Disturbance, Tester};
 use proptest::prelude::*;
 use results::record::{LimitedBy, Status};
-use trial::{Conditions, Ramp, WarmUp};
+use trial::{Conditions, Ramp, Strategy as _, WarmUp};
 
 fn any_ramp() -> impl Strategy<Value = Ramp> {
     let times = (milliseconds(0..1_500), milliseconds(0..5_000), milliseconds(1..2_000));

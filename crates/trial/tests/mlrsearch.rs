@@ -12,7 +12,7 @@ use std::time::Duration;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use serde_json::{Value, json};
-use trial::{Conditions, Goal, Search, Silent, WarmUp};
+use trial::{Conditions, Goal, Search, Silent, Strategy as _, WarmUp};
 
 const MIN_PPS: f64 = 9_001.0;
 const MAX_PPS: f64 = 14_880_952.0;
@@ -56,7 +56,8 @@ fn ours(goals: &[Goal], device: &Device) -> Found {
         max_duration: Duration::from_secs(86_400),
     };
     let mut engine = SimulatedEngine::new(device.clone(), Tester::default());
-    let found = search.run(&mut engine, &mut Silent).search.expect("a search");
+    let outcome = search.run(&mut engine, &mut Silent);
+    let found = outcome.finding.search().expect("a search");
     let bounds = |goal: &Goal| {
         let result = found.results[&goal.name];
         (Some(result.lower_pps).filter(|pps| *pps > 0.0), result.upper_pps)

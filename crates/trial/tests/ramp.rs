@@ -8,7 +8,7 @@ use common::{SECOND, Witness, check, conditions, device, ramp, run};
 use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use results::record::{LimitedBy, Phase, Status};
-use trial::{Conditions, Failure, Ramp, Silent, WarmUp};
+use trial::{Conditions, Failure, Ramp, Silent, Strategy as _, WarmUp};
 
 #[test]
 fn the_capacity_is_found_within_one_percent_or_one_step() {

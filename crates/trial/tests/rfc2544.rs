@@ -13,7 +13,7 @@ use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{self, LimitedBy, Phase, Sample, Status, Throughput};
 use trial::rfc2544::{Rfc2544, Test, Timing};
-use trial::{Failure, Noise, Observer, ObserverError, Outcome, Silent};
+use trial::{Failure, Noise, Observer, ObserverError, Outcome, Silent, Strategy as _};
 
 /// 1 Gb/s in frames of 64 bytes.
 const LINE_PPS: f64 = 1_488_095.24;
@@ -37,7 +37,7 @@ fn run_with(tests: &Rfc2544, device: Device, tester: Tester, observer: &mut dyn 
     let mut engine = SimulatedEngine::new(device, tester);
     let outcome = tests.run(&mut engine, observer);
     assert!(engine.now() <= tests.planned(), "{:?}, not {:?}", engine.now(), tests.planned());
-    let found = outcome.rfc2544.as_ref().unwrap();
+    let found = outcome.finding.rfc2544().unwrap();
     for test in &tests.tests {
         assert!(found.has(test.name()) || found.not_run.contains_key(test.name()), "{test} left nothing");
     }
@@ -49,7 +49,7 @@ fn run(tests: &Rfc2544, device: Device) -> Outcome {
 }
 
 fn found(outcome: &Outcome) -> &record::Rfc2544 {
-    outcome.rfc2544.as_ref().unwrap()
+    outcome.finding.rfc2544().unwrap()
 }
 
 /// Resets the device by doing nothing: what happens is in the device's disturbances.
@@ -109,7 +109,7 @@ fn throughput_is_found_to_its_width() {
         assert!(throughput.pps / upper >= 0.995 - 1e-6, "{throughput:?}");
         assert_eq!((throughput.limited_by, throughput.irregular), (LimitedBy::Dut, None));
         assert_eq!(outcome.directions[0].max_rate_pps, throughput.pps);
-        assert!(outcome.search.is_some(), "the trials of the search are kept");
+        assert!(outcome.finding.search().is_some(), "the trials of the search are kept");
     }
 }
 
@@ -340,7 +340,7 @@ fn what_the_tester_cannot_send_is_not_the_devices_loss() {
 
     // A load that was not sent has not been survived.
     let outcome = run_with(&tests(&[Test::Loss]), Device::default(), tester, &mut Silent);
-    let points = &outcome.rfc2544.as_ref().unwrap().loss;
+    let points = &outcome.finding.rfc2544().unwrap().loss;
     assert_eq!(points.len(), 4, "100 and 90 % were not sent, 80 and 70 % passed");
 }
 
@@ -417,7 +417,7 @@ fn a_standard_run_does_what_the_rfcs_ask_for() {
     let throughput = found.throughput.unwrap();
 
     // 26.1 and 24: both ends of the throughput were proved in trials of 60 s.
-    let search = outcome.search.as_ref().unwrap();
+    let search = outcome.finding.search().unwrap();
     let decides = |pps: f64| {
         let at = |trial: &&record::Trial| (trial.load_pps / pps - 1.0).abs() < 0.002;
         search.trials.iter().filter(at).any(|trial| trial.duration_s == 60.0)

@@ -8,7 +8,7 @@ use common::{SECOND, check, conditions, device};
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use results::record::{LimitedBy, Phase, Status};
-use trial::{Failure, Noise, Observer, Outcome, Saturate, Silent};
+use trial::{Failure, Noise, Observer, Outcome, Saturate, Silent, Strategy as _};
 
 fn saturate(load: Load, device: Device, tester: Tester) -> Outcome {
     let strategy = Saturate { conditions: conditions(), load, duration: 5 * SECOND };

@@ -11,7 +11,8 @@ use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, T
 use proptest::prelude::*;
 use results::record::{GoalResult, Irregular, LimitedBy, Phase, Sample, Status, Trial, TrialVerdict};
 use trial::{
-    Conditions, Failure, Goal, Interruption, Noise, Observer, ObserverError, Outcome, Search, Silent, WarmUp,
+    Conditions, Failure, Goal, Interruption, Noise, Observer, ObserverError, Outcome, Search, Silent,
+    Strategy as _, WarmUp,
 };
 
 /// 10 Gb/s in frames of 64 bytes.
@@ -57,11 +58,11 @@ fn run(search: &Search, device: Device) -> Outcome {
 }
 
 fn results(outcome: &Outcome) -> BTreeMap<String, GoalResult> {
-    outcome.search.as_ref().map(|search| search.results.clone()).unwrap_or_default()
+    outcome.finding.results().clone()
 }
 
 fn trials(outcome: &Outcome) -> &[Trial] {
-    outcome.search.as_ref().map_or(&[], |search| &search.trials)
+    outcome.finding.trials()
 }
 
 /// The interval holds `truth` and is no wider than half a percent. A queue of `hidden` frames
@@ -86,7 +87,7 @@ fn capacities_are_found_within_the_goals_width_and_a_quarter_of_the_time() {
         assert_found(&results["pdr"], capacity / 0.995, 66.0);
         assert_eq!(outcome.directions[0].results, results, "one direction is all directions");
         assert_eq!(outcome.directions[0].max_rate_pps, results["ndr"].pps);
-        assert_eq!(outcome.search.unwrap().limited_by, Some(LimitedBy::Dut));
+        assert_eq!(outcome.finding.search().unwrap().limited_by, Some(LimitedBy::Dut));
     }
 }
 
@@ -301,7 +302,7 @@ fn a_loss_that_noise_may_account_for_is_measured_again() {
     let mut noise = Noisy::new(|trial| if trial % 3 == 1 { 1.0 } else { 0.0 });
     let outcome = run_with(&search(), device(333_333.0), Tester::default(), &mut noise);
     assert_eq!(results(&outcome), results(&quiet));
-    assert!(!outcome.search.as_ref().unwrap().disturbed);
+    assert_eq!(outcome.finding.search().unwrap().disturbed, Some(false));
     assert_eq!(noise.shown, trials(&outcome));
     let said_nothing =
         |trial: &Trial| trial.verdicts.values().all(|verdict| *verdict == TrialVerdict::Disturbed);
@@ -341,7 +342,7 @@ fn while_the_machine_is_another_one_the_same_load_is_tried_until_that_is_over() 
     let mut elsewhere = Elsewhere { stretch: 4.0..18.0, shown: Vec::new() };
     let outcome = run_with(&search(), device(vec![slow]), Tester::default(), &mut elsewhere);
     assert_eq!(results(&outcome), results(&quiet));
-    assert!(!outcome.search.as_ref().unwrap().disturbed);
+    assert_eq!(outcome.finding.search().unwrap().disturbed, Some(false));
     // No lower load was tried for it: all trials meanwhile that lost something were of one load.
     let lost = |trial: &&Trial| trial.disturbed.is_some() && trial.loss_ratio > 0.0;
     let mut loads: Vec<f64> = trials(&outcome).iter().filter(lost).map(|trial| trial.load_pps).collect();
@@ -355,7 +356,7 @@ fn a_machine_too_noisy_ends_with_an_honest_interval() {
     for quiet_trials in [0, 3, 8] {
         let mut noise = Noisy::new(|trial| if trial >= quiet_trials { 1.0 } else { 0.0 });
         let outcome = run_with(&search(), device(333_333.0), Tester::default(), &mut noise);
-        assert!(outcome.search.as_ref().unwrap().disturbed);
+        assert!(outcome.finding.search().unwrap().disturbed == Some(true));
         for (name, truth) in [("ndr", 333_333.0), ("pdr", 333_333.0 / 0.995)] {
             let found = results(&outcome)[name];
             assert!(found.disturbed && found.irregular.is_some(), "{found:?}");
@@ -557,7 +558,7 @@ proptest! {
     ) {
         let mut noise = Noisy::new(|trial| noise[trial % noise.len()] * (trial % 2) as f64);
         let outcome = run_with(&search, device, tester, &mut noise);
-        let found = outcome.search.is_some();
+        let found = outcome.finding.search().is_some_and(|search| search.disturbed.is_some());
         prop_assert_eq!(found, !matches!(outcome.failure, Some(Failure::Refused(_))), "{:?}", outcome.failure);
     }
 

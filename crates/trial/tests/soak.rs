@@ -11,7 +11,7 @@ use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use proptest::prelude::*;
 use results::record::{self, DeviceCounted, LossPattern, Measure, Sample, SoakDirection, Status};
-use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, WarmUp};
+use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, Strategy as _, WarmUp};
 
 fn soak(pps: f64, seconds: u32) -> Soak {
     let duration = seconds * SECOND;
@@ -27,7 +27,7 @@ fn soak(pps: f64, seconds: u32) -> Soak {
 fn run(soak: &Soak, device: Device, tester: Tester) -> (Outcome, record::Soak) {
     let mut engine = SimulatedEngine::new(device, tester);
     let outcome = soak.run(&mut engine, &mut Silent);
-    let found = outcome.soak.clone().unwrap();
+    let found = outcome.finding.soak().unwrap().clone();
     found.directions.iter().for_each(check);
     (outcome, found)
 }
@@ -179,10 +179,10 @@ fn each_direction_is_watched_for_stalls() {
         soak.run(&mut engine, &mut Silent)
     };
     let stopped = outcome(true);
-    let duration_s = stopped.soak.as_ref().unwrap().duration_s;
+    let duration_s = stopped.finding.soak().unwrap().duration_s;
     assert!((19.0..22.0).contains(&duration_s), "{duration_s}");
     assert!(stopped.notes.iter().any(|note| note.contains("1->0: nothing came back")), "{:?}", stopped.notes);
-    assert!((outcome(false).soak.unwrap().duration_s - 60.0).abs() < 0.2);
+    assert!((outcome(false).finding.soak().unwrap().duration_s - 60.0).abs() < 0.2);
 }
 
 /// A device whose direction 1->0 returns so many frames and no more.
@@ -303,7 +303,8 @@ fn losses_while_the_machine_is_disturbed_are_kept_apart() {
     let mut engine = SimulatedEngine::new(device, Tester::default());
     // Ten samples of warm-up; the first outage is in the samples 190 to 193.
     let mut noisy = Noisy { sample: 0, disturbed: 188..195, counted: DeviceCounted::default() };
-    let found = soak(1_000.0, 60).run(&mut engine, &mut noisy).soak.unwrap();
+    let found = soak(1_000.0, 60).run(&mut engine, &mut noisy);
+    let found = found.finding.soak().unwrap();
     let direction = &found.directions[0];
     assert_eq!((direction.loss_count, found.hiccups.len()), (1, 1), "{direction:?}");
     assert!((direction.losses[0].from_s - 40.0).abs() < 0.11);
@@ -357,7 +358,7 @@ proptest! {
         let soak = Soak { duration: 8 * SECOND, ..soak(pps, 8) };
         let mut engine = SimulatedEngine::new(device, tester);
         let outcome = soak.run(&mut engine, &mut Silent);
-        let found = outcome.soak.unwrap();
+        let found = outcome.finding.soak().unwrap();
         found.directions.iter().for_each(check);
         for (direction, verdict) in found.directions.iter().zip(&outcome.directions) {
             prop_assert!(direction.offered <= verdict.offered);

@@ -2,7 +2,7 @@
 //!
 //! Ports enter; counts per interval and direction leave.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore};

@@ -36,7 +36,7 @@ pub struct Args {
     /// How long it is measured [default: 5s; with --onto 200ms, and a minute at most]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     duration: Option<Duration>,
-    /// How long one sample is
+    /// Length of a sample
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
     step: Duration,
     #[command(flatten)]
@@ -66,15 +66,18 @@ struct Build {
 
 impl Args {
     /// What is measured.
-    pub fn measurement(&self) -> Measurement {
-        Measurement {
+    ///
+    /// # Errors
+    /// Misuse, where flags do not go together.
+    pub fn measurement(&self) -> Result<Measurement> {
+        Ok(Measurement {
             program: self.program,
             datagram: self.datagram,
-            target: self.device.target(),
+            target: self.device.target_or(self.program.0.far_end())?,
             warm_up: self.warm_up_duration,
             duration: self.duration.unwrap_or(DURATION),
             step: self.step,
-        }
+        })
     }
 }
 
@@ -83,7 +86,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         return build(args, onto);
     }
     let given = args.output.labels()?;
-    let record = args.measurement().run(args.output.name.as_deref(), given, &args.output.runs)?;
+    let record = args.measurement()?.run(args.output.name.as_deref(), given, &args.output.runs)?;
     run::show(&record, &args.output)?;
     Ok(run::ending(&record))
 }

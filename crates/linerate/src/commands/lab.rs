@@ -133,7 +133,7 @@ fn up(name: &str) -> Result<Exit> {
 
 /// Holds a lab in this process.
 fn hold(name: &str, device: &Device, size: usize) -> Result<Exit> {
-    let testbed = Testbed::open(&device.target(), size)?;
+    let testbed = Testbed::open(&device.target()?, size)?;
     let lab = testbed
         .lab()
         .ok_or_else(|| misuse("a lab holds a device of its own: --ports cannot be held open"))?;

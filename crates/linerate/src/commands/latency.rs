@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use trial::{ChosenLoad, Conditions, Goal, Latency, Reference, Search, WarmUp};
+use trial::{ChosenLoad, Goal, Latency, Reference, Search, Strategy};
 use wire::rate::Rate;
-use wording::usage::misuse;
 
-use crate::args::{self, Device, Output, Traffic};
-use crate::{Exit, run};
+use crate::args::{self, Measurement};
+use crate::run::{Line, Plan};
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);
@@ -16,11 +15,10 @@ const STEP: Duration = Duration::from_millis(100);
 const SEARCH_FROM: Rate = Rate::Pps(1_000.0);
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Measurement")]
+#[command(mut_arg("warm_up_duration", |arg| arg.default_value("1s")))]
+#[command(mut_arg("drain", |arg| arg.default_value("200ms").help("How long to wait for the last frames of each load")))]
 pub struct Args {
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    device: Device,
     /// The loads: shares of the PDR (50%, 110% for an overload), rates (20kpps), or unloaded,
     /// which is 1 kpps, or 1 % of the PDR if that is less
     #[arg(
@@ -40,17 +38,8 @@ pub struct Args {
     /// How long the search takes at most
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
     time_limit: Duration,
-    /// Warm-up load in each direction, which checks that frames pass
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
-    warm_up: Rate,
-    /// Length of the warm-up
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
-    warm_up_duration: Duration,
-    /// Wait this long after each load for late frames
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
-    drain: Duration,
     #[command(flatten)]
-    output: Output,
+    measurement: Measurement,
 }
 
 /// A load as it is written.
@@ -62,49 +51,30 @@ enum Load {
     Rate(Rate),
 }
 
-pub fn main(args: &Args) -> Result<Exit> {
-    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let latency = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
-        latency.check().map_err(|refused| misuse(refused.to_string()))?;
-        Ok(Box::new(latency))
-    })
-}
-
-/// The test that the flags describe, on a line where `pps` says what rates are in frames a second.
-fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Latency> {
-    let conditions = Conditions {
-        warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
-        step: STEP,
-        drain: args.drain,
-        loss_threshold: 0.0,
-        line_rate_bps,
-    };
-    let max_pps = pps(Rate::Percent(100.0))?;
-    let search = || -> Result<Search> {
-        let goals = vec![Goal::pdr()];
-        Ok(Search { conditions, goals, min_pps: pps(SEARCH_FROM)?, max_pps, max_duration: args.time_limit })
-    };
-    let loads = args.loads.iter().map(|load| {
-        Ok(match load {
-            Load::Unloaded => ChosenLoad::Unloaded,
-            Load::Share(share) => ChosenLoad::Share(*share),
-            Load::Rate(rate) => ChosenLoad::Rate(pps(*rate)?),
-        })
-    });
-    Ok(Latency {
-        conditions,
-        reference: args
-            .of
-            .map_or_else(|| search().map(Reference::Searched), |of| Ok(Reference::Given(pps(of)?)))?,
-        loads: loads.collect::<Result<_>>()?,
-        duration: args.duration,
-        max_pps,
-    })
-}
-
-/// How long it takes at most by its flags, which line and frames do not change.
-pub fn planned(args: &Args) -> Duration {
-    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
+impl Plan for Args {
+    fn strategy(&self, line: &Line) -> Result<Box<dyn Strategy>> {
+        let conditions = self.measurement.conditions(line, STEP, 0.0)?;
+        let max_pps = line.pps(Rate::Percent(100.0))?;
+        let reference = match self.of {
+            Some(of) => Reference::Given(line.pps(of)?),
+            None => Reference::Searched(Search {
+                conditions,
+                goals: vec![Goal::pdr()],
+                min_pps: line.pps(SEARCH_FROM)?,
+                max_pps,
+                max_duration: self.time_limit,
+            }),
+        };
+        let loads = self.loads.iter().map(|load| {
+            Ok(match load {
+                Load::Unloaded => ChosenLoad::Unloaded,
+                Load::Share(share) => ChosenLoad::Share(*share),
+                Load::Rate(rate) => ChosenLoad::Rate(line.pps(*rate)?),
+            })
+        });
+        let loads = loads.collect::<Result<_>>()?;
+        Ok(Box::new(Latency { conditions, reference, loads, duration: self.duration, max_pps }))
+    }
 }
 
 /// Reads a load such as `unloaded`, `50%`, `110%` or `20kpps`.

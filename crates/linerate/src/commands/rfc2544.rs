@@ -11,16 +11,17 @@ use results::Record;
 use results::record::{Deviation, Status};
 use testbed::Testbed;
 use testbed::progress::colour;
-use testbed::run::Labels;
+use testbed::run::{Labels, Traffic as Sent};
 use testbed::stop;
 use traffic::rfc2544::{FrameSizes, Networks, Test as Traffic};
 use traffic::{Directions, Genome, IpVersion};
+use trial::Strategy as _;
 use trial::rfc2544::{Rfc2544, Test, Timing};
 use wire::{human, size};
 use wording::usage::misuse;
 
-use crate::Exit;
 use crate::args::{Device, Output};
+use crate::{Exit, run};
 
 /// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 section 5.1.1 asks for
 /// the same.
@@ -112,7 +113,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let profiles: Vec<traffic::Profile> = profiles.collect::<Result<_>>()?;
     let stop = stop::flag()?;
     let largest = profiles.iter().map(traffic::Profile::largest_size).max().unwrap_or(size::MIN);
-    let mut testbed = Testbed::open(&args.device.target(), usize::from(largest))?;
+    let mut testbed = Testbed::open(&args.device.target()?, usize::from(largest))?;
     testbed.reset_by(args.reset_command.clone());
     let deviations = args.deviations(&testbed);
     let directions = args.directions();
@@ -159,12 +160,13 @@ fn one(
         None => format!("{} {test}", testbed.dut_name()),
     };
     let labels = Labels { name, test, given: args.output.labels()? };
-    testbed::run::run(testbed, profile, args.directions(), labels, strategy, &args.output.runs, stop)
+    let sent = Sent::new(testbed, profile, args.directions());
+    testbed::run::run(testbed, &sent, labels, strategy, &args.output.runs, stop)
 }
 
 /// A finished size in one line.
 fn summary(record: &Record) -> String {
-    let throughput = record.rfc2544.as_ref().and_then(|found| found.throughput);
+    let throughput = record.finding.rfc2544().and_then(|found| found.throughput);
     let found = match (throughput, &record.reason) {
         (_, Some(reason)) => reason.clone(),
         (Some(throughput), None) => format!("throughput {}", human::pps(throughput.pps)),
@@ -223,7 +225,7 @@ impl Args {
             min_pps: (theoretical_pps / 1000.0).clamp(10.0, 1000.0),
             deviations,
         };
-        strategy.check().map_err(|refused| misuse(refused.to_string()))?;
+        run::check(&strategy)?;
         Ok(strategy)
     }
 

@@ -4,22 +4,20 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use trial::{Conditions, Goal, Search, WarmUp};
+use trial::{Goal, Search, Strategy};
 use wire::rate::Rate;
-use wording::usage::misuse;
 
-use crate::args::{self, Device, Output, Traffic};
-use crate::{Exit, run};
+use crate::args::{self, Measurement};
+use crate::run::{Line, Plan};
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Measurement")]
+#[command(mut_arg("warm_up_duration", |arg| arg.default_value("1s")))]
+#[command(mut_arg("drain", |arg| arg.default_value("200ms").help("How long to wait for the last frames of each trial")))]
 pub struct Args {
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    device: Device,
     /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
     /// final=500ms,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
     /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
@@ -35,47 +33,20 @@ pub struct Args {
     /// How long the search takes at most
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
     time_limit: Duration,
-    /// Warm-up load in each direction, which checks that frames pass
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, hide_short_help = true)]
-    warm_up: Rate,
-    /// Length of the warm-up
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
-    warm_up_duration: Duration,
-    /// Wait this long after each trial for late frames
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
-    drain: Duration,
     #[command(flatten)]
-    output: Output,
+    measurement: Measurement,
 }
 
-pub fn main(args: &Args) -> Result<Exit> {
-    run::single(&args.traffic, &args.device, &args.output, |testbed, mean_frame_size| {
-        let search = plan(args, |rate| testbed.pps(rate, mean_frame_size), testbed.line_rate_bps())?;
-        search.check().map_err(|refused| misuse(refused.to_string()))?;
-        Ok(Box::new(search))
-    })
-}
-
-/// The search that the flags describe, on a line where `pps` says what rates are in frames a second.
-fn plan(args: &Args, pps: impl Fn(Rate) -> Result<f64>, line_rate_bps: f64) -> Result<Search> {
-    Ok(Search {
-        conditions: Conditions {
-            warm_up: WarmUp { pps: pps(args.warm_up)?, duration: args.warm_up_duration },
-            step: STEP,
-            drain: args.drain,
-            loss_threshold: 0.0,
-            line_rate_bps,
-        },
-        goals: if args.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { args.goals.clone() },
-        min_pps: pps(args.min_rate)?,
-        max_pps: pps(args.max_rate)?,
-        max_duration: args.time_limit,
-    })
-}
-
-/// How long it takes at most by its flags, which line and frames do not change.
-pub fn planned(args: &Args) -> Duration {
-    plan(args, |_| Ok(1.0), 1.0).map_or(Duration::ZERO, |plan| plan.planned())
+impl Plan for Args {
+    fn strategy(&self, line: &Line) -> Result<Box<dyn Strategy>> {
+        Ok(Box::new(Search {
+            conditions: self.measurement.conditions(line, STEP, 0.0)?,
+            goals: if self.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { self.goals.clone() },
+            min_pps: line.pps(self.min_rate)?,
+            max_pps: line.pps(self.max_rate)?,
+            max_duration: self.time_limit,
+        }))
+    }
 }
 
 /// Reads a goal such as `pdr` or `pdr1:loss=1%,width=1%`.
@@ -132,7 +103,7 @@ mod tests {
         assert_eq!((read.name.as_str(), read.loss_ratio, read.exceed_ratio), ("tst009", 0.0, 0.5));
         assert_eq!((read.relative_width, read.duration_sum), (0.01, Duration::from_secs(120)));
         assert_eq!(
-            goal(&format!("again:{}", testbed::strategy::describe_goal(&Goal::pdr())))
+            goal(&format!("again:{}", trial::strategy::describe_goal(&Goal::pdr())))
                 .map(|goal| goal.loss_ratio),
             Ok(0.005)
         );

@@ -54,7 +54,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let mut calls = context.listen(Kind::Reply, &address(args.rpc_port))?;
     let mut events = context.listen(Kind::Publish, &address(args.publish_port))?;
     let stop = stop::flag()?;
-    let testbed = Testbed::open(&args.device.target(), usize::from(args.max_frame_size))?;
+    let testbed = Testbed::open(&args.device.target()?, usize::from(args.max_frame_size))?;
     let bench = Bench::new(testbed, usize::from(args.max_frame_size), Arc::clone(&stop));
     eprintln!("{}", bench.describe());
     for note in bench.testbed.notes() {

@@ -45,7 +45,7 @@ pub fn tester_limits(record: &Record) -> Option<Limits> {
         ceiling: pps(found.ceiling_pps),
         reached: pps(reached),
         share: (reached / found.ceiling_pps.max(1.0) * 100.0).clamp(0.0, 100.0),
-        near: record.limited_by.is_some_and(by_tester)
+        near: record.finding.search().and_then(|search| search.limited_by).is_some_and(by_tester)
             || record.directions.iter().any(|direction| by_tester(direction.limited_by)),
         latency_min: duration(found.base_latency_min_ns as f64),
         latency_usual: match found.base_latency_p50_ns {

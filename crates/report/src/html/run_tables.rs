@@ -234,7 +234,7 @@ fn curves(outcome: &Outcome) -> Vec<Cell> {
 
 fn search(outcome: &Outcome) -> Vec<Cell> {
     let known = |value: f64| outcome.has_figures.then_some(value);
-    let result = outcome.goal.as_ref().and_then(|goal| outcome.record.results.get(goal));
+    let result = outcome.goal.as_ref().and_then(|goal| outcome.record.finding.results().get(goal));
     let limit = if outcome.has_figures { Cell::words(outcome.limited_by.clone()) } else { Cell::none() };
     vec![
         Cell::some(known(outcome.limit_pps), pps),
@@ -274,7 +274,7 @@ fn latency(outcome: &Outcome) -> Vec<Cell> {
 }
 
 fn soak(outcome: &Outcome) -> Vec<Cell> {
-    let Some(soak) = &outcome.record.soak else {
+    let Some(soak) = outcome.record.finding.soak() else {
         let mut cells: Vec<_> = SOAKS.head.iter().map(|_| Cell::none()).collect();
         cells[0] = Cell::words(outcome.marked("-")).marked(true);
         return cells;
@@ -304,9 +304,9 @@ fn soak(outcome: &Outcome) -> Vec<Cell> {
 /// A device's runs at all sizes, the smallest first, in one row.
 fn rfc2544_row(comparison: &Comparison, group: &[(usize, &Record)]) -> Option<RunRow> {
     let (at, record) = *group.first()?;
-    let test = record.rfc2544.as_ref();
+    let test = record.finding.rfc2544();
     let found = test.and_then(|test| test.throughput);
-    let tests = || group.iter().filter_map(|(_, record)| record.rfc2544.as_ref());
+    let tests = || group.iter().filter_map(|(_, record)| record.finding.rfc2544());
     let at_full_rate =
         |test: &&Rfc2544| test.throughput.is_some_and(|found| found.limited_by == LimitedBy::LineRate);
     let full = tests().filter(at_full_rate).count();

@@ -149,7 +149,7 @@ fn rfc2544_panel<'a>(comparison: &Comparison, group: &[(usize, &'a Record)]) -> 
     let runs: Vec<_> = group.iter().map(|(at, _)| anchor(*at)).collect();
     let records: Vec<_> = group.iter().map(|(_, record)| *record).collect();
     let device = device(comparison, first);
-    let quick = records.iter().any(|record| record.rfc2544.as_ref().is_some_and(|test| test.quick));
+    let quick = records.iter().any(|record| record.finding.rfc2544().is_some_and(|test| test.quick));
     let mark = if quick { ", quick: not conformant" } else { "" };
     let way = if first.profile.bidirectional { "both directions" } else { "one direction" };
     let reasons = records.iter().filter_map(|record| record.reason.clone());

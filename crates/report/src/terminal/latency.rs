@@ -217,11 +217,17 @@ fn axis(columns: usize) -> String {
 mod tests {
     use results::Record;
     use results::fixtures::Scenario;
+    use results::record::Finding;
 
     use super::*;
 
+    fn found_mut(record: &mut Record) -> &mut LatencyTest {
+        let Finding::Latency(Some(test), _) = &mut record.finding else { panic!("no latency test") };
+        test
+    }
+
     fn found(record: &Record) -> &LatencyTest {
-        record.latency.as_ref().unwrap()
+        record.finding.latency().unwrap()
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
     fn both_directions_and_what_spoils_a_figure_are_named() {
         let mut record =
             Scenario { bidirectional: true, disturbed_at: Some(2), ..Scenario::default() }.latency_test();
-        let loads = &mut record.latency.as_mut().unwrap().loads;
+        let loads = &mut found_mut(&mut record).loads;
         loads[3].directions[1].offered_pps *= 0.8;
         loads[4].directions[0] = Distribution { name: "0->1".to_owned(), ..Distribution::default() };
         let text = format!("{}{}", tables(found(&record), false), remarks(found(&record)).join("\n"));
@@ -254,7 +260,7 @@ mod tests {
         assert_eq!(plot(found(&record), 10, 14, false), "");
         assert_eq!(plot(found(&record), 72, 1, false), "");
         assert_eq!(plot(found(&record), 72, 14, false).matches("99.99 %").count(), 2);
-        let test = record.latency.as_mut().unwrap();
+        let test = found_mut(&mut record);
         test.loads
             .iter_mut()
             .flat_map(|load| &mut load.directions)

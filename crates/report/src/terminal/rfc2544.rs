@@ -50,7 +50,7 @@ pub fn rfc2544(records: &[Record], colour: bool) -> String {
 
 fn size(record: &Record) -> Option<Size<'_>> {
     let label = record.profile.tunables.get("size").map_or("?", String::as_str);
-    Some(Size { label, record, found: record.rfc2544.as_ref()? })
+    Some(Size { label, record, found: record.finding.rfc2544()? })
 }
 
 fn heading(first: &Size, colour: bool) -> String {
@@ -126,8 +126,8 @@ fn is_disturbed(found: &Rfc2544) -> bool {
 #[cfg(test)]
 mod tests {
     use results::record::{
-        BackToBack, Deviation, Latency, LatencyStream, LimitedBy, LossPoint, Recovery, RecoveryRepeat, Reset,
-        Throughput,
+        BackToBack, Deviation, Finding, Latency, LatencyStream, LimitedBy, LossPoint, Recovery,
+        RecoveryRepeat, Reset, Throughput,
     };
 
     use results::fixtures::Scenario;
@@ -212,7 +212,7 @@ mod tests {
                 [("back-to-back".into(), "the throughput is the line rate".into())].into()
             },
         };
-        record.rfc2544 = Some(found);
+        record.finding = Finding::Rfc2544(Some(Box::new(found)), None);
         record
     }
 
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_not_shown_as_a_figure() {
         let mut limited = record("64", 64.0);
-        if let Some(found) = &mut limited.rfc2544 {
-            *found = Rfc2544 {
+        if let Finding::Rfc2544(Some(found), _) = &mut limited.finding {
+            **found = Rfc2544 {
                 theoretical_pps: 1_488_095.0,
                 back_to_back: Some(BackToBack { tester_limited: true, ..BackToBack::default() }),
                 ..Rfc2544::default()

@@ -35,7 +35,7 @@ fn figures(row: &Row) -> [Text; 5] {
 #[cfg(test)]
 mod tests {
     use results::fixtures::Scenario;
-    use results::record::{GoalResult, Irregular, LimitedBy};
+    use results::record::{Finding, GoalResult, Irregular, LimitedBy, Search};
 
     use super::*;
     use crate::search::remarks;
@@ -61,7 +61,8 @@ mod tests {
             let all = result(3e6 * factor, None, Some(Irregular::MaxLoadIsLowerBound));
             [("ndr", ndr), ("pdr", all), ("soak", soak)].map(|(name, result)| (name.to_owned(), result))
         };
-        record.results = goals(2.0).into();
+        let results = goals(2.0).into();
+        record.finding = Finding::Search(Search { results, ..Search::default() });
         record.directions.iter_mut().for_each(|direction| direction.results = goals(1.0).into());
         let text = format!("{}{}", table(&record).render(false), remarks(&record).join("\n"));
         insta::assert_snapshot!(text, @r"

@@ -184,12 +184,13 @@ mod tests {
     #[test]
     fn all_that_went_wrong_is_told() {
         let record = Scenario::default().eventful_soak();
-        insta::assert_snapshot!(table(record.soak.as_ref().unwrap(), false));
+        insta::assert_snapshot!(table(record.finding.soak().unwrap(), false));
     }
 
     #[test]
     fn a_device_that_counts_frames_has_its_period_in_frames() {
-        let mut period = Scenario::default().eventful_soak().soak.unwrap().directions[0].period.unwrap();
+        let record = Scenario::default().eventful_soak();
+        let mut period = record.finding.soak().unwrap().directions[0].period.unwrap();
         assert!(periodic(&period).starts_with("loses frames every 20.000 s (20,000 frames), "));
         period.measure = Measure::Frames;
         assert!(periodic(&period).starts_with("loses frames every 20,000 frames (20.0 s at this load), "));
@@ -198,12 +199,12 @@ mod tests {
     #[test]
     fn a_sound_device_has_a_row_for_each_direction_and_no_more() {
         let record = Scenario { bidirectional: true, ..Scenario::default() }.sound_soak();
-        insta::assert_snapshot!(table(record.soak.as_ref().unwrap(), false));
+        insta::assert_snapshot!(table(record.finding.soak().unwrap(), false));
     }
 
     #[test]
     fn long_lists_are_cut() {
-        let mut soak = Scenario::default().eventful_soak().soak.unwrap();
+        let mut soak = Scenario::default().eventful_soak().finding.soak().unwrap().clone();
         let direction = &mut soak.directions[0];
         direction.period = None;
         direction.losses.iter_mut().for_each(|loss| loss.on_period = false);

@@ -22,10 +22,10 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
         (low, high) if low == high => (low * 0.95, high * 1.05),
         range => range,
     };
-    let until = record.trials.last().map_or(0.0, |trial| trial.at_s + trial.duration_s);
+    let until = record.finding.trials().last().map_or(0.0, |trial| trial.at_s + trial.duration_s);
     let labels = [pps(high), pps(low)];
     let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0) + 1;
-    let names = record.results.keys().map(|goal| goal.chars().count() + 3).max().unwrap_or(0);
+    let names = record.finding.results().keys().map(|goal| goal.chars().count() + 3).max().unwrap_or(0);
     let Some(columns) = width.checked_sub(margin + names).filter(|columns| *columns > 0) else {
         return String::new();
     };
@@ -38,7 +38,7 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
         (share * (height - 1) as f64).round() as usize
     };
     let mut tiles: Vec<Vec<Option<Sign>>> = vec![vec![None; columns]; height];
-    for trial in &record.trials {
+    for trial in record.finding.trials() {
         let middle = (trial.at_s + trial.duration_s / 2.0) / until;
         let column = ((middle * columns as f64) as usize).min(columns - 1);
         if let Some(tile) = tiles.get_mut(row_of(trial.load_pps)).and_then(|row| row.get_mut(column)) {
@@ -57,7 +57,8 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
         };
         let signs: String =
             row.iter().map(|sign| sign.map_or(" ".to_owned(), |sign| sign.paint(colour))).collect();
-        let found = record.results.iter().filter(|(_, result)| row_of(result.lower_pps / directions) == at);
+        let found =
+            record.finding.results().iter().filter(|(_, result)| row_of(result.lower_pps / directions) == at);
         let names: Vec<_> = found.map(|(goal, _)| goal.as_str()).collect();
         let name = if names.is_empty() { String::new() } else { format!("◂ {}", names.join(", ")) };
         let line =
@@ -129,7 +130,7 @@ impl Sign {
 
 /// The signs that occur.
 fn legend(record: &Record) -> String {
-    let occurs = |sign: &Sign| record.trials.iter().any(|trial| Sign::of(trial) == *sign);
+    let occurs = |sign: &Sign| record.finding.trials().iter().any(|trial| Sign::of(trial) == *sign);
     let signs = Sign::ALL.into_iter().filter(occurs);
     let texts: Vec<_> = signs.map(|sign| format!("{} {}", sign.letter(), sign.meaning())).collect();
     format!("0 s  {}", texts.join("  "))
@@ -139,12 +140,13 @@ fn legend(record: &Record) -> String {
 /// there are no intervals.
 fn loads(record: &Record) -> (f64, f64) {
     let directions = record.directions.len().max(1) as f64;
-    let bounds = record.results.values().flat_map(|result| [Some(result.lower_pps), result.upper_pps]);
+    let bounds =
+        record.finding.results().values().flat_map(|result| [Some(result.lower_pps), result.upper_pps]);
     let bounds: Vec<_> = bounds.flatten().filter(|pps| *pps > 0.0).map(|pps| pps / directions).collect();
     let ends = |loads: &mut dyn Iterator<Item = f64>| {
         loads.fold((f64::INFINITY, 0.0_f64), |(low, high), load| (low.min(load), high.max(load)))
     };
-    let trials = || record.trials.iter().map(|trial| trial.load_pps);
+    let trials = || record.finding.trials().iter().map(|trial| trial.load_pps);
     if bounds.is_empty() {
         return ends(&mut trials());
     }

@@ -7,11 +7,11 @@ use results::Record;
 use results::bench::{Axis, Bench, Dut, LABELS, Profile};
 use results::certificate::{Certificate, Check, SCHEMA, Unit, Verdict};
 use results::fixtures::Scenario;
-use results::record::{CrossCheck, Point, SelfTest, Status};
+use results::record::{CrossCheck, Finding, Point, SelfTest, Status};
 
 use crate::strategies::rfc2544;
 
-/// A search whose counters were compared with the kernel's, and whose tester knows its limits.
+/// A latency test after a search, whose counters were compared with the kernel's, and whose tester knows its limits.
 pub fn followed(agrees: bool) -> Record {
     let dut = if agrees { "xdp-router" } else { "linux-router" };
     let mut record = Scenario { dut, bidirectional: !agrees, ..Scenario::default() }.search();
@@ -39,7 +39,8 @@ pub fn followed(agrees: bool) -> Record {
         base_latency_p50_ns: Some(5_100),
     });
     let latency = Scenario { dut, bidirectional: !agrees, ..Scenario::default() }.latency_test();
-    record.latency = latency.latency;
+    record.strategy.name = "latency".to_owned();
+    record.finding = Finding::Latency(latency.finding.latency().cloned(), record.finding.search().cloned());
     record
 }
 

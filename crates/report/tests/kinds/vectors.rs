@@ -4,7 +4,7 @@
 use results::Record;
 use results::bench::{Bench, Dut, LABELS, Profile};
 use results::fixtures::Scenario;
-use results::record::{Node, NodeRuntime};
+use results::record::{Finding, Node, NodeRuntime};
 
 /// Loads with their rates, packets a call of the input and of the others.
 const LOADS: [(&str, f64, f64, f64); 3] = [
@@ -40,6 +40,7 @@ pub fn vectors() -> (Bench, Vec<Record>) {
             let mut record = scenario.record();
             record.id = format!("{}-{name}-{repeat}", record.id);
             record.strategy.name = "saturate".to_owned();
+            record.finding = Finding::Saturate;
             let values = ["vectors", &format!("VPP, {name}/64 B/one"), &repeat.to_string()];
             record.labels = LABELS
                 .into_iter()

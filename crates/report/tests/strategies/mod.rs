@@ -3,8 +3,8 @@
 
 use results::fixtures::Scenario;
 use results::record::{
-    BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LimitedBy, LossPoint, Record, Recovery,
-    RecoveryRepeat, Rfc2544, Throughput,
+    BackToBack, Deviation, Finding, LatencyAtThroughput, LatencyStream, LimitedBy, LossPoint, Record,
+    Recovery, RecoveryRepeat, Rfc2544, Throughput,
 };
 use wire::size;
 
@@ -44,7 +44,7 @@ fn at_size(dut: &'static str, capacity_pps: f64, (traffic, frame_size): (&'stati
         }
     };
     record.strategy.name = "rfc2544".to_owned();
-    record.rfc2544 = Some(Rfc2544 {
+    let found = Rfc2544 {
         quick: true,
         deviations: vec![Deviation {
             name: "latency-of-every-frame".to_owned(),
@@ -95,6 +95,7 @@ fn at_size(dut: &'static str, capacity_pps: f64, (traffic, frame_size): (&'stati
         }),
         reset: None,
         not_run: [("reset".to_owned(), "this device cannot be reset".to_owned())].into(),
-    });
+    };
+    record.finding = Finding::Rfc2544(Some(Box::new(found)), None);
     record
 }

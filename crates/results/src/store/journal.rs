@@ -36,11 +36,10 @@ impl Entry<'_> {
                 record.samples.push(sample.into_owned());
             }
             Self::Trial(trial, results) => {
-                record.trials.push(trial.into_owned());
-                record.results = results.into_owned();
+                record.finding.add_trial(trial.into_owned(), results.into_owned());
             }
             Self::Latency(load, common) => {
-                record.latency.get_or_insert(common).loads.push(load.into_owned());
+                record.finding.add_latency(load.into_owned(), common);
             }
         }
     }

@@ -7,7 +7,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::*;
 use crate::fixtures::Scenario;
-use crate::record::LatencyTest;
+use crate::record::{Finding, LatencyTest};
 
 fn record() -> Record {
     Scenario { ramp_samples: 3, ..Scenario::default() }.record()
@@ -74,16 +74,16 @@ fn a_killed_latency_test_has_the_loads_it_finished() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let whole = Scenario::default().latency_test();
-    let found = whole.latency.clone().unwrap();
-    let mut record = Record { status: Status::Running, latency: None, ..whole };
+    let found = whole.finding.latency().unwrap().clone();
+    let mut record = Record { status: Status::Running, finding: Finding::Latency(None, None), ..whole };
     let mut writer = store.create(&mut record).unwrap();
-    assert_eq!(load(writer.path()).unwrap().latency, None);
+    assert_eq!(load(writer.path()).unwrap().finding.latency(), None);
     for load in &found.loads {
         let common = LatencyTest { loads: Vec::new(), ..found.clone() };
         writer.append(&Entry::Latency(Cow::Borrowed(load), common)).unwrap();
     }
     assert!(found.loads.len() > 1);
-    assert_eq!(load(writer.path()).unwrap().latency, Some(found));
+    assert_eq!(load(writer.path()).unwrap().finding.latency(), Some(&found));
 }
 
 #[test]

@@ -47,6 +47,18 @@ struct Content {
     /// Nanoseconds of a cache line's way to a core and back, by the cores in use and the core.
     #[serde(default)]
     handovers: BTreeMap<String, BTreeMap<usize, u64>>,
+    /// What receiving costs, by all that it depends on but the distance of the cores.
+    #[serde(default)]
+    receive_costs: BTreeMap<String, ReceiveCost>,
+}
+
+/// What receiving costs the core of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReceiveCost {
+    /// Nanoseconds a frame.
+    pub ns: f64,
+    /// How far the device's core was from the generator's then: nanoseconds of a cache line's way to and fro.
+    pub distance_ns: u64,
 }
 
 impl Kept {
@@ -93,6 +105,25 @@ impl Kept {
             }
         }
         if is_news { self.write(&content) } else { Ok(()) }
+    }
+
+    /// The cost of receiving that is kept for `key`.
+    #[must_use]
+    pub fn receive_cost(&self, key: &str) -> Option<ReceiveCost> {
+        self.read().receive_costs.remove(key)
+    }
+
+    /// Keeps a cost of receiving, or with `None` forgets the one that was kept.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn put_receive_cost(&self, key: &str, cost: Option<ReceiveCost>) -> Result<()> {
+        let mut content = self.read();
+        match cost {
+            Some(cost) => content.receive_costs.insert(key.to_owned(), cost),
+            None => content.receive_costs.remove(key),
+        };
+        self.write(&content)
     }
 
     fn write(&self, content: &Content) -> Result<()> {
@@ -157,11 +188,18 @@ mod tests {
         assert_eq!(kept.handovers("0 and 1"), handovers(90));
         kept.put_handovers("0 and 1", &handovers(80)).unwrap();
         assert_eq!(kept.handovers("0 and 1"), handovers(80));
+        let cost = ReceiveCost { ns: 46.0, distance_ns: 90 };
+        kept.put_receive_cost("linux-router", Some(cost)).unwrap();
+        assert_eq!(kept.receive_cost("linux-router"), Some(cost));
+        kept.put_receive_cost("linux-router", None).unwrap();
+        assert_eq!(kept.receive_cost("linux-router"), None);
+        kept.put_receive_cost("linux-router", Some(cost)).unwrap();
 
         let path = kept.path.as_ref().unwrap();
         let other = fs::read_to_string(path).unwrap().replace("Linux ", "Linux 2.");
         fs::write(path, other).unwrap();
         assert_eq!(kept.get(&key("a")), None, "another kernel");
+        assert_eq!(kept.receive_cost("linux-router"), None, "another kernel");
         fs::write(path, "no JSON").unwrap();
         assert_eq!(kept.get(&key("a")), None);
     }

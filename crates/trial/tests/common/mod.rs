@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{Phase, Sample};
-use trial::{Conditions, Observer, ObserverError, Outcome, Ramp, Silent, WarmUp};
+use trial::{Conditions, Observer, ObserverError, Outcome, Ramp, Silent, Strategy as _, WarmUp};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 

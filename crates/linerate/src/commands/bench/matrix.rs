@@ -31,7 +31,7 @@ use super::requirement;
 use super::run::{self, Ended};
 use super::view::{View, rounded};
 use crate::Exit;
-use crate::commands::{Cli, Command, latency, ramp, report as report_command, saturate, search, soak};
+use crate::commands::{Cli, Command, report as report_command};
 
 /// The page's name among the records.
 const PAGE: &str = "report.html";
@@ -107,15 +107,21 @@ fn check(plan: &Plan) -> Result<Checked> {
             let line = if is_own { dut.line } else { bench.strategy.line };
             file::error_at(&bench.origin, line, format!("{}: {said}", plan.cells[cell].label()))
         })?;
-        planned = planned.max(match &cli.command {
-            Command::Ramp(args) => ramp::planned(args),
-            Command::Saturate(args) => saturate::planned(args),
-            Command::Search(args) => search::planned(args),
-            Command::Latency(args) => latency::planned(args),
-            Command::Soak(args) => soak::planned(args),
-            Command::Generator(args) => args.measurement().planned(),
-            _ => Duration::ZERO,
-        });
+        let takes = match &cli.command {
+            Command::Ramp(test) => test.planned(),
+            Command::Saturate(test) => test.planned(),
+            Command::Search(test) => test.planned(),
+            Command::Latency(test) => test.planned(),
+            Command::Soak(test) => test.planned(),
+            Command::Generator(args) => args.measurement().map(|wanted| wanted.planned()),
+            _ => Ok(Duration::ZERO),
+        };
+        let takes = takes.map_err(|error| {
+            let Cell { dut, .. } = plan.cells[cell];
+            let reason = format!("{}: {}", plan.cells[cell].label(), in_one_line(&error));
+            file::error_at(&bench.origin, dut.line, reason)
+        })?;
+        planned = planned.max(takes);
         let described = &plan.cells[cell];
         let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
@@ -124,7 +130,11 @@ fn check(plan: &Plan) -> Result<Checked> {
                 user_space::refusal(described.dut.engine, through)
             })
             .or_else(|| {
-                if let Command::Generator(args) = &cli.command { args.measurement().refusal() } else { None }
+                if let Command::Generator(args) = &cli.command {
+                    args.measurement().ok()?.refusal()
+                } else {
+                    None
+                }
             });
         if let Some(reason) = missing {
             let reason = format!("{reason}, or leave these cells out with --only or in the file");

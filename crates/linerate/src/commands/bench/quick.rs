@@ -15,7 +15,7 @@ use results::Record;
 use results::record::Status;
 use testbed::Testbed;
 use testbed::progress::colour;
-use testbed::run::Labels;
+use testbed::run::{Labels, Traffic};
 use testbed::stop;
 use testbed::target::Target;
 use traffic::{Directions, Profile, Tunables};
@@ -221,7 +221,8 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
     let target = Target::lab(dut.clone(), args.line_rate);
     let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
     testbed.prepare()?;
-    let mean = profile.table(&testbed.endpoints(), test.directions).mean_frame_size();
+    let sent = Traffic::new(&testbed, &profile, test.directions);
+    let mean = sent.table.mean_frame_size();
     let ramp = Ramp {
         conditions: Conditions {
             warm_up: WARM_UP,
@@ -236,7 +237,7 @@ fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<Ato
     };
     let name = format!("{dut} {}", test.label);
     let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
-    testbed::run::run(&mut testbed, &profile, test.directions, labels, &ramp, directory, stop)
+    testbed::run::run(&mut testbed, &sent, labels, &ramp, directory, stop)
 }
 
 /// A finished run in one line, directions added up.

@@ -46,7 +46,7 @@ pub fn configuration(record: &Record) -> Facts {
         ("hypervisor", environment.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
     ]);
     facts.extend(prefixed("device's ", &record.dut.configuration));
-    let generator = record.generator.as_ref();
+    let generator = record.finding.generator();
     facts.extend(generator.map(|it| ("generator".to_owned(), format!("{} {}", it.program, it.version))));
     facts
 }

@@ -23,13 +23,13 @@ use testbed::control::Control;
 use testbed::progress::Progress;
 use testbed::stop;
 use testbed::target::Target;
-use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, WarmUp};
+use trial::{Conditions, Observer, ObserverError, Outcome, Saturate, Silent, Strategy as _, WarmUp};
 use wire::human;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
-use crate::Exit;
 use crate::args::{self, Device, Traffic};
+use crate::{Exit, run};
 
 /// Fewer samples of a working core than this show nothing.
 const ENOUGH: u64 = 100;
@@ -98,7 +98,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let stop = stop::flag()?;
     let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
-    let target = args.device.target().or_dut("linux-router")?;
+    let target = args.device.target_or("linux-router")?;
     let taken = take(args, &target, &profiler, &stop)?;
     let folded = args.output.with_extension("folded");
     write(&folded, &taken.folded.to_string())?;
@@ -108,7 +108,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         show(args, &[&folded], &taken.captions(), json!([taken.json()]));
         return Ok(Exit::Done);
     };
-    let against = Target { dut: Some(against.clone()), ..target };
+    let against = target.with_dut(against.clone());
     let other = take(args, &against, &profiler, &stop)?;
     let others = args.output.with_extension("against.folded");
     write(&others, &other.folded.to_string())?;
@@ -343,7 +343,7 @@ impl Steady {
             },
             duration: args.duration,
         };
-        steady.saturate(steady.load).check().map_err(|refused| misuse(refused.to_string()))?;
+        run::check(&steady.saturate(steady.load))?;
         Ok(steady)
     }
 

@@ -39,7 +39,7 @@ pub fn main(args: &Args, name: &str) -> Result<Exit> {
     capture.frames.iter_mut().for_each(|frame| frame.bytes.resize(frame.bytes.len().max(SHORTEST), 0));
     let longest = capture.frames.iter().map(|frame| frame.bytes.len()).max().unwrap_or(SHORTEST);
 
-    let mut testbed = Testbed::open(&args.device.target(), longest + usize::from(size::FCS))?;
+    let mut testbed = Testbed::open(&args.device.target()?, longest + usize::from(size::FCS))?;
     if !args.keep_macs {
         let endpoint = testbed.endpoints().0[0];
         for frame in &mut capture.frames {

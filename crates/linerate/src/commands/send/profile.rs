@@ -124,7 +124,7 @@ impl WayOut {
     fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
         let Some(name) = &args.port else {
             let default = if args.device.engine.is_in_user_space() { "calibrated" } else { "sink" };
-            let testbed = Testbed::open(&args.device.target().or_dut(default)?, max_frame_size)?;
+            let testbed = Testbed::open(&args.device.target_or(default)?, max_frame_size)?;
             return Ok(Self::Testbed(Box::new(testbed)));
         };
         if args.traffic.bidirectional {

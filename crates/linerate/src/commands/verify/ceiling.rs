@@ -21,7 +21,7 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Exit> {
     let profile = args.traffic.profile()?;
-    let testbed = Testbed::open(&args.device.target(), usize::from(profile.largest_size()))?;
+    let testbed = Testbed::open(&args.device.target()?, usize::from(profile.largest_size()))?;
     let found = self_test::measure_and_keep(&testbed, &profile, args.traffic.directions())?;
     eprintln!(
         "{} without a device: {} in each direction; a frame takes {:.1} µs, {:.1} µs at least",

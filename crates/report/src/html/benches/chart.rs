@@ -2,6 +2,7 @@
 
 use results::Record;
 use results::bench::Axis;
+use results::record::Finding;
 use serde::Serialize;
 
 use super::super::{anchor, place};
@@ -122,7 +123,7 @@ fn device(comparison: &Comparison, name: &str) -> usize {
 
 /// Runs whose load changes have no place on an axis of loads.
 fn chart_graph(graph: &Graph, comparison: &Comparison) -> ChartGraph {
-    let constant = graph.loads.iter().filter(|load| load.run.record.strategy.name == "saturate");
+    let constant = graph.loads.iter().filter(|load| load.run.record.finding == Finding::Saturate);
     let chart_load = |load: &Load| {
         let nodes = load.costs.on_the_way().map(|node| ChartNode {
             name: node.name.to_owned(),

@@ -10,7 +10,7 @@ use crate::outcome::{duration, loss};
 
 /// Delay and its variation, a table for each direction.
 pub fn tables(record: &Record) -> Vec<Table> {
-    let Some(test) = &record.latency else { return Vec::new() };
+    let Some(test) = record.finding.latency() else { return Vec::new() };
     let directions = test.loads.first().map_or(&[][..], |load| &load.directions);
     let names = directions.iter().map(|direction| direction.name.replace("->", "→"));
     names.enumerate().flat_map(|(at, name)| [delays(test, at, &name), variations(test, at, &name)]).collect()
@@ -71,13 +71,13 @@ fn percentiles(percentiles: &Percentiles) -> impl Iterator<Item = String> {
 
 /// What disturbed single loads.
 pub fn remarks(record: &Record) -> Vec<String> {
-    let loads = record.latency.iter().flat_map(|test| &test.loads);
+    let loads = record.finding.latency().into_iter().flat_map(|test| &test.loads);
     loads.filter_map(|load| Some(format!("{}: disturbed: {}", load.name, load.disturbed.as_ref()?))).collect()
 }
 
 /// What shares refer to, and what the time stamps cannot see.
 pub fn notes(record: &Record) -> Vec<String> {
-    let Some(test) = &record.latency else { return Vec::new() };
+    let Some(test) = record.finding.latency() else { return Vec::new() };
     let found = if test.searched { "found by the search of this run" } else { "as given" };
     let reference =
         test.reference_pps.map(|load| format!("100% is {} in each direction, {found}", pps(load)));

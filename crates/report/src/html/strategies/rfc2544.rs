@@ -89,7 +89,7 @@ pub fn tables(records: &[&Record]) -> Vec<Table> {
 fn table(records: &[&Record], caption: &str, columns: &[Column]) -> Table {
     // The second column tells whether the test was run at all.
     let row = |record: &&Record| {
-        let test = record.rfc2544.as_ref()?;
+        let test = record.finding.rfc2544()?;
         let cells: Vec<_> = columns.iter().map(|(_, text)| text(record, test)).collect();
         cells.get(1).is_some_and(Option::is_some).then(|| TableRow {
             name: name(record),
@@ -124,7 +124,7 @@ fn doubtful(test: &Rfc2544) -> bool {
 /// What the figures must not be taken for: each once, with the sizes that it is of if not of all.
 pub fn remarks(records: &[&Record]) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
-    let tests = || records.iter().filter_map(|record| record.rfc2544.as_ref());
+    let tests = || records.iter().filter_map(|record| record.finding.rfc2544());
     if tests().any(|test| test.quick) {
         remarks
             .push("not conformant to RFC 2544: quick, with shorter durations and fewer repeats".to_owned());
@@ -137,7 +137,7 @@ pub fn remarks(records: &[&Record]) -> Vec<String> {
         "the tester could not send bursts at the theoretical rate: their length is unknown".to_owned()
     });
     let irregular = records.iter().filter_map(|record| {
-        let why = record.rfc2544.as_ref()?.throughput?.irregular?;
+        let why = record.finding.rfc2544()?.throughput?.irregular?;
         Some(format!("{}, throughput: {}", name(record), crate::search::meaning(why, false)))
     });
     for remark in not_run.chain(tester).chain(irregular) {
@@ -152,7 +152,7 @@ pub fn remarks(records: &[&Record]) -> Vec<String> {
 pub fn notes(records: &[&Record]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for deviation in
-        records.iter().filter_map(|record| record.rfc2544.as_ref()).flat_map(|test| &test.deviations)
+        records.iter().filter_map(|record| record.finding.rfc2544()).flat_map(|test| &test.deviations)
     {
         if !notes.contains(&deviation.text) {
             notes.push(deviation.text.clone());

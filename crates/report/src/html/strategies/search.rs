@@ -7,7 +7,11 @@ use crate::search::{HEAD, Row, rows};
 
 /// The goals that trials have a verdict for.
 pub fn goals(record: &Record) -> Vec<&str> {
-    record.trials.first().map_or_else(Vec::new, |trial| trial.verdicts.keys().map(String::as_str).collect())
+    record
+        .finding
+        .trials()
+        .first()
+        .map_or_else(Vec::new, |trial| trial.verdicts.keys().map(String::as_str).collect())
 }
 
 /// The intervals, if there are any.

@@ -15,7 +15,7 @@ const LOST: usize = 4;
 const LISTED: usize = 50;
 
 pub fn tables(record: &Record) -> Vec<Table> {
-    let Some(soak) = &record.soak else { return Vec::new() };
+    let Some(soak) = record.finding.soak() else { return Vec::new() };
     let directions = findings(soak);
     let events = events(soak);
     if events.rows.is_empty() { vec![directions] } else { vec![directions, events] }

@@ -11,11 +11,11 @@ use engine::{Counts, Engine, Load, Totals};
 use monitor::Bounds;
 use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
-use trial::{Conditions, Noise, Observer, ObserverError, Outcome, WarmUp};
+use trial::{Conditions, Noise, Observer, ObserverError, Outcome, Strategy, WarmUp};
 
-use testbed::Testbed;
-use testbed::machine::Machine;
-use testbed::target::{EngineName, Target};
+use crate::Testbed;
+use crate::machine::Machine;
+use crate::target::{EngineName, Target};
 
 /// The line rate, unless a check asks for another.
 pub const LINE_RATE: f64 = 10e9;
@@ -88,10 +88,11 @@ impl Stand {
         Self::over(Target::lab(dut.parse()?, line_rate), dut, directions, host)
     }
 
-    /// The same through its twin in user space.
+    /// The same through the same device in user space: by DPDK, or by shared memory where this program was
+    /// built without DPDK.
     pub fn in_user_space(dut: &str, directions: Directions, host: &Host) -> Result<Self> {
-        let target = Target { engine: EngineName::Dpdk, ..Target::lab(dut.parse()?, LINE_RATE) };
-        Self::over(target, dut, directions, host)
+        let engine = if cfg!(feature = "dpdk") { EngineName::Dpdk } else { EngineName::Memif };
+        Self::over(Target::started(dut.parse()?, engine, LINE_RATE), dut, directions, host)
     }
 
     fn over(target: Target, dut: &str, directions: Directions, host: &Host) -> Result<Self> {
@@ -161,8 +162,8 @@ impl Stand {
     }
 
     /// Runs a strategy.
-    pub fn run(&mut self, strategy: impl FnOnce(&mut dyn Engine, &mut dyn Observer) -> Outcome) -> Outcome {
-        strategy(&mut *self.engine, &mut self.watch)
+    pub fn run(&mut self, strategy: &dyn Strategy) -> Outcome {
+        strategy.run(&mut *self.engine, &mut self.watch)
     }
 
     /// What the machine did since the stand was opened, in words.

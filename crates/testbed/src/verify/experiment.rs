@@ -201,11 +201,11 @@ fn burst(host: &Host) -> Result<Vec<Finding>> {
         deviations: Vec::new(),
     };
     let mut stand = Stand::open(&dut, Directions::Forward, line_rate_bps, host)?;
-    let outcome = stand.run(|engine, observer| test.run(engine, observer));
+    let outcome = stand.run(&test);
     let gain = offered / (offered - capacity);
     let truth = 1.0 + (queue - 1.0) * gain;
     let bound = truth * BURST_RESOLUTION + BURST_PAUSE_S * capacity * gain;
-    let found = outcome.rfc2544.as_ref().and_then(|found| found.back_to_back.as_ref());
+    let found = outcome.finding.rfc2544().and_then(|found| found.back_to_back.as_ref());
     let disturbed = stand.disturbed();
     let Some(found) = found.filter(|found| !found.bursts.is_empty()) else {
         return Ok(vec![nothing(NAME, &dut, (Unit::Frames, truth, bound), &outcome, disturbed)]);
@@ -301,11 +301,11 @@ fn search(name: &str, mut stand: Stand, goal: Goal, pps: u32, pace: &Pace) -> Ve
         max_pps: size::l1_bps_to_pps(LINE_RATE, FRAME_SIZE),
         max_duration: pace.search,
     };
-    let outcome = stand.run(|engine, observer| search.run(engine, observer));
+    let outcome = stand.run(&search);
     let dut = stand.dut().to_owned();
     let truth = f64::from(pps);
     let bound = truth * CAPACITY_BOUND;
-    let found = outcome.search.as_ref().and_then(|found| found.results.values().next());
+    let found = outcome.finding.results().values().next();
     let disturbed = stand.disturbed();
     let Some(found) = found.filter(|found| found.lower_pps > 0.0) else {
         return vec![nothing(name, &dut, (Unit::Pps, truth, bound), &outcome, disturbed)];

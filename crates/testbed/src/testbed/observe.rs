@@ -1,0 +1,169 @@
+//! What is seen of a testbed: its counters, nodes, threads and cores, and its description for the record, leave.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dut::Passed;
+use dut::program::Dut;
+use lab::{InterfaceCounters, Lab, Placement};
+use monitor::{CoreMeter, Monitor};
+use results::record;
+
+use super::{Site, Testbed};
+use crate::user_space::UserSpace;
+
+impl Testbed {
+    /// Every thread that does the work of a device that Linerate started, by its id.
+    pub fn dut_work(&self) -> Result<Vec<i32>> {
+        let mut work = self.lab().map(Lab::dut_work).transpose()?.unwrap_or_default();
+        let programs = self.program().map(Dut::threads).into_iter();
+        let programs = programs.chain(self.user_space().map(UserSpace::dut_threads));
+        work.extend(programs.flatten().map(|thread| thread.pid));
+        Ok(work)
+    }
+
+    /// Which cores the tester uses for what.
+    pub fn cores_in_words(&self) -> String {
+        let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
+        match &self.site {
+            Site::Lab(..) => format!("cores {generate:?}, receiving on {receive}"),
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
+            }
+            Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
+        }
+    }
+
+    /// What the device is called.
+    pub fn dut_name(&self) -> &str {
+        match &self.site {
+            Site::Lab(_, lab) => lab.dut().name(),
+            Site::Real(_, Some(remote)) => remote.driver(),
+            Site::Real(_, None) => "ports",
+            Site::UserSpace(user_space) => user_space.dut_name(),
+        }
+    }
+
+    /// What the device itself has counted, one for each direction, where it counts.
+    pub fn device_counters(&self) -> Option<Vec<record::DeviceCounted>> {
+        if let Some(passed) = self.passed() {
+            let counted = |passed: Passed| record::DeviceCounted {
+                received: passed.frames,
+                forwarded: passed.forwarded,
+            };
+            return Some(passed.map(counted).into());
+        }
+        let counters = self.lab()?.dut_counters().ok()??;
+        let counted = counters
+            .map(|counted| record::DeviceCounted { received: counted.frames, forwarded: counted.forwarded });
+        Some(counted.into())
+    }
+
+    /// What became of the frames that a device started in user space took, one for each direction, where it
+    /// counts.
+    pub fn passed(&self) -> Option<[Passed; 2]> {
+        self.user_space()?.counted()
+    }
+
+    /// The device, for the record.
+    pub fn describe_dut(&self) -> Result<record::Dut> {
+        let mut dut = match &self.site {
+            Site::Lab(_, lab) => record::Dut {
+                name: lab.dut().name().to_owned(),
+                parameters: lab.dut().parameters().clone(),
+                configuration: lab.dut_configuration()?,
+                core: Some(self.placement.dut),
+                remote: None,
+            },
+            Site::Real(_, Some(remote)) => remote.describe(),
+            Site::UserSpace(user_space) => user_space.describe_dut(),
+            Site::Real(_, None) => record::Dut {
+                name: "ports".to_owned(),
+                parameters: BTreeMap::new(),
+                configuration: BTreeMap::new(),
+                core: None,
+                remote: None,
+            },
+        };
+        dut.configuration
+            .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
+        let commands = self.dut_commands.iter().zip(1..);
+        dut.configuration
+            .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
+        Ok(dut)
+    }
+
+    /// The tester, for the record. `modes` is how each port runs its XDP program.
+    pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+        let mut facts = self.inspection.iter().flat_map(|inspection| inspection.facts.iter().cloned());
+        let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
+            name: port.name.clone(),
+            driver: port.driver.clone(),
+            mac: port.mac.to_string(),
+            mtu: port.mtu,
+            speed_bps: port.speed_bps,
+            xdp_mode: (*mode).to_owned(),
+            facts: facts.next().map(Box::new),
+        });
+        record::Tester {
+            engine: self.engine.name().to_owned(),
+            engine_reason: self.inspection.as_ref().and_then(|inspection| inspection.why.clone()),
+            cores: self.placement.generate.clone(),
+            receive_core: self.lab().map(|_| self.placement.receive),
+            receive_cores: self.placement.receive_cores.clone(),
+            receive_cost_ns: self.receive_cost_ns,
+            ports: ports.collect(),
+            self_test: None,
+        }
+    }
+
+    /// What the kernel, or in user space the drivers, counted at the two ports, and at the device's
+    /// interfaces where it is ours. To be asked for while an engine runs.
+    pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
+        match &self.site {
+            Site::Lab(_, lab) => Ok(lab.interface_counters()?),
+            Site::Real(real, _) => Ok(real.interface_counters()?),
+            Site::UserSpace(user_space) => user_space.interface_counters(),
+        }
+    }
+
+    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
+    pub fn nodes(&self) -> Result<record::NodeRuntimes> {
+        match (&self.site, self.program()) {
+            (Site::UserSpace(user_space), _) => user_space.nodes(),
+            (_, Some(program)) => program.nodes(),
+            (_, None) => Ok(record::NodeRuntimes::new()),
+        }
+    }
+
+    /// A monitor of the cores in use. To be asked for once the engine runs.
+    pub fn monitor(&self) -> lab::Result<Monitor> {
+        let mut cores = self.placement.generate.clone();
+        let threads = match &self.site {
+            Site::Lab(program, lab) => {
+                cores.extend([self.placement.dut, self.placement.receive]);
+                let mut threads = lab.threads()?;
+                threads.extend(program.iter().flat_map(|program| program.threads()));
+                threads
+            }
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                cores.push(self.placement.dut);
+                cores.extend(&self.placement.receive_cores);
+                user_space.dut_threads()
+            }
+            Site::UserSpace(_) => {
+                cores.extend(&self.placement.receive_cores);
+                Vec::new()
+            }
+            Site::Real(..) => Vec::new(),
+        };
+        Monitor::start(&cores, &threads)
+    }
+
+    /// A meter of the core that the device works on, where that is known, and not all of it in any case: a
+    /// program polls.
+    pub fn dut_core_meter(&self) -> Option<CoreMeter> {
+        self.lab().filter(|_| self.program().is_none())?;
+        CoreMeter::new(self.placement.dut)
+    }
+}

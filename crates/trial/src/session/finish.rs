@@ -1,0 +1,94 @@
+//! The end of a session: why it ended enters; an outcome leaves, judged, with notes on what the tester did
+//! otherwise than it was asked to.
+
+use std::time::Duration;
+
+use results::record::{Finding, Status};
+use wire::human;
+
+use super::{Session, Stop};
+use crate::outcome::{Failure, Outcome};
+use crate::verdict::{Judge, direction_name};
+
+/// The drain after an interruption or a failure, at most.
+const SHORT_DRAIN: Duration = Duration::from_millis(500);
+/// One departure in a hundred later than this is worth a note.
+const LATE_NS: u64 = 1_000_000;
+
+impl Session<'_> {
+    /// Ends the session as `end` says, and judges it.
+    pub(crate) fn finish(
+        mut self,
+        end: Result<(), Stop>,
+        judge: &Judge,
+        drain: Duration,
+        finding: Finding,
+    ) -> Outcome {
+        let complete = end.is_ok();
+        let (status, failure) = match end {
+            Ok(()) => (Status::Complete, None),
+            Err(Stop::Stalled(note)) => {
+                self.notes.push(note);
+                self.abandon(drain);
+                (Status::Complete, None)
+            }
+            Err(Stop::Interrupted) => {
+                self.abandon(drain.min(SHORT_DRAIN));
+                (Status::Interrupted, None)
+            }
+            Err(Stop::Failed(failure)) => {
+                self.abandon(drain.min(SHORT_DRAIN));
+                (Status::Failed, Some(failure))
+            }
+        };
+        self.note_lateness();
+        self.note_untaken();
+        let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
+        Outcome { samples: self.samples, directions, finding, status, failure, notes: self.notes }
+    }
+
+    /// Stops sending and lets what is on its way return. Whatever fails here, what was measured
+    /// stands.
+    fn abandon(&mut self, drain: Duration) {
+        if self.open.is_none() && self.unsettled.is_empty() {
+            return;
+        }
+        let mut result = self.drain(drain);
+        if let Some(open) = self.open.take() {
+            // The engine did not even end the interval.
+            result = result.and(self.close(open, self.engine.now()));
+        }
+        if let Err(stop) = result {
+            let _ = self.read_totals();
+            self.notes.push(
+                "the final drain was cut short: frames on their way count as lost in the last samples".into(),
+            );
+            if let Stop::Failed(Failure::Observer(error)) = stop {
+                self.notes.push(error.to_string());
+            }
+        }
+        self.settle(0);
+    }
+
+    fn note_untaken(&mut self) {
+        for (direction, totals) in self.totals.iter().enumerate() {
+            self.notes.extend(totals.untaken.reasons().map(|(reason, frames)| {
+                let name = direction_name(direction);
+                format!("{name}: {} frames were not sent: {reason}", human::count(frames))
+            }));
+        }
+    }
+
+    fn note_lateness(&mut self) {
+        for (direction, totals) in self.totals.iter().enumerate() {
+            let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
+            self.notes.extend(late.map(|late| {
+                format!(
+                    "{}: p99 transmit delay {:.1} ms: traffic was burstier than requested",
+                    direction_name(direction).replace("->", "→"),
+                    late as f64 / 1e6
+                )
+            }));
+        }
+    }
+}
