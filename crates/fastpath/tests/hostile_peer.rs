@@ -164,8 +164,10 @@ fn trick(number: u32) {
     let Some(client) = Client::dial(&at) else { return };
     // A process that signals it by writing waits from now on.
     for event in &client.events {
+        // Full, whatever the router has signalled by then; only then may a writer wait.
+        let _ = event.read();
+        let _ = event.write(u64::MAX - 1);
         fcntl(event, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
-        event.write(u64::MAX - 1).unwrap();
     }
     client.shared.put(TO_CLIENT + HEAD, 8_u16.to_le_bytes());
     match number % 8 {
