@@ -19,7 +19,8 @@
 //!
 //! **Limit.** The tester, if it fell more than 1 % short of what was intended in the first sample
 //! of the final lossy run and in most of the first five; else the device. Without such a run the
-//! line rate, if the target was reached within 1 %; else the tester.
+//! line rate, if the target was reached within 1 % and the tester did not fall short in most samples that it was
+//! asked for in; else the tester.
 //!
 //! **Forwarded rate.** The highest mean over windows of at least 0.5 s, so that one burst is no
 //! peak; also what came back in the sample that set the rate above, which thus exceeds it by
@@ -161,13 +162,22 @@ impl Judge {
         }
         let reached = self.target_pps.map_or(line_share, |target| finding.lossless_pps() / target);
         let last = points.get(points.len().saturating_sub(WITNESSES)..).unwrap_or_default();
-        if !last.is_empty() && reached >= 1.0 - TOLERANCE {
+        if !last.is_empty() && reached >= 1.0 - TOLERANCE && !self.short_at_target(points) {
             LimitedBy::LineRate
         } else if !last.is_empty() && (self.complete || short(last)) {
             LimitedBy::Tester
         } else {
             LimitedBy::Unknown
         }
+    }
+
+    /// Whether the tester fell short in most of the samples that asked for the target: a queue that is empty at first
+    /// takes more than what leaves in the long run.
+    fn short_at_target(&self, points: &[Point]) -> bool {
+        let target = self.target_pps.unwrap_or(f64::INFINITY) * (1.0 - TOLERANCE);
+        let asked: Vec<_> =
+            points.iter().filter(|point| point.sample.intended_pps >= target).copied().collect();
+        short(&asked)
     }
 }
 

@@ -161,6 +161,21 @@ fn a_tester_that_falls_short_is_named() {
 }
 
 #[test]
+fn a_tester_whose_queue_fills_up_at_the_target_is_named() {
+    // 99 is the first sample at the target.
+    let weak = |from: usize| {
+        let mut points = ramp(|_, offered| offered);
+        points
+            .iter_mut()
+            .skip(from)
+            .for_each(|(_, _, offered, forwarded)| (*offered, *forwarded) = (6_000, 6_000));
+        verdict(&points)
+    };
+    assert_eq!((weak(101).limited_by, weak(101).max_rate_pps), (LimitedBy::Tester, 100_000.0));
+    assert_eq!(weak(112).limited_by, LimitedBy::LineRate);
+}
+
+#[test]
 fn a_passing_weakness_of_the_tester_changes_nothing() {
     let mut points = ramp(|_, offered| offered.min(4_250));
     for (_, _, offered, forwarded) in points.iter_mut().skip(42).take(1) {
