@@ -1,9 +1,13 @@
 //! The XDP program that hands frames to sockets: an interface and sockets enter; its link leaves, and a count of
 //! what passed to the kernel.
 
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
+use libbpf_rs::libbpf_sys::{
+    BPF_XDP, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts, bpf_xdp_query, bpf_xdp_query_opts,
+};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, OpenObject};
 
@@ -32,7 +36,7 @@ pub enum Wanted {
 /// The program at an interface. The kernel detaches it when this is dropped, and when this process ends in
 /// whatever way.
 pub struct Program {
-    _link: Link,
+    _link: Hold,
     sockets: MapHandle,
     passed: MapHandle,
     native: bool,
@@ -52,11 +56,15 @@ impl Program {
         // The link and these handles keep the program and its maps.
         let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
         let (sockets, passed) = (handle(&loaded.maps.sockets)?, handle(&loaded.maps.passed)?);
-        let link = loaded
-            .progs
-            .redirect
-            .attach_xdp(interface.index() as i32)
-            .map_err(|error| attach_error(interface, &error))?;
+        let program = &loaded.progs.redirect;
+        let link = match program.attach_xdp(interface.index() as i32) {
+            Ok(link) => Hold::Link { _link: link },
+            // A driver with XDP may refuse it as it is set up now, like virtio_net that is handed merged frames.
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Hold::Generic { _link: attach_generic(interface, program.as_fd())? }
+            }
+            Err(error) => return Err(attach_error(interface, &error)),
+        };
         let native = attach_mode(interface) == Some(libbpf_rs::libbpf_sys::XDP_ATTACHED_DRV);
         Ok(Self { _link: link, sockets, passed, native })
     }
@@ -90,6 +98,31 @@ impl Program {
     pub fn is_native(&self) -> bool {
         self.native
     }
+}
+
+/// What keeps the program at the interface.
+enum Hold {
+    Link { _link: Link },
+    Generic { _link: OwnedFd },
+}
+
+/// Has the kernel run `program` at `interface` after the driver, which need not know XDP for it.
+fn attach_generic(interface: &Interface, program: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
+    let options = bpf_link_create_opts {
+        sz: size_of::<bpf_link_create_opts>() as _,
+        flags: XDP_FLAGS_SKB_MODE,
+        ..bpf_link_create_opts::default()
+    };
+    // SAFETY: the program's descriptor and the options are valid until the call returns.
+    let link = unsafe {
+        bpf_link_create(program.as_raw_fd(), interface.index() as i32, BPF_XDP, &raw const options)
+    };
+    if link < 0 {
+        let error = libbpf_rs::Error::from(io::Error::from_raw_os_error(-link));
+        return Err(attach_error(interface, &error));
+    }
+    // SAFETY: the kernel has just made this descriptor, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
 fn load(
