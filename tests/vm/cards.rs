@@ -161,20 +161,20 @@ impl<'a> Wired<'a> {
         }
     }
 
-    /// Frames that virtio_net took from XDP since it was loaded, where the first port has it and one queue.
+    /// Frames that virtio_net's first queue took from XDP since it was loaded, where the kernel calls them so. Of
+    /// several queues it hides those of XDP when the program is gone.
     fn taken(&mut self) -> Option<u64> {
-        let sum = |counters: &str, name: &str| -> u64 {
-            let counters = counters.lines().filter_map(|line| line.trim().split_once(": "));
-            let of_queues =
-                counters.filter(|(counter, _)| counter.starts_with("tx") && counter.ends_with(name));
-            of_queues.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
-        };
-        // Of several queues it hides those of XDP when the program is gone.
         if self.kind != VIRTIO {
             return None;
         }
+        Some(self.counter("tx_queue_0_xdp_tx")? - self.counter("tx_queue_0_xdp_tx_drops")?)
+    }
+
+    /// What the driver of the first port counted by this name.
+    fn counter(&mut self, name: &str) -> Option<u64> {
         let counters = self.guest.run(&format!("ethtool -S {}-0", self.kind.name));
-        Some(sum(&counters, "_xdp_tx") - sum(&counters, "_xdp_tx_drops"))
+        let mut counters = counters.lines().filter_map(|line| line.trim().split_once(": "));
+        counters.find(|(counter, _)| *counter == name).map(|(_, count)| count.parse().unwrap())
     }
 
     /// A ramp far below what all can do: every frame comes back, and all interfaces on the way agree.
@@ -214,29 +214,25 @@ impl<'a> Wired<'a> {
     /// The port's queue is full most of the time. What it did not take is unsent, with the driver's own count and
     /// for that reason; the device, which forwarded all that left, is not to blame.
     pub fn a_full_queue_is_the_testers(&mut self, engine: &str) {
-        let port = format!("{}-0", self.kind.name);
-        let refused = |guest: &mut Guest| {
-            let counters = guest.run(&format!("ethtool -S {port}"));
-            let counter =
-                counters.lines().find_map(|line| line.trim().strip_prefix("tx_queue_0_xdp_tx_drops: "));
-            counter.map(|count| count.parse::<u64>().unwrap())
-        };
-        let before = refused(self.guest);
+        let before = self.counter("tx_queue_0_xdp_tx_drops");
         let line = format!(
             "saturate --engine {engine} --rate 2kpps --duration 2s --step 250ms --warm-up-duration 300ms --warm-up \
              100pps --drain 5s"
         );
         let output = self.through_the_router(&line).well();
         let record = output.record();
-        self.all_came_back(&record);
         let way = &record.directions[0];
+        // On Linux 6.1 af_xdp counted one frame of 1,517 as unsent that left.
+        let uncounted = if engine == "xdp" { 0 } else { 1 };
+        assert!((way.offered..=way.offered + uncounted).contains(&way.forwarded), "{record:#?}");
+        assert!(record.cross_check.iter().all(|check| check.agrees), "{record:#?}");
         assert_eq!(way.limited_by, LimitedBy::Tester, "{record:#?}");
         assert!(way.unsent > way.offered / 10, "{record:#?}");
         if engine == "xdp" {
             let full = way.untaken.get("the driver's transmit queue was full").copied().unwrap_or(0);
             assert!(full > 0, "{record:#?}");
             assert_eq!(
-                refused(self.guest).zip(before).map(|(now, then)| now - then),
+                self.counter("tx_queue_0_xdp_tx_drops").zip(before).map(|(now, then)| now - then),
                 Some(full),
                 "{record:#?}"
             );
@@ -247,8 +243,8 @@ impl<'a> Wired<'a> {
     pub fn a_limited_router_is_found(&mut self, engine: &str) {
         self.guest.run(&format!(
             "ip netns exec router nft add table ip limits
-             ip netns exec router nft 'add chain ip limits all {{ type filter hook forward priority 0; }}'
-             ip netns exec router nft add rule ip limits all limit rate over {LIMIT}/second burst 4 packets drop"
+             ip netns exec router nft 'add chain ip limits passing {{ type filter hook forward priority 0; }}'
+             ip netns exec router nft add rule ip limits passing limit rate over {LIMIT}/second burst 4 packets drop"
         ));
         let line = "ramp --rate 800pps --duration 3s --step 250ms --hold-duration 500ms --drain 1s --warm-up 50pps \
                     --warm-up-duration 500ms";
