@@ -207,8 +207,7 @@ impl Port {
 
     /// Fails when the interface is gone or was changed, or the kernel and the sockets do not understand each other.
     fn check(&mut self) -> Result<(), Error> {
-        // It was there when it was opened: that it is gone is no misuse.
-        self.interface.is_up().map_err(|lost| Error::Failed(lost.to_string()))?;
+        self.interface.is_up()?;
         self.mtu.iter().try_for_each(|mtu| mtu.check(&self.interface))?;
         if self.looked.elapsed() > LOOK_EVERY {
             self.looked = Instant::now();
