@@ -105,3 +105,4 @@ pub use crate::error::{Error, Reason};
 pub use crate::frame::Frame;
 pub use crate::receiver::Receiver;
 pub use crate::sender::Sender;
+pub use crate::socket::lock_directory;

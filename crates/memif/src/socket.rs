@@ -77,9 +77,11 @@ fn is_stale(path: &Path, address: &UnixAddr) -> io::Result<bool> {
 /// How long another program may take to look for who listens at a socket in the same directory.
 const OTHERS: Duration = Duration::from_secs(1);
 
-/// Keeps others that do the same from a directory's sockets, so that no two find the same one left behind and
-/// one removes what the other has just made. Gives up after a while: anybody may hold such a lock.
-fn alone(path: &Path) -> Option<File> {
+/// Keeps others that do the same from the sockets in the directory of `path` until the file is dropped, so that no
+/// two find the same one left behind and one removes what the other has just made. `None` when the directory cannot
+/// be opened, or after a second: anybody may hold such a lock.
+#[must_use]
+pub fn lock_directory(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = File::open(directory.unwrap_or_else(|| Path::new("."))).ok()?;
     let deadline = Instant::now() + OTHERS;
@@ -98,7 +100,7 @@ impl Listener {
         let address = address(at)?;
         let socket = unconnected()?;
         let _alone = match at {
-            Socket::Path(path) => alone(path),
+            Socket::Path(path) => lock_directory(path),
             Socket::Abstract(_) => None,
         };
         let bound = bind(socket.as_raw_fd(), &address);

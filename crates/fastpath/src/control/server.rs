@@ -1,7 +1,7 @@
 //! The control socket: connections enter, each with requests a line; what the router replies leaves. Each
 //! connection has a thread of its own, so that one that is slow keeps nobody waiting.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::control::protocol::{Reply, Request};
 
@@ -56,7 +56,7 @@ impl Socket {
     /// [`Error::Taken`], [`Error::Listen`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         let listen_error = |cause| Error::Listen { path: path.to_owned(), cause };
-        let _alone = alone(path);
+        let _alone = memif::lock_directory(path);
         let listener = match UnixListener::bind(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AddrInUse && is_socket(path) => {
                 match UnixStream::connect(path) {
@@ -108,24 +108,6 @@ impl Drop for Socket {
 /// Nothing else is ever replaced.
 fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
-}
-
-/// How long another program may take to look for who listens at a socket in the same directory.
-const OTHERS: Duration = Duration::from_secs(1);
-
-/// Keeps others that do the same from a directory's sockets, so that no two find the same one left behind and
-/// one removes what the other has just made. Gives up after a while: anybody may hold such a lock.
-fn alone(path: &Path) -> Option<File> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = File::open(directory.unwrap_or_else(|| Path::new("."))).ok()?;
-    let deadline = Instant::now() + OTHERS;
-    while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
-        if Instant::now() > deadline {
-            return None;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    Some(directory)
 }
 
 type Answer = dyn Fn(Request) -> Reply + Send + Sync;

@@ -2,14 +2,15 @@
 
 #![allow(dead_code)] // not all tests use all
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use memif::{Event, Memif, Socket};
+use memif::{Event, Memif, Reason, Socket};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{
@@ -280,4 +281,40 @@ impl Client {
         assert_eq!(raw.receive().0[0], CONNECTED);
         Self { raw, shared, events }
     }
+}
+
+/// What becomes of a connection next.
+pub fn event(memif: &mut Memif) -> Option<Event> {
+    memif.poll(Duration::from_secs(1)).unwrap()
+}
+
+pub const IMPOSSIBLE: Event = Event::Disconnected(Reason::Refused("a ring's index is impossible"));
+
+/// Has the next write to an event file wait until somebody reads it.
+pub fn have_writers_wait(event: BorrowedFd) {
+    fcntl(event, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    let full = (u64::MAX - 1).to_ne_bytes();
+    assert_eq!(nix::unistd::write(event, &full).unwrap(), 8);
+}
+
+/// Whether `work` is done in time; it may go on for ever otherwise.
+pub fn in_time(work: impl FnOnce() + Send + 'static) -> bool {
+    let working = thread::spawn(work);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !working.is_finished() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    working.is_finished() && working.join().is_ok()
+}
+
+/// Where all mappings of the hand-made memory are.
+pub fn mappings(name: &str) -> Vec<std::ops::Range<usize>> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let lines = maps.lines().filter(|line| line.contains(name));
+    lines
+        .map(|line| {
+            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            usize::from_str_radix(start, 16).unwrap()..usize::from_str_radix(end, 16).unwrap()
+        })
+        .collect()
 }
