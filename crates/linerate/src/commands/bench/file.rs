@@ -19,8 +19,7 @@ use toml::Spanned;
 use wording::usage::misuse;
 
 use document::{AxisEntry, Document, StrategyEntry};
-pub use remote::Remote;
-use testbed::target::EngineName;
+use testbed::target::{EngineName, Remote};
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
 const REPEATS: u32 = stats::comparison::ADVISED as u32;

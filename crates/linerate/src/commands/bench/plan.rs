@@ -9,9 +9,9 @@ use results::Record;
 use results::bench::{self, LABELS, Place};
 use results::record::Status;
 use stats::Random;
-use testbed::target::EngineName;
+use testbed::target::{EngineName, Remote};
 
-use super::file::{Bench, Direction, Dut, Order, Profile, Remote, Site};
+use super::file::{Bench, Direction, Dut, Order, Profile, Site};
 
 /// What setting up a run takes beside what its record says.
 const SET_UP: Duration = Duration::from_secs(1);

@@ -5,16 +5,12 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use dut::DutSpec;
+use dut::program::{Reach, reach};
 use testbed::target::EngineName;
 use toml::Spanned;
 
 use super::document::DutEntry;
 use super::{Site, Source};
-
-/// The devices that only engines in user space reach.
-const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
-/// Those that they reach, too.
-const BOTH: [&str; 2] = ["fastpath", "calibrated"];
 
 impl Source<'_> {
     /// Where the device of `entry` is, which is `before` unless it says something else.
@@ -103,18 +99,16 @@ impl Source<'_> {
 
     /// Whether the engine reaches the device; `at` is what is to blame otherwise.
     pub(super) fn check_engine(&self, engine: EngineName, site: &Site, at: usize) -> Result<()> {
-        let name = |dut: &str| dut.split(':').next().unwrap_or_default().to_owned();
-        let is_user_space = |dut: &str| USER_SPACE.contains(&name(dut).as_str());
-        let is_both = |dut: &str| BOTH.contains(&name(dut).as_str());
+        let is = |dut: &str, wanted: Reach| dut.parse::<DutSpec>().is_ok_and(|spec| reach(&spec) == wanted);
         let reason = match (engine.is_in_user_space(), site) {
             (true, Site::Ports(..)) => {
                 "an engine in user space has ports of its own: write port0 and port1 in place of ports"
             }
-            (true, Site::Lab(dut)) if !is_user_space(dut) && !is_both(dut) => {
+            (true, Site::Lab(dut)) if is(dut, Reach::Kernel) => {
                 "an engine in user space reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
                  write one of them, or port0 and port1"
             }
-            (false, Site::Lab(dut)) if is_user_space(dut) => {
+            (false, Site::Lab(dut)) if is(dut, Reach::UserSpace) => {
                 "testpmd and vpp are in user space: write engine = \"memif\" or \"dpdk\" too"
             }
             (false, Site::Devices(_)) => {
