@@ -64,6 +64,28 @@ pub struct Dut {
     process: Process,
 }
 
+/// What a device forwards between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Interfaces of the kernel.
+    Kernel,
+    /// Ports of user space.
+    UserSpace,
+    /// Either.
+    Both,
+}
+
+/// What the device `spec` forwards between.
+#[must_use]
+pub fn reach(spec: &DutSpec) -> Reach {
+    match spec.name() {
+        testpmd::NAME | vpp::NAME => Reach::UserSpace,
+        fastpath::NAME => Reach::Both,
+        _ if spec.rules(0).is_some() => Reach::Both,
+        _ => Reach::Kernel,
+    }
+}
+
 /// What the device is.
 enum Program {
     /// This program itself, which writes these counters and listens at these sockets.

@@ -4,6 +4,8 @@
 //! The kernel answers at once; a request whose answer does not come within [`PATIENCE`], or is longer than
 //! 16 MiB, fails.
 
+pub mod ethtool;
+
 use std::io;
 use std::time::Duration;
 

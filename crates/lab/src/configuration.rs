@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::ethtool::{self, Ethtool};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder};
 use crate::netlink::{Link, Netlink};
+use crate::offloads;
 use crate::settings;
 
 /// The threads that receive for `interfaces`.
@@ -34,7 +34,7 @@ pub(crate) fn read(
     finder: &ThreadFinder,
 ) -> Result<BTreeMap<String, String>> {
     namespace.netlink(|netlink| {
-        let ethtool = Ethtool::open()?;
+        let ethtool = offloads::open()?;
         let mut found = BTreeMap::new();
         let mut both = |key: &str, values: [String; 2]| {
             found.insert(key.to_owned(), merge(interfaces, values));
@@ -50,8 +50,8 @@ pub(crate) fn read(
             on_each(&state)
         };
         both("mtu", on_each(&|link| link.mtu.to_string()));
-        both("gro", switch(ethtool::GRO));
-        both("tx-checksum-offload", switch(ethtool::TX_CHECKSUM));
+        both("gro", switch(offloads::GRO));
+        both("tx-checksum-offload", switch(offloads::TX_CHECKSUM));
         both("xdp", on_each(&|link| link.xdp.unwrap_or("none").to_owned()));
         both("threaded-napi", on_each(&|link| napi::is_threaded(&link.name).to_string()));
         let threads = |link: &Link| finder.find(&link.name, link.index);

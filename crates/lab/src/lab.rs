@@ -22,12 +22,12 @@ use wire::MacAddress;
 use crate::configuration;
 use crate::device::{Addressing, Counters, Device, Running, Site};
 use crate::error::{Error, Result};
-use crate::ethtool::{self, Ethtool};
 use crate::forgotten::Forgotten;
 use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder, Turn};
 use crate::netlink::{Link, VethEnd};
+use crate::offloads;
 use crate::pass;
 use crate::placement::{self, Placement, PlacementError};
 use crate::plan::{SIDES, Side};
@@ -197,7 +197,7 @@ impl Lab {
     pub fn receive_unmerged(&self) -> Result<Unmerged> {
         let [_, side] = SIDES;
         let link = pass::attach(&self.tester, side.port_index)?;
-        self.tester.run(|| Ethtool::open()?.set(side.port, &[ethtool::GRO], false))?;
+        self.tester.run(|| offloads::set(side.port, &[offloads::GRO], false))?;
         Ok(Unmerged(link))
     }
 
@@ -346,10 +346,9 @@ pub struct Unmerged(
 /// which alone it takes redirected frames; so does an XDP program.
 pub(crate) fn set_offloads(namespace: &Namespace, interfaces: [&str; 2], gro: bool) -> Result<()> {
     namespace.run(|| {
-        let ethtool = Ethtool::open()?;
         for interface in interfaces {
-            ethtool.set(interface, &ethtool::ON_LEAVING, false)?;
-            ethtool.set(interface, &[ethtool::GRO], gro)?;
+            offloads::set(interface, &offloads::ON_LEAVING, false)?;
+            offloads::set(interface, &[offloads::GRO], gro)?;
         }
         Ok(())
     })

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use genetlink::ethtool::{self, Ethtool};
 use nix::net::if_::if_nametoindex;
 use wire::MacAddress;
 
@@ -12,7 +13,7 @@ use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::on_own_thread;
 use crate::neighbour;
 use crate::netlink::{Link, Netlink};
-use crate::{session, settings};
+use crate::session;
 
 /// A tester's interface.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,13 +191,15 @@ fn refuse_what_is_in_use(netlink: &Netlink, links: &[Link], wanted: &[&Link], fo
 
 /// Looks up in the calling thread's network namespace what else a port is.
 pub(crate) fn describe(link: &Link, next_hop_mac: MacAddress) -> Port {
+    let speed = Ethtool::open().ok().and_then(|ethtool| ethtool.speed(&link.name).0);
+    let driver = ethtool::driver(&link.name).ok().and_then(|driver| driver.name);
     Port {
         name: link.name.clone(),
         ifindex: link.index,
         mac: link.mac,
         mtu: link.mtu,
-        speed_bps: settings::interface_speed(&link.name),
-        driver: settings::interface_driver(&link.name).or_else(|| link.kind.clone()),
+        speed_bps: speed.map(|megabits| f64::from(megabits) * 1e6),
+        driver: driver.or_else(|| link.kind.clone()),
         next_hop_mac,
     }
 }

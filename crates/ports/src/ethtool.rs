@@ -1,33 +1,17 @@
-//! What a driver says of its interface by ethtool netlink (Linux 5.6 and later), the family `netdev` (6.3 and
-//! later) and, for its name, an ioctl: the interface's name enters; plain facts leave, `None` for what it does
-//! not tell.
+//! What a driver says of its interface by ethtool netlink (Linux 5.6 and later) and the family `netdev` (6.3 and
+//! later): the interface's name enters; plain facts leave, `None` for what it does not tell.
 
 use std::collections::BTreeSet;
-use std::io;
 
-use genetlink::{Answers, Family, attribute, attributes, find, nested, number};
-use nix::libc;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use genetlink::ethtool::Ethtool;
+use genetlink::{Answers, Family, attribute, find, number};
 use results::record::{Pause, Queues, Rings, XdpFeature};
 
-use crate::link::text;
-
 // The numbers of linux/ethtool_netlink.h.
-const LINKMODES_GET: u8 = 4;
-const FEATURES_GET: u8 = 11;
 const RINGS_GET: u8 = 15;
 const CHANNELS_GET: u8 = 17;
 const PAUSE_GET: u8 = 21;
-/// The attribute with the interface is the first of every request.
-const HEADER: u16 = 1;
-const HEADER_DEV_NAME: u16 = 2;
-const HEADER_FLAGS: u16 = 3;
 const FLAG_STATS: u32 = 4;
-const FEATURES_ACTIVE: u16 = 4;
-const BITSET_BITS: u16 = 3;
-const BIT_NAME: u16 = 2;
-/// Half and full duplex as drivers tell them; others mean that it is not known.
-const DUPLEX: [u64; 2] = [0, 1];
 
 // The numbers of linux/netdev.h.
 const DEV_GET: u8 = 1;
@@ -35,32 +19,30 @@ const DEV_IFINDEX: u16 = 1;
 const DEV_XDP_FEATURES: u16 = 3;
 
 /// Asks about one interface.
-pub(crate) struct Ethtool<'a> {
-    family: Family,
+pub(crate) struct Questions<'a> {
+    ethtool: Ethtool,
     interface: &'a str,
 }
 
-impl<'a> Ethtool<'a> {
+impl<'a> Questions<'a> {
     /// Connects to the network namespace of the calling thread; `None` where the kernel has no such family.
     pub fn open(interface: &'a str) -> Option<Self> {
-        Some(Self { family: Family::open("ethtool").ok()?, interface })
+        Some(Self { ethtool: Ethtool::open().ok()?, interface })
     }
 
     /// The attributes of the answer; `None` where the driver does not tell.
     fn get(&self, command: u8, flags: u32) -> Option<Vec<u8>> {
-        let name = attribute(HEADER_DEV_NAME, &[self.interface.as_bytes(), b"\0"].concat());
-        let header = nested(HEADER, &[name, attribute(HEADER_FLAGS, &flags.to_ne_bytes())]);
-        self.family.request(command, Answers::One, &header).ok()?.into_iter().next()
+        self.ethtool.get(command, self.interface, flags).ok()
     }
 
     /// Its speed in Mb/s and whether it is full duplex.
     pub fn speed(&self) -> (Option<u32>, Option<bool>) {
-        self.get(LINKMODES_GET, 0).map(|answer| parse_speed(&answer)).unwrap_or_default()
+        self.ethtool.speed(self.interface)
     }
 
     /// The offloads that are on.
     pub fn offloads(&self) -> Option<BTreeSet<String>> {
-        parse_offloads(&self.get(FEATURES_GET, 0)?)
+        self.ethtool.active(self.interface).ok()
     }
 
     /// Its rings.
@@ -86,19 +68,6 @@ fn value(answer: &[u8], kind: u16) -> Option<u64> {
 
 fn count(answer: &[u8], kind: u16) -> u32 {
     value(answer, kind).and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
-}
-
-fn parse_speed(answer: &[u8]) -> (Option<u32>, Option<bool>) {
-    let speed = value(answer, 5).and_then(|speed| u32::try_from(speed).ok());
-    // All ones where the driver does not know.
-    let speed = speed.filter(|speed| (1..u32::MAX).contains(speed));
-    let duplex = value(answer, 6).filter(|duplex| DUPLEX.contains(duplex));
-    (speed, duplex.map(|duplex| duplex == 1))
-}
-
-fn parse_offloads(answer: &[u8]) -> Option<BTreeSet<String>> {
-    let bits = find(find(answer, FEATURES_ACTIVE)?, BITSET_BITS)?;
-    Some(attributes(bits).filter_map(|(_, bit)| find(bit, BIT_NAME).map(text)).collect())
 }
 
 fn parse_rings(answer: &[u8]) -> Rings {
@@ -143,72 +112,14 @@ fn parse_features(bits: u64) -> BTreeSet<XdpFeature> {
     set.map(|(_, feature)| feature).collect()
 }
 
-/// What a driver calls itself; `None` for what it leaves empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Driver {
-    pub name: Option<String>,
-    pub version: Option<String>,
-    pub firmware: Option<String>,
-    pub bus: Option<String>,
-}
-
-/// `struct ethtool_drvinfo`: the command, five texts, and numbers that are not used here.
-#[repr(C)]
-struct DriverInfo {
-    command: u32,
-    texts: [[u8; 32]; 5],
-    rest: [u8; 32],
-}
-
-/// Asks the driver what it is.
-pub(crate) fn driver(interface: &str) -> io::Result<Driver> {
-    const GDRVINFO: u32 = 3;
-    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    let mut info = DriverInfo { command: GDRVINFO, texts: [[0; 32]; 5], rest: [0; 32] };
-    let mut name = [0; libc::IFNAMSIZ];
-    for (to, from) in name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
-        *to = from.cast_signed();
-    }
-    let data = libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut info).cast() };
-    let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };
-    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket);
-    // SAFETY: the request names an interface by a text that ends in zero and points to a structure of the
-    // layout and size that this command fills in; both live until the call returns.
-    let result = unsafe { libc::ioctl(descriptor, libc::SIOCETHTOOL as _, &raw mut request) };
-    nix::errno::Errno::result(result)?;
-    let text = |at: usize| {
-        let bytes: &[u8] = &info.texts[at];
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        (!text.is_empty() && text != "N/A").then_some(text)
-    };
-    Ok(Driver { name: text(0), version: text(1), firmware: text(2), bus: text(3) })
-}
-
 #[cfg(test)]
 mod tests {
+    use genetlink::nested;
+
     use super::*;
 
     fn word(kind: u16, value: u32) -> Vec<u8> {
         attribute(kind, &value.to_ne_bytes())
-    }
-
-    #[test]
-    fn a_speed_is_one_that_the_driver_knows() {
-        let answer = |speed: u32, duplex: u8| [word(5, speed), attribute(6, &[duplex])].concat();
-        assert_eq!(parse_speed(&answer(1000, 1)), (Some(1000), Some(true)));
-        assert_eq!(parse_speed(&answer(100, 0)), (Some(100), Some(false)));
-        assert_eq!(parse_speed(&answer(u32::MAX, 255)), (None, None));
-        assert_eq!(parse_speed(&[]), (None, None));
-    }
-
-    #[test]
-    fn offloads_that_are_on_are_named() {
-        let bit =
-            |name: &str| nested(1, &[word(1, 0), attribute(BIT_NAME, &[name.as_bytes(), b"\0"].concat())]);
-        let set = nested(FEATURES_ACTIVE, &[nested(BITSET_BITS, &[bit("rx-gro"), bit("rx-lro")])]);
-        assert_eq!(parse_offloads(&set), Some(["rx-gro".to_owned(), "rx-lro".to_owned()].into()));
-        assert_eq!(parse_offloads(&[]), None);
     }
 
     #[test]
@@ -236,11 +147,5 @@ mod tests {
         assert_eq!(parse_features(0b111), XdpFeature::ALL[..3].iter().copied().collect());
         assert_eq!(parse_features(u64::MAX).len(), XdpFeature::ALL.len());
         assert!(parse_features(0).is_empty());
-    }
-
-    #[test]
-    fn an_interface_without_a_driver_has_none() {
-        assert!(driver("no-such").is_err());
-        assert_eq!(driver("lo").ok().and_then(|driver| driver.name), None);
     }
 }

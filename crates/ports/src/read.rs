@@ -5,7 +5,7 @@ use std::fs;
 use results::record::{Controller, PortFacts};
 
 use crate::Result;
-use crate::ethtool::{self, Ethtool};
+use crate::ethtool::{self, Questions};
 use crate::link::Link;
 use crate::virtio;
 
@@ -17,7 +17,7 @@ use crate::virtio;
 /// [`crate::Error::Missing`], or [`crate::Error::Kernel`] when the kernel refuses to speak of it at all.
 pub fn read(name: &str) -> Result<PortFacts> {
     let link = Link::by_name(name)?;
-    let driver = ethtool::driver(name).unwrap_or_default();
+    let driver = genetlink::ethtool::driver(name).unwrap_or_default();
     let mut facts = PortFacts {
         name: link.name,
         driver: driver.name.or(link.kind),
@@ -36,12 +36,12 @@ pub fn read(name: &str) -> Result<PortFacts> {
         cores: libbpf_rs::num_possible_cpus().ok().and_then(|cores| u32::try_from(cores).ok()).unwrap_or(1),
         ..PortFacts::default()
     };
-    if let Some(ethtool) = Ethtool::open(name) {
-        (facts.speed_mbps, facts.full_duplex) = ethtool.speed();
-        facts.offloads = ethtool.offloads();
-        facts.rings = ethtool.rings();
-        facts.queues = ethtool.queues();
-        facts.pause = ethtool.pause();
+    if let Some(driver) = Questions::open(name) {
+        (facts.speed_mbps, facts.full_duplex) = driver.speed();
+        facts.offloads = driver.offloads();
+        facts.rings = driver.rings();
+        facts.queues = driver.queues();
+        facts.pause = driver.pause();
     }
     Ok(facts)
 }

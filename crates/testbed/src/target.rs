@@ -27,7 +27,7 @@ pub struct Target {
 }
 
 /// Where a device is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Place {
     /// In the built-in lab.
     Lab(DutSpec),
@@ -40,7 +40,7 @@ pub enum Place {
 }
 
 /// Two interfaces of this machine with a device between.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Their names.
     pub names: [String; 2],
@@ -53,7 +53,7 @@ pub struct Ports {
 }
 
 /// A device that a driver configures.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// Whom ssh connects to.
     pub host: String,
@@ -66,7 +66,7 @@ pub struct Remote {
 }
 
 /// Two ports of user space with a device between.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The ports, as their engine names them.
     pub ports: [String; 2],

@@ -8,8 +8,9 @@ mod traffic;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::port::Port;
 use crate::rpc::{Failure, Parameters};
 use crate::sending::Tester;
 use crate::server::Server;
@@ -27,8 +28,22 @@ pub enum Needs {
     Owner,
 }
 
-/// What does it: gets parameters, the port where one is needed, and the time.
-pub type Method<T> = fn(&mut Server<T>, &Parameters<'_>, usize, Duration) -> Result<Value, Failure>;
+/// What a method gets of a call.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// What the client wrote.
+    pub parameters: &'a Parameters<'a>,
+    /// The port, where the method needs one; else 0.
+    pub port: usize,
+    /// The time since the server began.
+    pub now: Duration,
+}
+
+/// What the client gets back.
+pub type Reply = Result<Value, Failure>;
+
+/// What answers a call.
+pub type Method<T> = fn(&mut Server<T>, Call<'_>) -> Reply;
 
 /// What the method of this name needs, and does.
 pub fn find<T: Tester>(name: &str) -> Option<(Needs, Method<T>)> {
@@ -95,6 +110,25 @@ fn all<T: Tester>() -> Vec<(&'static str, Needs, Method<T>)> {
         ("get_active_pgids", Api, statistics::get_active_pgids),
         ("get_pgid_stats", Api, statistics::get_pgid_stats),
     ]
+}
+
+/// The answer of methods that return nothing.
+fn done() -> Reply {
+    Ok(json!({}))
+}
+
+/// Accepts that a feature is left off; refuses to turn it on, for `reason`.
+fn only_off(wanted: bool, reason: &str) -> Reply {
+    if wanted { Err(Failure::execute(reason)) } else { done() }
+}
+
+/// Refuses a port that is sending or paused.
+fn stopped(port: &Port) -> Result<(), Failure> {
+    if matches!(port.state_name(), "IDLE" | "STREAMS") { Ok(()) } else { Err(wrong_state(port)) }
+}
+
+fn wrong_state(port: &Port) -> Failure {
+    Failure::execute(format!("operation cannot be executed in current state: '{}'", port.state_name()))
 }
 
 /// Refuses profiles but the one that clients use where none is named.

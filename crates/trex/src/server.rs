@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::Load;
 use serde_json::{Value, json};
 
-use crate::commands::{self, Needs};
+use crate::commands::{self, Call, Needs};
 use crate::events::{Events, Kind};
 use crate::framing;
 use crate::plan::{self, Part};
@@ -95,13 +95,13 @@ impl<T: Tester> Server<T> {
     fn call(&mut self, method: &str, parameters: &Parameters<'_>, now: Duration) -> Result<Value, Failure> {
         let (needs, run) = commands::find::<T>(method).ok_or_else(|| Failure::method(method))?;
         if needs == Needs::Nothing {
-            return run(self, parameters, 0, now);
+            return run(self, Call { parameters, port: 0, now });
         }
         if parameters.text("api_h")? != self.api {
             return Err(Failure::execute("API verification failed: API handler provided mismatch"));
         }
         if needs == Needs::Api {
-            return run(self, parameters, 0, now);
+            return run(self, Call { parameters, port: 0, now });
         }
         let port = self.port_number(parameters)?;
         if needs == Needs::Owner {
@@ -112,7 +112,7 @@ impl<T: Tester> Server<T> {
             })?;
             owner.heard = now;
         }
-        run(self, parameters, port, now)
+        run(self, Call { parameters, port, now })
     }
 
     fn port_number(&self, parameters: &Parameters<'_>) -> Result<usize, Failure> {

@@ -1,9 +1,8 @@
 //! Whose a port is, and how it is set.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
+use super::{Call, Reply, done, only_off, stopped};
 use crate::events::Kind;
 use crate::port::Owner;
 use crate::rpc::{Failure, Parameters};
@@ -13,30 +12,15 @@ use crate::server::Server;
 /// The most characters of a user's name.
 const LONGEST_USER: usize = 128;
 
-pub fn get_port_status<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_port_status<T: Tester>(server: &mut Server<T>, Call { port, .. }: Call<'_>) -> Reply {
     Ok(server.ports[port].status())
 }
 
-pub fn get_owner<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_owner<T: Tester>(server: &mut Server<T>, Call { port, .. }: Call<'_>) -> Reply {
     Ok(json!({"owner": server.ports[port].owner.as_ref().map_or("", |owner| owner.user.as_str())}))
 }
 
-pub fn acquire<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn acquire<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     let user = parameters.text("user")?;
     if user.is_empty() || user.chars().count() > LONGEST_USER {
         return Err(Failure::parameters(format!("field 'user' must have 1 to {LONGEST_USER} characters")));
@@ -54,23 +38,13 @@ pub fn acquire<T: Tester>(
     Ok(json!(handler))
 }
 
-pub fn release<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn release<T: Tester>(server: &mut Server<T>, Call { port, now, .. }: Call<'_>) -> Reply {
     server.give_up(port, now);
-    Ok(json!({}))
+    done()
 }
 
 /// Asks for nothing but what is so already; another wish is refused.
-pub fn set_port_attr<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn set_port_attr<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     let attributes = parameters.object("attr")?;
     for (name, value) in attributes.0 {
         let is = |key: &str, wanted: bool| value.get(key).and_then(Value::as_bool) == Some(wanted);
@@ -88,111 +62,62 @@ pub fn set_port_attr<T: Tester>(
             return Err(Failure::execute(format!("port attribute '{name}' cannot be changed to this here")));
         }
     }
-    Ok(json!({}))
+    done()
 }
 
-pub fn service<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn service<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     let enabled = parameters.flag("enabled")?;
     let filtered = parameters.or("filtered", false, |it| it.flag("filtered"))?;
     server.ports[port].service = (enabled && !filtered, filtered);
-    Ok(json!({}))
+    done()
 }
 
-pub fn set_l2<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    let address = parameters.text("dst_mac")?.parse();
-    let address = address.map_err(|_| Failure::parameters("field 'dst_mac' must be a MAC address"))?;
-    idle(server, port)?;
+pub fn set_l2<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
+    let address = mac_address(parameters, "dst_mac")?;
+    stopped(&server.ports[port])?;
     set_destination(server, port, address);
     server.ports[port].ipv4 = json!({"state": "none"});
-    Ok(json!({}))
+    done()
 }
 
-pub fn set_l3<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn set_l3<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     let address = |key| {
         let address: Result<std::net::Ipv4Addr, _> = parameters.text(key)?.parse();
         address.map_err(|_| Failure::parameters(format!("field '{key}' must be an IPv4 address")))
     };
     let (source, destination) = (address("src_addr")?.to_string(), address("dst_addr")?.to_string());
-    idle(server, port)?;
+    stopped(&server.ports[port])?;
     server.ports[port].ipv4 = if parameters.optional("resolved_mac").is_some() {
-        let mac = parameters.text("resolved_mac")?.parse();
-        let mac = mac.map_err(|_| Failure::parameters("field 'resolved_mac' must be a MAC address"))?;
-        set_destination(server, port, mac);
+        set_destination(server, port, mac_address(parameters, "resolved_mac")?);
         json!({"state": "resolved", "src": source, "dst": destination})
     } else {
         json!({"state": "unresolved", "src": source, "dst": destination})
     };
-    Ok(json!({}))
+    done()
 }
 
-pub fn set_vlan<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    if parameters.list("vlan")?.is_empty() {
-        Ok(json!({}))
-    } else {
-        Err(Failure::execute("VLANs of ports are not supported: write the tags into the streams' packets"))
-    }
+pub fn set_vlan<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
+    let wanted = !parameters.list("vlan")?.is_empty();
+    only_off(wanted, "VLANs of ports are not supported: write the tags into the streams' packets")
 }
 
-pub fn conf_ipv6<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    if parameters.flag("enabled")? {
-        Err(Failure::execute("IPv6 addresses of ports are not supported: streams may be of IPv6"))
-    } else {
-        Ok(json!({}))
-    }
+pub fn conf_ipv6<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
+    let wanted = parameters.flag("enabled")?;
+    only_off(wanted, "IPv6 addresses of ports are not supported: streams may be of IPv6")
 }
 
-pub fn set_rx_feature<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    if parameters.flag("enabled")? {
-        Err(Failure::execute("queues of received packets are not supported: use tcpdump on the port"))
-    } else {
-        Ok(json!({}))
-    }
+pub fn set_rx_feature<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
+    let wanted = parameters.flag("enabled")?;
+    only_off(wanted, "queues of received packets are not supported: use tcpdump on the port")
 }
 
-pub fn get_rx_queue_pkts<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_rx_queue_pkts<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"pkts": []}))
 }
 
-fn idle<T>(server: &Server<T>, port: usize) -> Result<(), Failure> {
-    match server.ports[port].state_name() {
-        "IDLE" | "STREAMS" => Ok(()),
-        state => Err(Failure::execute(format!("operation cannot be executed in current state: '{state}'"))),
-    }
+fn mac_address(parameters: &Parameters<'_>, key: &str) -> Result<wire::MacAddress, Failure> {
+    let address = parameters.text(key)?.parse();
+    address.map_err(|_| Failure::parameters(format!("field '{key}' must be a MAC address")))
 }
 
 fn set_destination<T>(server: &mut Server<T>, port: usize, address: wire::MacAddress) {

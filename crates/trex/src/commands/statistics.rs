@@ -1,22 +1,16 @@
 //! What was sent, and what came back.
 
-use std::time::Duration;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::rpc::{Failure, Parameters};
+use super::{Call, Reply};
+use crate::rpc::Failure;
 use crate::sending::{Counters, Tester};
 use crate::server::Server;
 
 /// Numbers of a field at most.
 const MOST_PGIDS: usize = 1152;
 
-pub fn get_global_stats<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_global_stats<T: Tester>(server: &mut Server<T>, _: Call<'_>) -> Reply {
     let counters = counters(server)?;
     let sum = |of: fn(&crate::statistics::Rate) -> f64| server.rates.now.iter().map(of).sum::<f64>();
     let (tx_bps, rx_bps) = (sum(|rate| rate.tx_bps), sum(|rate| rate.rx_bps));
@@ -28,12 +22,7 @@ pub fn get_global_stats<T: Tester>(
     }))
 }
 
-pub fn get_port_stats<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_port_stats<T: Tester>(server: &mut Server<T>, Call { port, .. }: Call<'_>) -> Reply {
     let Counters { sent, sent_bytes, unsent, received, received_bytes } = counters(server)?[port];
     let rate = server.rates.now[port];
     Ok(json!({
@@ -44,39 +33,19 @@ pub fn get_port_stats<T: Tester>(
     }))
 }
 
-pub fn get_port_xstats_names<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_port_xstats_names<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"xstats_names": []}))
 }
 
-pub fn get_port_xstats_values<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_port_xstats_values<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"xstats_values": []}))
 }
 
-pub fn get_active_pgids<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_active_pgids<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"ids": {"flow_stats": [], "latency": []}}))
 }
 
-pub fn get_pgid_stats<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_pgid_stats<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     let asked = parameters.or("pgids", [].as_slice(), |it| it.list("pgids"))?;
     if asked.len() > MOST_PGIDS {
         return Err(Failure::parameters(format!("field 'pgids' must have at most {MOST_PGIDS} numbers")));

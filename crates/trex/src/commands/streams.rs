@@ -1,10 +1,9 @@
 //! The streams of a port.
 
-use std::time::Duration;
+use serde_json::{Map, json};
 
-use serde_json::{Map, Value, json};
-
-use super::default_profile;
+use super::{Call, Reply, default_profile, done, stopped};
+use crate::port::Port;
 use crate::rpc::{Failure, Parameters};
 use crate::sending::Tester;
 use crate::server::Server;
@@ -15,60 +14,33 @@ const MOST_STREAMS: usize = 256;
 /// The most bytes of a stream's JSON, which clients get back.
 const LONGEST_STREAM: usize = 64 << 10;
 
-pub fn get_profile_list<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_profile_list<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!(["_"]))
 }
 
-pub fn get_stream_list<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_stream_list<T: Tester>(server: &mut Server<T>, Call { port, .. }: Call<'_>) -> Reply {
     Ok(json!(server.ports[port].streams.keys().collect::<Vec<_>>()))
 }
 
-pub fn get_stream<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_stream<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     let id = stream_id(parameters)?;
     let stream = server.ports[port].streams.get(&id).ok_or_else(|| missing(id))?;
     Ok(json!({"stream": stream.1}))
 }
 
-pub fn get_all_streams<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_all_streams<T: Tester>(server: &mut Server<T>, Call { port, .. }: Call<'_>) -> Reply {
     let streams = server.ports[port].streams.iter().map(|(id, (_, json))| (id.to_string(), json.clone()));
     Ok(json!({"profiles": {"_": streams.collect::<Map<_, _>>()}}))
 }
 
-pub fn add_stream<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    default_profile(parameters)?;
-    stopped(server, port)?;
-    let id = stream_id(parameters)?;
-    let described = parameters.value("stream")?;
-    let stream = Stream::read(&parameters.object("stream")?, id)?;
+pub fn add_stream<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply {
+    let it = changeable(server, call)?;
+    let id = stream_id(call.parameters)?;
+    let described = call.parameters.value("stream")?;
+    let stream = Stream::read(&call.parameters.object("stream")?, id)?;
     if described.to_string().len() > LONGEST_STREAM {
         return Err(Failure::execute(format!("stream {id} has more than {LONGEST_STREAM} bytes of JSON")));
     }
-    let it = &mut server.ports[port];
     if it.streams.contains_key(&id) {
         return Err(Failure::execute(format!("stream {id} already exists")));
     }
@@ -78,48 +50,35 @@ pub fn add_stream<T: Tester>(
     it.streams.insert(id, (stream, described.clone()));
     it.newest = it.newest.max(id);
     it.revision += 1;
-    Ok(json!({}))
+    done()
 }
 
-pub fn remove_stream<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    default_profile(parameters)?;
-    stopped(server, port)?;
-    let id = stream_id(parameters)?;
-    let it = &mut server.ports[port];
+pub fn remove_stream<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply {
+    let it = changeable(server, call)?;
+    let id = stream_id(call.parameters)?;
     it.streams.remove(&id).ok_or_else(|| missing(id))?;
     it.revision += 1;
-    Ok(json!({}))
+    done()
 }
 
-pub fn remove_all_streams<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
-    default_profile(parameters)?;
-    stopped(server, port)?;
-    let it = &mut server.ports[port];
+pub fn remove_all_streams<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply {
+    let it = changeable(server, call)?;
     it.streams.clear();
     it.newest = 0;
     it.revision += 1;
-    Ok(json!({}))
+    done()
+}
+
+/// The port of the call, if its streams may change now.
+fn changeable<'s, T>(server: &'s mut Server<T>, call: Call<'_>) -> Result<&'s mut Port, Failure> {
+    default_profile(call.parameters)?;
+    let port = &mut server.ports[call.port];
+    stopped(port)?;
+    Ok(port)
 }
 
 fn stream_id(parameters: &Parameters<'_>) -> Result<u32, Failure> {
     Ok(parameters.number("stream_id", u64::from(u32::MAX))? as u32)
-}
-
-fn stopped<T>(server: &Server<T>, port: usize) -> Result<(), Failure> {
-    match server.ports[port].state_name() {
-        "IDLE" | "STREAMS" => Ok(()),
-        state => Err(Failure::execute(format!("operation cannot be executed in current state: '{state}'"))),
-    }
 }
 
 fn missing(id: u32) -> Failure {

@@ -1,9 +1,8 @@
 //! The handshake, and what is said of the server as a whole.
 
-use std::time::Duration;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
+use super::{Call, Reply, done};
 use crate::rpc::{Failure, Parameters};
 use crate::sending::Tester;
 use crate::server::Server;
@@ -11,7 +10,7 @@ use crate::server::Server;
 /// The version of the protocol.
 const API: (u64, u64) = (5, 1);
 
-fn synced<T>(server: &Server<T>, name: &str, major: u64, minor: u64) -> Result<Value, Failure> {
+fn synced<T>(server: &Server<T>, name: &str, major: u64, minor: u64) -> Reply {
     if name != "STL" {
         let name: String = name.chars().take(32).collect();
         return Err(Failure::execute(format!(
@@ -27,22 +26,12 @@ fn synced<T>(server: &Server<T>, name: &str, major: u64, minor: u64) -> Result<V
     Ok(json!({"api_h": server.api}))
 }
 
-pub fn api_sync_v2<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn api_sync_v2<T: Tester>(server: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     let (major, minor) = (parameters.number("major", u64::MAX)?, parameters.number("minor", u64::MAX)?);
     synced(server, parameters.text("name")?, major, minor)
 }
 
-pub fn api_sync<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn api_sync<T: Tester>(server: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     let versions = parameters.list("api_vers")?;
     let handles = versions.iter().take(8).map(|version| {
         let version = version.as_object().map(Parameters);
@@ -55,40 +44,20 @@ pub fn api_sync<T: Tester>(
     Ok(json!({"api_vers": handles.collect::<Result<Vec<_>, Failure>>()?}))
 }
 
-pub fn get_version<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_version<T: Tester>(server: &mut Server<T>, _: Call<'_>) -> Reply {
     let version = &server.version.version;
     Ok(json!({"version": version, "build_date": "", "build_time": "", "built_by": "linerate", "mode": "STL"}))
 }
 
-pub fn ping<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn ping<T: Tester>(_: &mut Server<T>, Call { now, .. }: Call<'_>) -> Reply {
     Ok(json!({"ts": now.as_secs_f64()}))
 }
 
-pub fn get_supported_cmds<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_supported_cmds<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!(super::names::<T>()))
 }
 
-pub fn get_system_info<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_system_info<T: Tester>(server: &mut Server<T>, Call { now, .. }: Call<'_>) -> Reply {
     let ports = server.ports.iter().enumerate().map(|(index, port)| {
         let facts = &port.facts;
         json!({
@@ -106,12 +75,7 @@ pub fn get_system_info<T: Tester>(
     }))
 }
 
-pub fn get_async_events<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_async_events<T: Tester>(server: &mut Server<T>, Call { parameters, now, .. }: Call<'_>) -> Reply {
     let session = parameters.number("session_id", u64::from(u32::MAX))? as u32;
     for port in &mut server.ports {
         if let Some(owner) = port.owner.as_mut().filter(|owner| owner.session == session) {
@@ -121,40 +85,20 @@ pub fn get_async_events<T: Tester>(
     Ok(json!({"data": server.events.take(session, now)}))
 }
 
-pub fn publish_now<T: Tester>(
-    server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn publish_now<T: Tester>(server: &mut Server<T>, _: Call<'_>) -> Reply {
     server.events.wake();
-    Ok(json!({}))
+    done()
 }
 
-pub fn get_utilization<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_utilization<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"cpu": [], "mbuf_stats": {}}))
 }
 
-pub fn get_tpg_status<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn get_tpg_status<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"enabled": false}))
 }
 
-pub fn capture<T: Tester>(
-    _server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn capture<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     match parameters.text("command")? {
         // There is none, and clients ask whenever they connect.
         "status" => Ok(json!([])),
@@ -162,30 +106,15 @@ pub fn capture<T: Tester>(
     }
 }
 
-pub fn stop_capture_port<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn stop_capture_port<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     // There is none.
-    Ok(json!({}))
+    done()
 }
 
-pub fn push_pkts<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn push_pkts<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Err(Failure::execute("pushing single packets is not supported: send them as a stream"))
 }
 
-pub fn push_remote<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn push_remote<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Err(Failure::execute("pushing captures is not supported: use linerate send FILE.pcap"))
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use engine::Load;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::default_profile;
+use super::{Call, Reply, default_profile, done, stopped, wrong_state};
 use crate::events::Kind;
 use crate::multiplier::Multiplier;
 use crate::plan;
@@ -17,12 +17,7 @@ use crate::server::Server;
 /// By how much line rate may be passed by rounding.
 const ROUNDING: f64 = 1.0001;
 
-pub fn validate<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn validate<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     let it = &server.ports[port];
     let (_, schedule) = plan::schedule(&[it.part(port, 1.0)])?;
@@ -38,14 +33,11 @@ pub fn validate<T: Tester>(
     }))
 }
 
-pub fn start_traffic<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn start_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     default_profile(parameters)?;
-    in_state(&server.ports[port], "STREAMS")?;
+    if server.ports[port].state_name() != "STREAMS" {
+        return Err(wrong_state(&server.ports[port]));
+    }
     let factor = factor(&server.ports[port], parameters, None)?;
     let seconds = parameters.or("duration", -1.0, |it| it.float("duration"))?;
     let length = if seconds < 0.0 {
@@ -72,23 +64,13 @@ pub fn start_traffic<T: Tester>(
     Ok(json!({"multiplier": factor, "ts": now.as_secs_f64()}))
 }
 
-pub fn stop_traffic<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn stop_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     server.halt(port, now);
-    Ok(json!({}))
+    done()
 }
 
-pub fn pause_traffic<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn pause_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     let State::Sending(order) = server.ports[port].state else {
         return Err(wrong_state(&server.ports[port]));
@@ -101,15 +83,10 @@ pub fn pause_traffic<T: Tester>(
     } else {
         server.change(now);
     }
-    Ok(json!({}))
+    done()
 }
 
-pub fn resume_traffic<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn resume_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     let State::Paused(order) = server.ports[port].state else {
         return Err(wrong_state(&server.ports[port]));
@@ -118,15 +95,10 @@ pub fn resume_traffic<T: Tester>(
     server.ports[port].state = State::Sending(order);
     server.tell_port(port, Kind::Resumed);
     server.change(now);
-    Ok(json!({}))
+    done()
 }
 
-pub fn update_traffic<T: Tester>(
-    server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    now: Duration,
-) -> Result<Value, Failure> {
+pub fn update_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port, now }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     let (State::Sending(order) | State::Paused(order)) = server.ports[port].state else {
         return Err(wrong_state(&server.ports[port]));
@@ -144,12 +116,7 @@ pub fn update_traffic<T: Tester>(
     Ok(json!({"multiplier": factor}))
 }
 
-pub fn not_by_stream<T: Tester>(
-    _server: &mut Server<T>,
-    _parameters: &Parameters<'_>,
-    _port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+pub fn not_by_stream<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Err(Failure::execute(
         "streams of one port cannot be paused or changed apart: use pause, resume and update",
     ))
@@ -157,16 +124,12 @@ pub fn not_by_stream<T: Tester>(
 
 pub fn remove_rx_filters<T: Tester>(
     server: &mut Server<T>,
-    parameters: &Parameters<'_>,
-    port: usize,
-    _now: Duration,
-) -> Result<Value, Failure> {
+    Call { parameters, port, .. }: Call<'_>,
+) -> Reply {
     default_profile(parameters)?;
-    match server.ports[port].state_name() {
-        // There are none.
-        "IDLE" | "STREAMS" => Ok(json!({})),
-        _ => Err(wrong_state(&server.ports[port])),
-    }
+    stopped(&server.ports[port])?;
+    // There are none.
+    done()
 }
 
 /// The factor that `mul` asks for, if line rate allows it or the caller insists.
@@ -190,12 +153,4 @@ fn continuous<T: Tester>(server: &Server<T>) -> Result<(), Failure> {
         return Err(Failure::execute("bursts cannot be paused or changed: stop them"));
     }
     Ok(())
-}
-
-fn in_state(port: &Port, state: &str) -> Result<(), Failure> {
-    if port.state_name() == state { Ok(()) } else { Err(wrong_state(port)) }
-}
-
-fn wrong_state(port: &Port) -> Failure {
-    Failure::execute(format!("operation cannot be executed in current state: '{}'", port.state_name()))
 }

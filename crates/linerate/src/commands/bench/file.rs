@@ -3,8 +3,8 @@
 
 mod device;
 mod document;
+mod place;
 mod remote;
-mod site;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -19,8 +19,7 @@ use toml::Spanned;
 use wording::usage::misuse;
 
 use document::{AxisEntry, Document, StrategyEntry};
-pub use remote::Remote;
-use testbed::target::EngineName;
+use testbed::target::{EngineName, Place};
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
 const REPEATS: u32 = stats::comparison::ADVISED as u32;
@@ -97,16 +96,14 @@ pub enum Subcommand {
 pub struct Dut {
     /// Its name.
     pub name: String,
-    /// What it is.
-    pub site: Site,
+    /// Where it is, and how it is reached and configured if it is another computer.
+    pub place: Place,
     /// What sends and receives.
     pub engine: EngineName,
     /// Flags of the strategy for it alone, as typed.
     pub options: Vec<String>,
     /// Where it stands.
     pub line: usize,
-    /// How it is reached and configured, if it is another computer.
-    pub remote: Option<Remote>,
     /// Shell commands that configure it.
     pub commands: Vec<String>,
     /// Shell commands that run on this machine afterwards.
@@ -115,17 +112,6 @@ pub struct Dut {
     pub requires: Vec<String>,
     /// Its place on the axis.
     pub at: Option<f64>,
-}
-
-/// Where a device is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Site {
-    /// In the lab, as `--dut` takes it.
-    Lab(String),
-    /// Between two interfaces, as `--ports` and `--gateways` take them.
-    Ports(String, Option<String>),
-    /// Between two ports of DPDK, as `--port0` and `--port1` take them.
-    Devices([String; 2]),
 }
 
 /// What is sent.

@@ -18,6 +18,7 @@ use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
 use testbed::progress::colour;
+use testbed::target::Place;
 use testbed::{stop, user_space};
 use wording::command_line::said;
 use wording::usage::{in_one_line, misuse};
@@ -25,7 +26,7 @@ use wording::usage::{in_one_line, misuse};
 use super::Output;
 use super::document::document;
 use super::figures::headline;
-use super::file::{self, Bench, Site};
+use super::file::{self, Bench};
 use super::plan::{Basis, Cell, Plan, Run, Times};
 use super::requirement;
 use super::run::{self, Ended};
@@ -125,8 +126,10 @@ fn check(plan: &Plan) -> Result<Checked> {
         let described = &plan.cells[cell];
         let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
-                let through =
-                    if let Site::Lab(dut) = &described.dut.site { Some(dut.as_str()) } else { None };
+                let through = match &described.dut.place {
+                    Place::Lab(dut) | Place::Started(dut) => Some(dut.name()),
+                    Place::Ports(_) | Place::Named(_) => None,
+                };
                 user_space::refusal(described.dut.engine, through)
             })
             .or_else(|| {
@@ -264,7 +267,9 @@ impl<'a> Work<'a> {
         eprint!("{}", self.summary());
         let mut tally = Tally::default();
         // What is impossible for all is said once, not for each.
-        if self.runs.iter().any(|run| matches!(self.plan.cells[run.cell].dut.site, Site::Lab(_))) {
+        let is_lab =
+            |run: &Run| matches!(self.plan.cells[run.cell].dut.place, Place::Lab(_) | Place::Started(_));
+        if self.runs.iter().any(is_lab) {
             drop(lab::Namespace::create()?);
         }
         let mut view = View::new(self.runs.len());

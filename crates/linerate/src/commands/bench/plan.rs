@@ -9,9 +9,9 @@ use results::Record;
 use results::bench::{self, LABELS, Place};
 use results::record::Status;
 use stats::Random;
-use testbed::target::EngineName;
+use testbed::target::{self, EngineName, Named, Ports};
 
-use super::file::{Bench, Direction, Dut, Order, Profile, Remote, Site};
+use super::file::{Bench, Direction, Dut, Order, Profile};
 
 /// What setting up a run takes beside what its record says.
 const SET_UP: Duration = Duration::from_secs(1);
@@ -124,13 +124,15 @@ impl<'a> Plan<'a> {
         let mut words = vec![strategy.subcommand.to_string()];
         words.extend(strategy.options.iter().chain(&dut.options).cloned());
         let mut flag = |name: &str, value: &str| words.extend([name.to_owned(), value.to_owned()]);
-        match &dut.site {
-            Site::Lab(spec) => flag("--dut", spec),
-            Site::Ports(ports, gateways) => {
-                flag("--ports", ports);
-                gateways.iter().for_each(|gateways| flag("--gateways", gateways));
+        let mut remote = None;
+        match &dut.place {
+            target::Place::Lab(spec) | target::Place::Started(spec) => flag("--dut", &spec.to_string()),
+            target::Place::Ports(Ports { names: [zero, one], gateways, remote: driven, .. }) => {
+                flag("--ports", &format!("{zero},{one}"));
+                gateways.iter().for_each(|[zero, one]| flag("--gateways", &format!("{zero},{one}")));
+                remote = driven.as_ref();
             }
-            Site::Devices([zero, one]) => {
+            target::Place::Named(Named { ports: [zero, one], .. }) => {
                 flag("--port0", zero);
                 flag("--port1", one);
             }
@@ -138,10 +140,10 @@ impl<'a> Plan<'a> {
         if dut.engine != EngineName::Auto {
             flag("--engine", dut.engine.name());
         }
-        if let Some(Remote { host, driver, options, .. }) = &dut.remote {
-            flag("--dut-host", host);
-            flag("--dut-driver", driver);
-            options.iter().for_each(|(name, value)| flag("--dut-option", &format!("{name}={value}")));
+        if let Some(remote) = remote {
+            flag("--dut-host", &remote.host);
+            flag("--dut-driver", &remote.driver);
+            remote.options.iter().for_each(|(name, value)| flag("--dut-option", &format!("{name}={value}")));
         }
         profile.flags.iter().for_each(|(name, value)| flag(name, value));
         dut.commands.iter().for_each(|command| flag("--dut-command", command));
@@ -152,7 +154,7 @@ impl<'a> Plan<'a> {
         }
         flag("--runs", &directory.display().to_string());
         words.push("--json".to_owned());
-        words.extend(dut.remote.iter().filter(|remote| remote.sudo).map(|_| "--dut-sudo".to_owned()));
+        words.extend(remote.filter(|remote| remote.sudo).map(|_| "--dut-sudo".to_owned()));
         if direction == Direction::Both {
             words.insert(1, "--bidirectional".to_owned());
         }
@@ -308,11 +310,10 @@ mod tests {
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {
             name: name.to_owned(),
-            site: Site::Lab("linux-router".to_owned()),
+            place: target::Place::Lab("linux-router".parse().unwrap()),
             engine: EngineName::Auto,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
-            remote: None,
             commands: commands.iter().map(|command| (*command).to_owned()).collect(),
             undo: Vec::new(),
             requires: Vec::new(),

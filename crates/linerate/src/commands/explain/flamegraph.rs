@@ -372,7 +372,7 @@ impl Steady {
             Wanted::Rate(_) => self.load,
             Wanted::Share(share) => {
                 let saturated = Saturate { duration: SATURATION, ..self.saturate(Load::Max) };
-                let outcome = well(saturated.run(engine, &mut Silent))?;
+                let outcome = require_complete(saturated.run(engine, &mut Silent))?;
                 let most = outcome.directions.iter().map(|direction| direction.max_forwarded_pps);
                 Load::Rate(most.fold(f64::INFINITY, f64::min) * share)
             }
@@ -381,12 +381,12 @@ impl Steady {
         let mut sampled = Sampled { recording, progress };
         let outcome = self.saturate(load).run(engine, &mut sampled);
         sampled.progress.finish();
-        well(outcome)
+        require_complete(outcome)
     }
 }
 
 /// The outcome of a load that held to the end.
-fn well(outcome: Outcome) -> Result<Outcome> {
+fn require_complete(outcome: Outcome) -> Result<Outcome> {
     match outcome.status {
         Status::Complete => Ok(outcome),
         Status::Interrupted => bail!("interrupted: nothing is drawn"),

@@ -2,53 +2,48 @@
 //! over leaves, or which line is wrong.
 
 use anyhow::Result;
-use testbed::target::EngineName;
+use testbed::target::{EngineName, Place};
 
 use super::document::DutEntry;
-use super::{Dut, Site, Source, known};
+use super::{Dut, Source, known};
 
 impl Source<'_> {
     /// The device of `entry` with what it takes over from those that it extends.
     pub(super) fn dut(&self, entry: &DutEntry, all: &[DutEntry]) -> Result<Dut> {
-        let mut dut = Dut {
-            name: entry.name.get_ref().clone(),
-            site: Site::Lab(String::new()),
-            engine: EngineName::Auto,
-            options: Vec::new(),
-            line: self.line(entry.name.span().start),
-            remote: None,
-            commands: Vec::new(),
-            undo: Vec::new(),
-            requires: Vec::new(),
-            at: entry.at.as_ref().map(|at| *at.get_ref()),
-        };
-        let mut site = None;
         let chain = self.chain(entry, all)?;
-        dut.remote = self.remote(&chain)?;
+        let remote = self.remote(&chain)?;
         let engine = self.engine(&chain)?;
+        let at = engine.map_or(entry.name.span().start, |(_, at)| at);
+        let engine = engine.map_or(EngineName::Auto, |(engine, _)| engine);
+        let (mut place, mut options) = (None, Vec::new());
+        let (mut commands, mut undo, mut requires) = (Vec::new(), Vec::new(), Vec::new());
         for entry in chain.into_iter().rev() {
-            site = self.site(entry, site)?;
-            dut.options.extend(self.options(entry.options.as_ref())?);
-            dut.commands.extend(entry.commands.iter().cloned());
+            place = self.place(entry, engine, place)?;
+            options.extend(self.options(entry.options.as_ref())?);
+            commands.extend(entry.commands.iter().cloned());
             // What was done last is undone first.
-            dut.undo.splice(0..0, entry.undo.iter().cloned());
-            dut.requires.extend(entry.requires.iter().cloned());
+            undo.splice(0..0, entry.undo.iter().cloned());
+            requires.extend(entry.requires.iter().cloned());
         }
-        dut.site = site.ok_or_else(|| {
+        let name = entry.name.get_ref().clone();
+        let mut place = place.ok_or_else(|| {
             let reason = format!(
-                "the DUT '{}' needs one of: dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …",
-                dut.name
+                "the DUT '{name}' needs one of: dut = \"linux-router\", ports = \"eth1,eth2\", or extends = …"
             );
             self.error(entry.name.span().start, reason)
         })?;
-        let at = engine.map_or(entry.name.span().start, |(_, at)| at);
-        dut.engine = engine.map_or(EngineName::Auto, |(engine, _)| engine);
-        self.check_engine(dut.engine, &dut.site, at)?;
-        if dut.remote.is_some() && !matches!(dut.site, Site::Ports(..)) {
-            let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
-            return Err(self.error(entry.name.span().start, reason));
+        self.check_engine(engine, &place, at)?;
+        match &mut place {
+            Place::Ports(ports) => ports.remote = remote,
+            _ if remote.is_none() => {}
+            _ => {
+                let reason = "a device with a host is between two ports: write ports = \"eth1,eth2\"";
+                return Err(self.error(entry.name.span().start, reason));
+            }
         }
-        Ok(dut)
+        let line = self.line(entry.name.span().start);
+        let at = entry.at.as_ref().map(|at| *at.get_ref());
+        Ok(Dut { name, place, engine, options, line, commands, undo, requires, at })
     }
 
     /// `entry`, what it extends, what that extends, and so on.

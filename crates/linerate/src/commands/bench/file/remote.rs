@@ -5,24 +5,12 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use testbed::remote_device;
+use testbed::target::Remote;
 use toml::Spanned;
 use wording::usage::in_one_line;
 
 use super::Source;
 use super::document::DutEntry;
-
-/// A device that is another computer, as the flags `--dut-host` and so on take it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remote {
-    /// Whom ssh connects to.
-    pub host: String,
-    /// The driver.
-    pub driver: String,
-    /// Its options.
-    pub options: BTreeMap<String, String>,
-    /// Whether everything there runs by sudo.
-    pub sudo: bool,
-}
 
 impl Source<'_> {
     /// The other computer that the first of `chain`, an entry and what it extends, is on.
@@ -46,18 +34,18 @@ impl Source<'_> {
                 }
             },
         };
-        let mut remote = Remote {
+        let mut given = BTreeMap::new();
+        for (name, value) in options().flat_map(Spanned::get_ref) {
+            given.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let remote = Remote {
             host: host.get_ref().clone(),
             driver: self.path(driver.get_ref()),
-            options: BTreeMap::new(),
+            options: given.into_iter().collect(),
             sudo: chain.iter().find_map(|entry| entry.sudo).unwrap_or(false),
         };
-        for (name, value) in options().flat_map(Spanned::get_ref) {
-            remote.options.entry(name.clone()).or_insert_with(|| value.clone());
-        }
         let at = options().next().map_or(driver.span(), Spanned::span).start;
-        let given: Vec<(String, String)> = remote.options.clone().into_iter().collect();
-        remote_device::plan(&remote.driver, &given, None)
+        remote_device::plan(&remote.driver, &remote.options, None)
             .map_err(|error| self.error(at, in_one_line(&error)))?;
         Ok(Some(remote))
     }

@@ -57,7 +57,7 @@ fn what_is_not_said_has_its_default() {
 fn a_device_takes_over_what_it_does_not_set_and_undoes_last_things_first() {
     let bench = read(SOUND).unwrap();
     let rules = &bench.duts[1];
-    assert_eq!(rules.site, Site::Lab("linux-router".to_owned()));
+    assert_eq!(rules.place, Place::Lab("linux-router".parse().unwrap()));
     assert_eq!(rules.commands, ["first", "second"]);
     assert_eq!(rules.undo, ["undo second", "undo first"]);
     assert_eq!(rules.requires, ["nft"]);
@@ -66,7 +66,9 @@ fn a_device_takes_over_what_it_does_not_set_and_undoes_last_things_first() {
     let options = options.replace("extends = \"none\"", "extends = \"none\"\noptions = [\"--step\", \"1s\"]");
     assert_eq!(read(&options).unwrap().duts[1].options, ["--cores", "0", "--step", "1s"]);
     let moved = SOUND.replace("extends = \"none\"", "extends = \"none\"\nports = \"eth1,eth2\"");
-    assert_eq!(read(&moved).unwrap().duts[1].site, Site::Ports("eth1,eth2".to_owned(), None));
+    assert!(
+        matches!(&read(&moved).unwrap().duts[1].place, Place::Ports(ports) if ports.names == ["eth1", "eth2"])
+    );
 }
 
 #[test]
@@ -130,6 +132,7 @@ fn what_no_run_could_use_is_refused_before_any() {
     refused(&ports, 8, &["'eth1'", "two interfaces"]);
     let gateways = SOUND.replace("dut = \"linux-router\"", "ports = \"a,b\"\ngateways = \"10.0.0.1\"");
     refused(&gateways, 9, &["'10.0.0.1'", "two addresses"]);
+    refused(&gateways.replace("10.0.0.1", "10.0.0.1,10.0.1"), 9, &["'10.0.0.1,10.0.1'", "two addresses"]);
     let gateways = SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\ngateways = \"a,b\"");
     refused(&gateways, 9, &["belong to ports"]);
     refused(&SOUND.replace("--rate", "--bidirectional"), 5, &["directions"]);
@@ -178,7 +181,10 @@ fn another_computer_is_between_ports_and_its_options_are_taken_over_one_by_one()
         "extends = \"none\"\ndriver-options = { port1 = \"z\", ip = \"6\" }\nsudo = true",
     );
     let bench = read(&text).unwrap();
-    let remote = |at: usize| bench.duts[at].remote.clone().unwrap();
+    let remote = |at: usize| match &bench.duts[at].place {
+        Place::Ports(ports) => ports.remote.clone().unwrap(),
+        other => panic!("{other:?}"),
+    };
     let options = |at: usize| {
         remote(at).options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
@@ -199,10 +205,13 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
     let site = "dut = \"linux-router\"";
     let ports = SOUND.replace(site, "engine = \"dpdk\"\nport0 = \"net_null0\"\nport1 = \"net_null1\"");
     let bench = read(&ports).unwrap();
-    assert_eq!(bench.duts[1].site, Site::Devices(["net_null0", "net_null1"].map(str::to_owned)));
+    assert!(matches!(&bench.duts[1].place, Place::Named(named) if named.ports == ["net_null0", "net_null1"]));
     assert!(bench.duts.iter().all(|dut| dut.engine.is_in_user_space()), "taken over");
     let testpmd = SOUND.replace(site, "engine = \"dpdk\"\ndut = \"testpmd:mode=macswap\"");
-    assert_eq!(read(&testpmd).unwrap().duts[0].site, Site::Lab("testpmd:mode=macswap".to_owned()));
+    assert_eq!(
+        read(&testpmd).unwrap().duts[0].place,
+        Place::Started("testpmd:mode=macswap".parse().unwrap())
+    );
 
     refused(&ports.replace("port1 = \"net_null1\"\n", ""), 9, &["port0 and port1"]);
     refused(&ports.replace("engine = \"dpdk\"\n", ""), 7, &["engine = \"dpdk\""]);
@@ -220,7 +229,7 @@ fn ports_of_dpdk_and_devices_in_user_space_go_with_their_engine() {
     refused(&testpmd.replace("mode=macswap", "mode=txonly"), 9, &["io or macswap"]);
 
     let vpp = testpmd.replace("testpmd:mode=macswap", "vpp:mode=xconnect");
-    assert_eq!(read(&vpp).unwrap().duts[0].site, Site::Lab("vpp:mode=xconnect".to_owned()));
+    assert_eq!(read(&vpp).unwrap().duts[0].place, Place::Started("vpp:mode=xconnect".parse().unwrap()));
     // In the lab, too.
     read(&SOUND.replace(site, "dut = \"fastpath\"")).unwrap();
     read(&SOUND.replace(site, "engine = \"memif\"\ndut = \"fastpath\"")).unwrap();

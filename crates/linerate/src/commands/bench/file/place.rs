@@ -1,28 +1,30 @@
-//! Where a device of a bench file is: its entry and what it extends enter; a lab, two interfaces or two
-//! ports of DPDK leave, or which line is wrong.
+//! Where a device of a bench file is: its entry and what it extends enter; the place that the target of its runs
+//! has leaves, or which line is wrong.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use anyhow::Result;
 use dut::DutSpec;
-use testbed::target::EngineName;
+use dut::program::{Reach, reach};
+use testbed::target::{EngineName, Named, Place, Ports};
 use toml::Spanned;
 
+use super::Source;
 use super::document::DutEntry;
-use super::{Site, Source};
-
-/// The devices that only engines in user space reach.
-const USER_SPACE: [&str; 2] = ["testpmd", "vpp"];
-/// Those that they reach, too.
-const BOTH: [&str; 2] = ["fastpath", "calibrated"];
 
 impl Source<'_> {
-    /// Where the device of `entry` is, which is `before` unless it says something else.
-    pub(super) fn site(&self, entry: &DutEntry, before: Option<Site>) -> Result<Option<Site>> {
+    /// Where the device of `entry` is, which is `before` unless it says something else; `engine` is what sends to it.
+    pub(super) fn place(
+        &self,
+        entry: &DutEntry,
+        engine: EngineName,
+        before: Option<Place>,
+    ) -> Result<Option<Place>> {
         let gateways = entry.gateways.as_ref();
-        if let Some(devices) = self.devices(entry)? {
+        if let Some(named) = self.named(entry)? {
             self.refuse_gateways(gateways)?;
-            return Ok(Some(devices));
+            return Ok(Some(named));
         }
         match (&entry.dut, &entry.ports) {
             (Some(_), Some(ports)) => {
@@ -30,41 +32,38 @@ impl Source<'_> {
             }
             (Some(dut), None) => {
                 let spec = DutSpec::from_str(dut.get_ref());
-                spec.map_err(|error| self.error(dut.span().start, error))?;
+                let spec = spec.map_err(|error| self.error(dut.span().start, error))?;
                 self.refuse_gateways(gateways)?;
-                Ok(Some(Site::Lab(dut.get_ref().clone())))
+                Ok(Some(if engine.is_in_user_space() { Place::Started(spec) } else { Place::Lab(spec) }))
             }
             (None, Some(ports)) => {
-                self.check_pair(ports, "two interfaces, as in \"eth1,eth2\"")?;
+                let names = self.pair(ports, "two interfaces, as in \"eth1,eth2\"")?;
                 let gateways = self.gateways(gateways)?;
-                Ok(Some(Site::Ports(ports.get_ref().clone(), gateways)))
+                Ok(Some(Place::Ports(Ports { names, gateways, force: 0, remote: None })))
             }
             (None, None) => match before {
-                Some(Site::Ports(ports, kept)) => {
-                    let gateways = self.gateways(gateways)?.or(kept);
-                    Ok(Some(Site::Ports(ports, gateways)))
+                Some(Place::Ports(ports)) => {
+                    let gateways = self.gateways(gateways)?.or(ports.gateways);
+                    Ok(Some(Place::Ports(Ports { gateways, ..ports })))
                 }
                 before => self.refuse_gateways(gateways).map(|()| before),
             },
         }
     }
 
-    fn gateways(&self, written: Option<&Spanned<String>>) -> Result<Option<String>> {
+    fn gateways(&self, written: Option<&Spanned<String>>) -> Result<Option<[IpAddr; 2]>> {
         let Some(gateways) = written else { return Ok(None) };
-        self.check_pair(gateways, "two addresses, the device's at each port, as in \"10.0.1.1,10.0.2.1\"")?;
-        Ok(Some(gateways.get_ref().clone()))
+        self.pair(gateways, "two addresses, the device's at each port, as in \"10.0.1.1,10.0.2.1\"").map(Some)
     }
 
-    /// Whether there are two words with a comma between.
-    fn check_pair(&self, written: &Spanned<String>, what: &str) -> Result<()> {
-        let words: Vec<&str> = written.get_ref().split(',').collect();
-        match words.as_slice() {
-            [one, two] if !one.is_empty() && !two.is_empty() => Ok(()),
-            _ => {
-                let reason = format!("'{}' does not name {what}", written.get_ref());
-                Err(self.error(written.span().start, reason))
-            }
-        }
+    /// The two values with a comma between.
+    fn pair<T: FromStr>(&self, written: &Spanned<String>, what: &str) -> Result<[T; 2]> {
+        let value = |word: &str| word.parse().ok().filter(|_| !word.is_empty());
+        let values: Option<Vec<T>> = written.get_ref().split(',').map(value).collect();
+        values.and_then(|values| values.try_into().ok()).ok_or_else(|| {
+            let reason = format!("'{}' does not name {what}", written.get_ref());
+            self.error(written.span().start, reason)
+        })
     }
 
     fn refuse_gateways(&self, gateways: Option<&Spanned<String>>) -> Result<()> {
@@ -76,8 +75,8 @@ impl Source<'_> {
         }
     }
 
-    /// The two ports of DPDK that `entry` names, if it does.
-    fn devices(&self, entry: &DutEntry) -> Result<Option<Site>> {
+    /// The two ports of user space that `entry` names, if it does.
+    fn named(&self, entry: &DutEntry) -> Result<Option<Place>> {
         match (&entry.port0, &entry.port1) {
             (None, None) => Ok(None),
             (Some(port), None) | (None, Some(port)) => {
@@ -88,7 +87,10 @@ impl Source<'_> {
                     let reason = "port0 and port1 exclude dut and ports: keep the ones or the other";
                     Err(self.error(zero.span().start, reason))
                 }
-                None => Ok(Some(Site::Devices([zero.get_ref().clone(), one.get_ref().clone()]))),
+                None => {
+                    let ports = [zero.get_ref().clone(), one.get_ref().clone()];
+                    Ok(Some(Place::Named(Named { ports, next_hops: None, force: 0 })))
+                }
             },
         }
     }
@@ -102,22 +104,19 @@ impl Source<'_> {
     }
 
     /// Whether the engine reaches the device; `at` is what is to blame otherwise.
-    pub(super) fn check_engine(&self, engine: EngineName, site: &Site, at: usize) -> Result<()> {
-        let name = |dut: &str| dut.split(':').next().unwrap_or_default().to_owned();
-        let is_user_space = |dut: &str| USER_SPACE.contains(&name(dut).as_str());
-        let is_both = |dut: &str| BOTH.contains(&name(dut).as_str());
-        let reason = match (engine.is_in_user_space(), site) {
-            (true, Site::Ports(..)) => {
+    pub(super) fn check_engine(&self, engine: EngineName, place: &Place, at: usize) -> Result<()> {
+        let reason = match place {
+            Place::Ports(_) if engine.is_in_user_space() => {
                 "an engine in user space has ports of its own: write port0 and port1 in place of ports"
             }
-            (true, Site::Lab(dut)) if !is_user_space(dut) && !is_both(dut) => {
+            Place::Started(dut) if reach(dut) == Reach::Kernel => {
                 "an engine in user space reaches no device of the lab but testpmd, vpp, fastpath and calibrated: \
                  write one of them, or port0 and port1"
             }
-            (false, Site::Lab(dut)) if is_user_space(dut) => {
+            Place::Lab(dut) if reach(dut) == Reach::UserSpace => {
                 "testpmd and vpp are in user space: write engine = \"memif\" or \"dpdk\" too"
             }
-            (false, Site::Devices(_)) => {
+            Place::Named(_) if !engine.is_in_user_space() => {
                 "port0 and port1 are of user space: write engine = \"dpdk\" or \"memif\" too"
             }
             _ => return Ok(()),
