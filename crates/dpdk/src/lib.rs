@@ -29,6 +29,8 @@ mod port;
 #[cfg(feature = "dpdk")]
 mod queue;
 #[cfg(feature = "dpdk")]
+mod running;
+#[cfg(feature = "dpdk")]
 mod shim;
 
 #[cfg(feature = "dpdk")]

@@ -1,14 +1,15 @@
 //! A port: a device's name enters, a port that can be started leaves, and what it says of itself.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use crate::af_xdp;
 use crate::environment::Dpdk;
 use crate::error::Error;
 use crate::pool::Pool;
 use crate::queue::{Queues, RxQueue, TxQueue};
+pub use crate::running::Link;
+use crate::running::{COMING_AND_GOING, Running};
 use crate::shim;
 
 /// What a port is.
@@ -43,17 +44,6 @@ pub struct PortConfig {
     pub descriptors: u16,
     /// The longest frame, without FCS.
     pub max_frame: u16,
-}
-
-/// The link of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Whether the other end is there.
-    pub up: bool,
-    /// Whether both ends send at once.
-    pub full_duplex: bool,
-    /// Bits a second, where the driver knows.
-    pub speed_bps: Option<u64>,
 }
 
 /// What a port counted since it started.
@@ -93,10 +83,6 @@ const FCS: usize = 4;
 /// Drivers that state a length, and carry whatever fits their buffers.
 const UNBOUNDED: [&str; 3] = ["net_memif", "net_null", "net_ring"];
 
-/// Held while devices come and go: drivers share tables that the first of theirs makes, and do not guard
-/// them.
-static COMING_AND_GOING: Mutex<()> = Mutex::new(());
-
 /// A port, which stops and is forgotten with the last of its queues.
 #[derive(Debug)]
 pub struct Port(Arc<Running>);
@@ -114,18 +100,6 @@ impl Watch {
         let port = Port(self.0.upgrade()?);
         Some(port.stats().map(|stats| (port.0.name.clone(), stats)))
     }
-}
-
-/// What a port and its queues share.
-#[derive(Debug)]
-pub(crate) struct Running {
-    number: u16,
-    name: String,
-    dpdk: Arc<Dpdk>,
-    /// The interface of the kernel that `net_af_xdp` uses, if it is one.
-    interface: Option<String>,
-    /// What holds the XDP program there.
-    program: OnceLock<OwnedFd>,
 }
 
 impl Port {
@@ -275,57 +249,6 @@ impl Port {
             // SAFETY: the struct holds only numbers and text, for which zero is valid.
             counters.resize_with(count, || unsafe { std::mem::zeroed() });
         }
-    }
-}
-
-impl Running {
-    pub(crate) fn number(&self) -> u16 {
-        self.number
-    }
-
-    pub(crate) fn dpdk(&self) -> &Arc<Dpdk> {
-        &self.dpdk
-    }
-
-    pub(crate) fn link(&self) -> Option<Link> {
-        let mut link = shim::linerate_link { up: 0, full_duplex: 0, mbps: 0 };
-        // SAFETY: the port exists and `link` can be written.
-        let known = unsafe { shim::linerate_link(self.number, &raw mut link) } == 0;
-        known.then(|| Link {
-            up: link.up != 0,
-            full_duplex: link.full_duplex != 0,
-            speed_bps: Some(u64::from(link.mbps) * 1_000_000).filter(|_| ![0, u32::MAX].contains(&link.mbps)),
-        })
-    }
-
-    /// Sees to it that no XDP program outlives this process.
-    fn hold_program(&self) -> Result<(), Error> {
-        let Some(interface) = &self.interface else { return Ok(()) };
-        let lost = |cause| Error::Port {
-            port: self.name.clone(),
-            what: "its XDP program",
-            cause,
-            said: format!("nothing else may attach one to {interface}"),
-        };
-        if let Some(link) = af_xdp::hold(interface).map_err(lost)? {
-            let _ = self.program.set(link);
-        }
-        Ok(())
-    }
-
-    fn ask(&self, what: &'static str, work: impl FnOnce() -> i32) -> Result<i32, Error> {
-        let refused = |(cause, said)| Error::Port { port: self.name.clone(), what, cause, said };
-        self.dpdk.listen(work).map_err(refused)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _alone = COMING_AND_GOING.lock().unwrap_or_else(PoisonError::into_inner);
-        // First: the driver cannot detach what is held.
-        drop(self.program.take());
-        // SAFETY: the port exists, and no queue of it is left.
-        unsafe { shim::linerate_remove(self.number) };
     }
 }
 

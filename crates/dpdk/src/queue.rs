@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::environment::Dpdk;
 use crate::pool::Pool;
-use crate::port::Running;
+use crate::running::Running;
 use crate::shim;
 
 /// The queues of a port, one of each for every index.

@@ -2,10 +2,9 @@
 //! cause and remedy leaves.
 
 use std::io;
+use std::net::IpAddr;
 
-use crate::holder::HolderError;
 use crate::placement::PlacementError;
-use crate::ports::PortsError;
 
 /// Why a lab could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +61,108 @@ pub enum Error {
     /// A lab held by another process cannot be reached.
     #[error(transparent)]
     Holder(#[from] HolderError),
+}
+
+/// Why a lab held by another process cannot be reached, or this one cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum HolderError {
+    /// Not a name for a lab.
+    #[error("'{0}' is no name for a lab: use up to 64 letters, digits, '-', '_' and '.'")]
+    Name(String),
+    /// The name is taken.
+    #[error("there is a lab called '{0}' already: choose another name, or 'linerate lab down {0}'")]
+    Taken(String),
+    /// Another user has the name.
+    #[error(
+        "the name '{name}' is held by user {owner}, and only labs of root or of your own are used: \
+         choose another name"
+    )]
+    Foreign {
+        /// The name.
+        name: String,
+        /// The user's number.
+        owner: u32,
+    },
+    /// There is no lab of this name.
+    #[error("there is no lab called '{name}'. There are: {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The lab does not do what was asked.
+    #[error("the lab '{name}' refuses: {reason}")]
+    Refused {
+        /// The lab.
+        name: String,
+        /// What it says.
+        reason: String,
+    },
+    /// The conversation failed.
+    #[error(
+        "cannot talk to the lab '{name}': {cause}. Its process may have just ended: see 'linerate lab list'"
+    )]
+    Broken {
+        /// The lab.
+        name: String,
+        /// What the kernel says.
+        cause: io::Error,
+    },
+    /// The command to execute cannot be started.
+    #[error("cannot run '{command}': {cause}. Check its name and your PATH")]
+    Command {
+        /// The command.
+        command: String,
+        /// What the kernel says.
+        cause: io::Error,
+    },
+}
+
+/// Why two interfaces cannot be ports.
+#[derive(Debug, thiserror::Error)]
+pub enum PortsError {
+    /// No interface of this name.
+    #[error("there is no interface '{name}'. {known}")]
+    Missing {
+        /// The name asked for.
+        name: String,
+        /// Which there are, in a sentence.
+        known: String,
+    },
+    /// One interface for both ports.
+    #[error("both ports are '{0}': name two different interfaces")]
+    Same(String),
+    /// Not an Ethernet interface.
+    #[error("'{0}' is not an Ethernet interface: name one that is")]
+    NotEthernet(String),
+    /// Set down.
+    #[error("'{0}' is down: set it up ('ip link set {0} up')")]
+    Down(String),
+    /// Nothing at the other end.
+    #[error("'{0}' has no link: check the cable and the interface at its other end")]
+    NoCarrier(String),
+    /// This machine's own traffic goes by it.
+    #[error(
+        "'{name}' carries {what}, and a load test on it would cut that off. \
+             Name another interface, or say --force twice"
+    )]
+    InUse {
+        /// The interface.
+        name: String,
+        /// What it carries.
+        what: String,
+    },
+    /// The gateway does not answer.
+    #[error("no answer from the gateway {gateway} on '{name}': {diagnosis}")]
+    Unresolved {
+        /// The gateway.
+        gateway: IpAddr,
+        /// The interface.
+        name: String,
+        /// What was seen, and what to do.
+        diagnosis: String,
+    },
 }
 
 /// What a lab's functions return.

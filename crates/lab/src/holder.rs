@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Side, down, execute, list, tester};
 
-use crate::error::Result;
+use crate::error::{HolderError, Result};
 use crate::lab::Lab;
 use crate::namespace::Namespace;
 
@@ -41,62 +41,6 @@ const PREFIX: &str = "linerate-lab-";
 /// A request is one short line; a client that says nothing is not waited for.
 const REQUEST_LIMIT: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Why a lab held by another process cannot be reached, or this one cannot be offered.
-#[derive(Debug, thiserror::Error)]
-pub enum HolderError {
-    /// Not a name for a lab.
-    #[error("'{0}' is no name for a lab: use up to 64 letters, digits, '-', '_' and '.'")]
-    Name(String),
-    /// The name is taken.
-    #[error("there is a lab called '{0}' already: choose another name, or 'linerate lab down {0}'")]
-    Taken(String),
-    /// Another user has the name.
-    #[error(
-        "the name '{name}' is held by user {owner}, and only labs of root or of your own are used: \
-         choose another name"
-    )]
-    Foreign {
-        /// The name.
-        name: String,
-        /// The user's number.
-        owner: u32,
-    },
-    /// There is no lab of this name.
-    #[error("there is no lab called '{name}'. There are: {known}")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names that there are.
-        known: String,
-    },
-    /// The lab does not do what was asked.
-    #[error("the lab '{name}' refuses: {reason}")]
-    Refused {
-        /// The lab.
-        name: String,
-        /// What it says.
-        reason: String,
-    },
-    /// The conversation failed.
-    #[error(
-        "cannot talk to the lab '{name}': {cause}. Its process may have just ended: see 'linerate lab list'"
-    )]
-    Broken {
-        /// The lab.
-        name: String,
-        /// What the kernel says.
-        cause: io::Error,
-    },
-    /// The command to execute cannot be started.
-    #[error("cannot run '{command}': {cause}. Check its name and your PATH")]
-    Command {
-        /// The command.
-        command: String,
-        /// What the kernel says.
-        cause: io::Error,
-    },
-}
 
 /// What a lab tells of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

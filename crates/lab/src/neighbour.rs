@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 use wire::MacAddress;
 
-use crate::error::{Error, Needs, Result};
+use crate::error::{Error, Needs, PortsError, Result};
 use crate::netlink::{Link, Netlink};
-use crate::ports::PortsError;
 
 /// RFC 863: a datagram to this port is thrown away by who receives it.
 const DISCARD: u16 = 9;

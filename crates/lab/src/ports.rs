@@ -8,7 +8,7 @@ use genetlink::ethtool::{self, Ethtool};
 use nix::net::if_::if_nametoindex;
 use wire::MacAddress;
 
-use crate::error::Result;
+use crate::error::{PortsError, Result};
 use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::on_own_thread;
 use crate::neighbour;
@@ -32,52 +32,6 @@ pub struct Port {
     pub driver: Option<String>,
     /// Where frames that leave by it are addressed to.
     pub next_hop_mac: MacAddress,
-}
-
-/// Why two interfaces cannot be ports.
-#[derive(Debug, thiserror::Error)]
-pub enum PortsError {
-    /// No interface of this name.
-    #[error("there is no interface '{name}'. {known}")]
-    Missing {
-        /// The name asked for.
-        name: String,
-        /// Which there are, in a sentence.
-        known: String,
-    },
-    /// One interface for both ports.
-    #[error("both ports are '{0}': name two different interfaces")]
-    Same(String),
-    /// Not an Ethernet interface.
-    #[error("'{0}' is not an Ethernet interface: name one that is")]
-    NotEthernet(String),
-    /// Set down.
-    #[error("'{0}' is down: set it up ('ip link set {0} up')")]
-    Down(String),
-    /// Nothing at the other end.
-    #[error("'{0}' has no link: check the cable and the interface at its other end")]
-    NoCarrier(String),
-    /// This machine's own traffic goes by it.
-    #[error(
-        "'{name}' carries {what}, and a load test on it would cut that off. \
-             Name another interface, or say --force twice"
-    )]
-    InUse {
-        /// The interface.
-        name: String,
-        /// What it carries.
-        what: String,
-    },
-    /// The gateway does not answer.
-    #[error("no answer from the gateway {gateway} on '{name}': {diagnosis}")]
-    Unresolved {
-        /// The gateway.
-        gateway: IpAddr,
-        /// The interface.
-        name: String,
-        /// What was seen, and what to do.
-        diagnosis: String,
-    },
 }
 
 /// Two interfaces of the calling thread's network namespace.

@@ -19,7 +19,7 @@ use wire::MacAddress;
 use wire::rate::Rate;
 use wording::usage::misuse;
 
-use crate::run::Line;
+use crate::line::Line;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]

@@ -6,6 +6,7 @@ mod args;
 mod broken_pipe;
 mod commands;
 mod exit;
+mod line;
 mod run;
 
 use std::process::ExitCode;

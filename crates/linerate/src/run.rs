@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use results::record::{Record, Status};
-use testbed::port::{self, FALLBACK_LINE_RATE};
+use testbed::port::FALLBACK_LINE_RATE;
 use testbed::run::{Labels, Traffic as Sent, run};
 use testbed::{Testbed, progress, stop};
 use traffic::{Endpoint, Endpoints, Profile};
 use trial::Strategy;
 use wire::MacAddress;
-use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args::{Device, Output, Traffic};
+use crate::line::Line;
 
 /// More rows than this are not built only to know their mean size.
 const MAX_ROWS: usize = 4096;
@@ -47,24 +47,6 @@ pub trait Plan {
     /// # Errors
     /// When a rate is none, or is too low.
     fn strategy(&self, line: &Line) -> Result<Box<dyn Strategy>>;
-}
-
-/// A line, and the frames that it carries.
-pub struct Line {
-    /// The line rate (L1) of each direction, in bits a second.
-    pub rate_bps: f64,
-    /// In bytes, FCS included.
-    pub mean_frame_size: f64,
-}
-
-impl Line {
-    /// `rate` in frames a second of each direction.
-    ///
-    /// # Errors
-    /// When it is no number, or less than one frame a second.
-    pub fn pps(&self, rate: Rate) -> Result<f64> {
-        port::to_pps(rate, self.mean_frame_size, self.rate_bps)
-    }
 }
 
 impl<Own: clap::Args + Plan> LoadTest<Own> {

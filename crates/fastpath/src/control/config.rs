@@ -4,6 +4,7 @@
 mod device;
 mod difference;
 mod document;
+mod keys;
 mod port;
 mod prefix;
 mod set;

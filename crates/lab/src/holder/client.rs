@@ -10,7 +10,8 @@ use std::{fs, thread};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sockopt::PeerCredentials};
 
-use super::{HolderError, Info, PATIENCE, PREFIX, address, is_name, is_trusted};
+use super::{Info, PATIENCE, PREFIX, address, is_name, is_trusted};
+use crate::error::HolderError;
 use crate::namespace::{Namespace, contain};
 
 /// One of the two namespaces of a lab.

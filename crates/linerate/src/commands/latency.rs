@@ -7,7 +7,8 @@ use trial::{ChosenLoad, Goal, Latency, Reference, Search, Strategy};
 use wire::rate::Rate;
 
 use crate::args::{self, Measurement};
-use crate::run::{Line, Plan};
+use crate::line::Line;
+use crate::run::Plan;
 
 /// How long one sample of the warm-up is.
 const STEP: Duration = Duration::from_millis(100);

@@ -8,7 +8,8 @@ use trial::{Saturate, Strategy};
 use wire::rate::Rate;
 
 use crate::args::{self, Losses, Measurement};
-use crate::run::{Line, Plan};
+use crate::line::Line;
+use crate::run::Plan;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Measurement")]

@@ -7,7 +7,8 @@ use trial::{Soak, Strategy};
 use wire::rate::Rate;
 
 use crate::args::{self, Measurement};
-use crate::run::{Line, Plan};
+use crate::line::Line;
+use crate::run::Plan;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Measurement")]
@@ -16,7 +17,7 @@ pub struct Args {
     /// The load in each direction; very low ones, such as 1pps, show what others do not
     #[arg(long, value_name = "RATE", value_parser = args::rate)]
     rate: Rate,
-    /// Length of the warm-up
+    /// How long the load is sent
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = args::duration)]
     duration: Duration,
     /// How long one interval is, and so how exactly times are known [default: a few frames, at least

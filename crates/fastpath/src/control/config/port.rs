@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::device::Keys;
+use super::keys::Keys;
 
 /// A port of DPDK; it sends by a queue for each worker, as far as it has so many.
 #[derive(Clone, Debug, PartialEq, Eq)]
