@@ -208,6 +208,36 @@ fn a_bench_is_told_in_a_table_a_comparison_a_page_and_its_records() {
 }
 
 #[test]
+fn shards_that_run_at_once_make_one_bench() {
+    if !has_namespaces() {
+        return;
+    }
+    let two = SMALL.to_owned() + "[[profiles]]\nname = \"128 B\"\nsize = \"128\"\n";
+    let directory = directory(&two);
+    let machine = machine();
+    let shard = |number| bench(directory.path(), &format!("--shard {number}/3")).on_my_machine().start();
+    let ends = [1, 2, 3].map(shard).map(|running| running.finish().well());
+    drop(machine);
+    for (end, tests) in ends.iter().zip([Some("64 B"), Some("128 B"), None]) {
+        says(end, &["draws no page: linerate report", "all runs are complete"]);
+        let done = end.stderr.matches("/6] ").count();
+        assert_eq!(done, if tests.is_some() { 6 } else { 0 }, "{}", end.stderr);
+        assert!(
+            tests.is_none_or(|test| end.stderr.contains(&format!("[1/6] plain, {test}"))),
+            "{}",
+            end.stderr
+        );
+    }
+    assert_eq!(records(&directory.path().join("runs/small")).len(), 12);
+    let whole = bench(directory.path(), "").run().well();
+    says(&whole, &["12 runs are complete, 0 to do", "64 B", "128 B"]);
+    for wrong in ["0/3", "4/3", "three"] {
+        let refused = bench(directory.path(), &format!("--shard {wrong}")).on_my_machine().run();
+        assert!(refused.refusal(2).contains("is no shard"), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn what_cannot_run_does_not_keep_the_rest_from_running() {
     if !has_namespaces() {
         return;

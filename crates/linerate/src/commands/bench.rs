@@ -2,13 +2,14 @@
 //! and one page leave.
 //!
 //! [`quick`] is the matrix that is built in. Others are files ([`mod@file`]), from which a [`plan`]
-//! follows; [`matrix`] carries it out, each run a process of its own ([`run`]), shows how far it is
+//! follows; [`matrix`] carries it out, or a [`part`] of it, each run a process of its own ([`run`]), shows how far it is
 //! ([`view`]) and what came of it ([`figures`]).
 
 mod document;
 mod figures;
 mod file;
 mod matrix;
+mod part;
 mod plan;
 mod quick;
 mod requirement;

@@ -27,9 +27,10 @@ use super::Output;
 use super::document::document;
 use super::figures::headline;
 use super::file::{self, Bench};
+use super::part::{Part, Shard};
 use super::plan::{Basis, Cell, Plan, Run, Times};
 use super::requirement;
-use super::run::{self, Ended};
+use super::run::{self, Ended, Sharing};
 use super::view::{View, rounded};
 use crate::Exit;
 use crate::commands::{Cli, Command, report as report_command};
@@ -44,15 +45,16 @@ pub struct Args {
     /// Print the runs in their order, with their commands and how long they take, and run nothing
     #[arg(long, conflicts_with = "quick")]
     dry_run: bool,
-    /// Run only the cells whose name, DUT/PROFILE/DIRECTION, contains this text
-    #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
-    only: Option<String>,
+    #[command(flatten)]
+    part: Part,
 }
 
 /// What is to be done, and what is not and why.
 struct Work<'a> {
     plan: &'a Plan<'a>,
     directory: PathBuf,
+    /// The part of the bench that these runs are.
+    shard: Option<Shard>,
     /// The runs to make, in their order.
     runs: Vec<Run>,
     /// Runs that are asked for and complete.
@@ -77,7 +79,8 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let lock = run::lock(&directory)?;
+    let sharing = if args.part.shard.is_some() { Sharing::Shards } else { Sharing::Nobody };
+    let lock = run::lock(&directory, sharing)?;
     let mut work = Work::new(&plan, directory, args, checked)?;
     let description = plan.description(vec!["linerate".to_owned(), "bench".to_owned(), bench.origin.clone()]);
     store::keep_bench(&work.directory, &description)?;
@@ -161,7 +164,8 @@ fn load(directory: &Path) -> Result<Vec<Record>> {
 
 impl<'a> Work<'a> {
     fn new(plan: &'a Plan<'a>, directory: PathBuf, args: &Args, checked: Checked) -> Result<Self> {
-        let only = args.only.as_deref();
+        args.part.check(plan)?;
+        let chosen = args.part.chosen(plan);
         let records = load(&directory)?;
         let kept = plan.kept(&records);
         if let Some((run, record)) = plan.outdated(&kept) {
@@ -173,12 +177,8 @@ impl<'a> Work<'a> {
                 record.id
             )));
         }
-        let asked_for = plan.missing(&BTreeMap::new(), only);
-        if let (Some(only), true) = (only, asked_for.is_empty()) {
-            let cells: Vec<String> = plan.cells.iter().map(|cell| cell.label()).collect();
-            return Err(misuse(format!("no cell's name contains '{only}'; there are {}", cells.join(", "))));
-        }
-        let missing = plan.missing(&kept.complete, only);
+        let asked_for = plan.missing(&BTreeMap::new(), &chosen);
+        let missing = plan.missing(&kept.complete, &chosen);
         let Checked { planned, mut unable } = checked;
         let (runs, not_run): (Vec<Run>, Vec<Run>) = missing
             .iter()
@@ -188,16 +188,17 @@ impl<'a> Work<'a> {
         unable.retain(|cell, _| concerned.contains(cell));
         let times = Times::new(plan.cells.len(), &kept, planned);
         let complete = asked_for.len() - missing.len();
-        Ok(Self { plan, directory, runs, complete, unable, times })
+        Ok(Self { plan, directory, shard: args.part.shard, runs, complete, unable, times })
     }
 
     /// What there is to do, in a few lines.
     fn summary(&self) -> String {
         let Bench { title, repeats, article_figure, .. } = self.plan.bench;
         let order = self.plan.order();
+        let shard = self.shard.map_or(String::new(), |shard| format!("shard {shard} of "));
         let follows = article_figure.as_ref().map_or(String::new(), |figure| format!("follows {figure}\n"));
         let text = format!(
-            "{title}\n{follows}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
+            "{title}\n{follows}{shard}{} cells, {repeats} repeats of each, {order}; {} runs are complete, {} to do, about {}\n\
              records: {}\n",
             self.plan.cells.len(),
             self.complete,
@@ -311,7 +312,7 @@ impl<'a> Work<'a> {
     fn show(&self, description: &Description, args: &Args, output: &Output) -> Result<usize> {
         let mut records = load(&self.directory)?;
         let kept = self.plan.kept(&records);
-        let missing = self.plan.missing(&kept.complete, args.only.as_deref()).len();
+        let missing = self.plan.missing(&kept.complete, &args.part.chosen(self.plan)).len();
         let shown = kept.complete.values().chain(kept.incomplete.values());
         let ids: BTreeSet<String> = shown.map(|record| record.id.clone()).collect();
         records.retain(|record| ids.contains(&record.id));
@@ -319,7 +320,12 @@ impl<'a> Work<'a> {
         if let Some(bench) = &bench {
             eprintln!("\n{}", report::terminal::bench(bench, colour()));
         }
-        if !records.is_empty() {
+        if let Some(shard) = self.shard {
+            let directory = self.directory.display();
+            eprintln!(
+                "shard {shard} draws no page: linerate report {directory} draws what all shards kept there"
+            );
+        } else if !records.is_empty() {
             let page = output.output.clone().unwrap_or_else(|| self.directory.join(PAGE));
             let benches = slice::from_ref(description);
             let contents = Contents { records: &records, benches, ..Contents::default() };

@@ -220,10 +220,8 @@ impl<'a> Plan<'a> {
         kept
     }
 
-    /// The runs of the cells whose name contains `part` that are not `done`, in their order.
-    pub fn missing(&self, done: &BTreeMap<Run, &Record>, part: Option<&str>) -> Vec<Run> {
-        let chosen: Vec<bool> =
-            self.cells.iter().map(|cell| part.is_none_or(|part| cell.label().contains(part))).collect();
+    /// The runs of the `chosen` cells that are not `done`, in their order.
+    pub fn missing(&self, done: &BTreeMap<Run, &Record>, chosen: &[bool]) -> Vec<Run> {
         let is_missing = |run: &Run| chosen[run.cell] && !done.contains_key(run);
         self.runs.iter().copied().filter(is_missing).collect()
     }
@@ -420,13 +418,13 @@ mod tests {
         let kept = plan.kept(&records);
         assert_eq!(kept.complete.keys().copied().collect::<BTreeSet<_>>(), BTreeSet::from([done, both]));
         assert_eq!(kept.incomplete.keys().collect::<Vec<_>>(), [&failed]);
-        let missing = plan.missing(&kept.complete, None);
+        let missing = plan.missing(&kept.complete, &[true; 6]);
         assert_eq!(missing.len(), 22);
         assert!(missing.contains(&failed) && !missing.contains(&done) && !missing.contains(&both));
-        let some = plan.missing(&BTreeMap::new(), Some("10 rules/64"));
+        let some = plan.missing(&BTreeMap::new(), &[false, true, false, true, false, false]);
         assert_eq!(some.len(), 8);
         assert!(some.iter().all(|run| matches!(run.cell, 1 | 3)), "{some:?}");
-        assert!(plan.missing(&BTreeMap::new(), Some("nothing")).is_empty());
+        assert!(plan.missing(&BTreeMap::new(), &[false; 6]).is_empty());
     }
 
     #[test]

@@ -47,15 +47,28 @@ pub enum Ended {
     Interrupted,
 }
 
+/// Who else may use a directory of records at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// No other bench.
+    Nobody,
+    /// Other shards of the same bench.
+    Shards,
+}
+
 /// Takes the records in `directory` for this bench and its runs, until all of them have ended.
 ///
 /// # Errors
 /// When another bench has them, or the directory cannot be used.
-pub fn lock(directory: &Path) -> Result<File> {
+pub fn lock(directory: &Path, sharing: Sharing) -> Result<File> {
     let lock = File::open(directory).with_context(|| format!("cannot open {}", directory.display()))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match lock.try_lock() {
+        let locked = match sharing {
+            Sharing::Nobody => lock.try_lock(),
+            Sharing::Shards => lock.try_lock_shared(),
+        };
+        match locked {
             Ok(()) => return Ok(lock),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                 thread::sleep(Duration::from_millis(20));
@@ -206,12 +219,12 @@ mod tests {
     #[test]
     fn records_in_use_are_not_taken_and_free_again_when_the_lock_goes() {
         let directory = tempfile::tempdir().unwrap();
-        let held = lock(directory.path()).unwrap();
-        let refusal = lock(directory.path()).unwrap_err().to_string();
+        let held = lock(directory.path(), Sharing::Nobody).unwrap();
+        let refusal = lock(directory.path(), Sharing::Nobody).unwrap_err().to_string();
         assert!(refusal.contains("another bench") && refusal.contains("--runs"), "{refusal}");
         drop(held);
-        lock(directory.path()).unwrap();
-        assert!(lock(&directory.path().join("gone")).is_err());
+        lock(directory.path(), Sharing::Nobody).unwrap();
+        assert!(lock(&directory.path().join("gone"), Sharing::Nobody).is_err());
     }
 
     #[test]
