@@ -13,10 +13,6 @@ impl Program for Iperf3 {
         "iperf3"
     }
 
-    fn executable(&self) -> &'static str {
-        "iperf3"
-    }
-
     fn package(&self) -> &'static str {
         "iperf3"
     }

@@ -22,7 +22,9 @@ pub trait Program: Sync {
     fn name(&self) -> &'static str;
 
     /// The file that must be installed.
-    fn executable(&self) -> &'static str;
+    fn executable(&self) -> &'static str {
+        self.name()
+    }
 
     /// Debian's package that has it.
     fn package(&self) -> &'static str;

@@ -16,10 +16,6 @@ impl Program for Tcpreplay {
         "tcpreplay"
     }
 
-    fn executable(&self) -> &'static str {
-        "tcpreplay"
-    }
-
     fn package(&self) -> &'static str {
         "tcpreplay"
     }

@@ -12,10 +12,6 @@ impl Program for Trafgen {
         "trafgen"
     }
 
-    fn executable(&self) -> &'static str {
-        "trafgen"
-    }
-
     fn package(&self) -> &'static str {
         "netsniff-ng"
     }

@@ -21,10 +21,6 @@ impl Program for XdpTrafficgen {
         "xdp-trafficgen"
     }
 
-    fn executable(&self) -> &'static str {
-        "xdp-trafficgen"
-    }
-
     fn package(&self) -> &'static str {
         "xdp-tools"
     }
