@@ -10,6 +10,18 @@ use super::guest::Guest;
 const DEVICES: [&str; 6] =
     ["linux-router", "linux-bridge", "xdp-router", "xdp-xconnect", "calibrated:rate=10kpps", "delayed"];
 
+/// What `verify` counts of devices in the kernel.
+const COUNTED: [&str; 8] = [
+    "frames offered, of those intended",
+    "frames lost over a plain cross connect",
+    "frames lost, of every tenth",
+    "frames lost by chance",
+    "frames before a stall",
+    "frames returned",
+    "frames reordered",
+    "frames duplicated",
+];
+
 /// The doctor finds what a stock kernel has.
 pub fn the_doctor_finds_all(guest: &mut Guest) {
     let output = guest.linerate("doctor --json").well().json();
@@ -99,9 +111,10 @@ fn verify_finds_nothing_false(guest: &mut Guest) {
     let count = |verdict| certificate.count(verdict);
     assert_eq!(count(Verdict::Failed), 0, "{}", output.stderr);
     assert_eq!(certificate.status, Status::Complete, "{}", output.stderr);
-    // Every device was there, and passed frames.
-    for check in &certificate.checks {
-        assert!(check.measured.is_some(), "{check:#?} {}", output.stderr);
+    // Counts need no fast machine. Rates and latencies do, and DPDK's drivers are not in the guest.
+    for name in COUNTED {
+        let check = certificate.checks.iter().find(|check| check.name == name);
+        assert!(check.is_some_and(|check| check.measured.is_some()), "{name}: {}", output.stderr);
     }
     let passed = count(Verdict::Passed);
     assert!(
