@@ -177,6 +177,12 @@ pub trait Engine {
     /// When `interval` has not begun or is too old, or the counters cannot be read.
     fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error>;
 
+    /// Whether what was sent of `interval` is known for good: it has ended, and no port has yet to say what it took.
+    fn has_left(&self, interval: Interval) -> bool {
+        let _ = interval;
+        true
+    }
+
     /// The frames that left since `interval` began, by when they left, one timeline for each
     /// direction. `None` where the engine keeps none, or none any more: it need not reach back more
     /// than four seconds.

@@ -273,6 +273,10 @@ impl<M: Machinery> Engine for Live<M> {
             .collect()
     }
 
+    fn has_left(&self, interval: Interval) -> bool {
+        slot_number(interval) < self.machinery.reached()
+    }
+
     fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
         let Some((start, _)) = self.asked.get(interval as usize).copied() else { return Ok(None) };
         let end = monotonic()?;

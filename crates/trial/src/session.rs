@@ -250,7 +250,8 @@ impl<'a> Session<'a> {
     fn all_returned(&mut self) -> Result<bool, Stop> {
         for (_, measured) in &self.unsettled {
             let counts = self.engine.counts(measured.interval)?;
-            if counts.iter().any(|counts| counts.forwarded < counts.offered) {
+            let missing = counts.iter().any(|counts| counts.forwarded < counts.offered);
+            if missing || !self.engine.has_left(measured.interval) {
                 return Ok(false);
             }
         }

@@ -102,10 +102,15 @@ impl<T: Transmit> Sender<T> {
     /// Sends what is due at `now`.
     #[inline]
     pub fn send(&mut self, board: &Board, tally: &Tally, now: u64) {
+        // What waits belongs to the interval that it was built in, and a port may say late what it took of it. As
+        // long as something waits, the counts of that interval are not final.
+        if !self.flush_waiting(tally, now) {
+            return;
+        }
         if self.slot != Some(board.current()) {
             self.follow(board, tally, now);
         }
-        if self.flush_waiting(tally, now) && !self.schedule.is_idle() {
+        if !self.schedule.is_idle() {
             self.build(tally, now);
             for (direction, outlet) in self.outlets.iter_mut().enumerate() {
                 outlet.flush(direction, tally, now);
@@ -174,5 +179,69 @@ impl<T: Transmit> Sender<T> {
             tally.follow(next);
             self.slot = Some(next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
+    use wire::MacAddress;
+
+    use super::*;
+    use crate::Load;
+    use crate::pacing::Announced;
+
+    const MS: u64 = 1_000_000;
+
+    /// A port that took what was sent, and says so when it is told to: nothing can be taken back meanwhile.
+    #[derive(Default)]
+    struct Silent {
+        buffer: Vec<u8>,
+        says: bool,
+    }
+
+    impl Transmit for Silent {
+        fn place(&mut self, _: usize, length: usize) -> Option<&mut [u8]> {
+            self.buffer.resize(length.max(2048), 0);
+            Some(&mut self.buffer)
+        }
+
+        fn send(&mut self, count: usize) -> usize {
+            if self.says { count } else { 0 }
+        }
+
+        fn recall(&mut self, _: usize) -> usize {
+            0
+        }
+
+        fn is_up(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn an_interval_is_final_only_when_the_port_has_said_what_it_took() {
+        let endpoint = |last| Endpoint {
+            source: MacAddress([2, 0, 0, 0, 0, last]),
+            destination: MacAddress([2, 0, 0, 0, 1, last]),
+        };
+        let table = Profile::builtin("bench", &Tunables::default())
+            .unwrap()
+            .table(&Endpoints([endpoint(1), endpoint(2)]), Directions::Forward);
+        let outlet = || Outlet::new(Silent::default(), WhenFull::Waits);
+        let mut sender = Sender::new(Builder::new(&table, 0, 1), Schedule::new(0, 1), [outlet(), outlet()]);
+        let (board, tally) = (Board::new(), Tally::new());
+        let load = |load, start| Announced::new(load, 1, 1, start).unwrap();
+        board.announce(1, &load(Load::Burst { pps: 1e6, frames: 1 }, 0));
+        sender.send(&board, &tally, 0);
+        sender.send(&board, &tally, 2 * MS);
+        board.announce(2, &load(Load::Idle, 3 * MS));
+        for now in 3..40 {
+            sender.send(&board, &tally, now * MS);
+        }
+        assert_eq!((tally.slot(), tally.sent(1, 0).frames.get()), (Some(1), 0));
+        sender.outlets[0].queue.says = true;
+        sender.send(&board, &tally, 40 * MS);
+        assert_eq!((tally.slot(), tally.sent(1, 0).frames.get()), (Some(2), 1));
     }
 }

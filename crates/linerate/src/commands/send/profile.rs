@@ -58,7 +58,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let elapsed = clock.elapsed().as_secs_f64();
     generator.end()?;
-    // The workers follow within microseconds, the last frames arrive a little later.
+    generator.wait_until_left();
+    // The last frames arrive a little later.
     thread::sleep(Duration::from_millis(50));
     let total = generator.tally(directions)?;
     eprintln!("sent {} frames in {elapsed:.2} s: {}", human::count(total.0.frames), total.line(elapsed));
@@ -87,6 +88,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     Ok(if disagreement.is_some() || total.is_nothing() { Exit::Failed } else { Exit::Done })
 }
 
+/// How long a driver may take for the last frames.
+const LAST_LEAVE: Duration = Duration::from_secs(2);
 /// How often the generator is asked whether all goes well.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -254,6 +257,15 @@ impl Source {
             Self::Engine(engine) => drop(engine.begin(Load::Idle)?),
         }
         Ok(())
+    }
+
+    /// Waits until it is known what left: the driver may take the last frames late. No longer than 2 s.
+    fn wait_until_left(&self) {
+        let Self::Engine(engine) = self else { return };
+        let clock = Instant::now();
+        while !engine.has_left(0) && clock.elapsed() < LAST_LEAVE {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Fails when it cannot go on.
