@@ -33,5 +33,5 @@ pub use frame::Endpoint;
 pub use genome::Genome;
 pub use profile::{Directions, Endpoints, Profile};
 pub use stream::{IpVersion, Stream};
-pub use table::{FrameTable, Row, finish};
+pub use table::{Apart, FrameTable, Row, finish};
 pub use tunable::Tunables;
