@@ -7,6 +7,7 @@ mod broken_pipe;
 mod commands;
 mod exit;
 mod run;
+mod trex_profile;
 
 use std::process::ExitCode;
 

@@ -23,6 +23,7 @@ pub mod table;
 pub mod tunable;
 
 mod document;
+mod prepared;
 mod program;
 mod reader;
 mod schedule;

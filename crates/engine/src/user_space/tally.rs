@@ -7,11 +7,11 @@ use stats::Histogram;
 use stats::histogram::{BUCKETS, bucket};
 use traffic::Apart;
 
+use crate::Untaken;
 use crate::apart::{StreamReceived, StreamTotals};
 use crate::live::{INTERVALS, Received, Sent};
 use crate::order::Order;
 use crate::timeline::{BIN_SHIFT, BINS, Bins};
-use crate::Untaken;
 
 /// Directions of a frame table.
 pub const DIRECTIONS: usize = 2;

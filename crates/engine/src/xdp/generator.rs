@@ -102,7 +102,8 @@ impl Generator {
             let maps = &mut open.maps;
             maps.rows.set_value_size((ROW_HEAD + table.header_length) as u32)?;
             maps.rows.set_max_entries(table.rows.len() as u32)?;
-            maps.stream_sent.set_max_entries((cores.len() * table.apart.streams * DIRECTIONS).max(1) as u32)?;
+            maps.stream_sent
+                .set_max_entries((cores.len() * table.apart.streams * DIRECTIONS).max(1) as u32)?;
             maps.sent_bins.set_max_entries((cores.len() * DIRECTIONS) as u32)?;
             maps.sent.set_max_entries((cores.len() * INTERVALS * DIRECTIONS) as u32)?;
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
@@ -248,8 +249,7 @@ impl Generator {
         let mut sum = (0, 0);
         for worker in 0..self.workers.len() {
             let place = (worker * self.counted_streams + stream) * DIRECTIONS + direction;
-            let sent: generate::types::stream_sent =
-                program::read(&self.skeleton.maps.stream_sent, place)?;
+            let sent: generate::types::stream_sent = program::read(&self.skeleton.maps.stream_sent, place)?;
             sum = (sum.0 + sent.frames, sum.1 + sent.bytes);
         }
         Ok(sum)

@@ -40,7 +40,7 @@ pub(crate) struct Template {
 /// Where the layers of a frame stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layers {
-    version: IpVersion,
+    pub(crate) version: IpVersion,
     /// Where IP begins.
     ip: usize,
     /// Where layer 4 begins, and which it is, if its checksum is known to this program.

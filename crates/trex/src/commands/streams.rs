@@ -68,6 +68,18 @@ pub fn add_stream<T: Tester>(
     if described.to_string().len() > LONGEST_STREAM {
         return Err(Failure::execute(format!("stream {id} has more than {LONGEST_STREAM} bytes of JSON")));
     }
+    if let Some(group) = stream.group {
+        let others = server.ports.iter().flat_map(|port| port.streams.values());
+        let differs = |(other, _): &(Stream, Value)| {
+            other.group.is_some_and(|other| other.id == group.id && other.latency != group.latency)
+        };
+        if others.into_iter().any(differs) {
+            return Err(Failure::execute(format!(
+                "pg_id {} cannot have streams with latency and streams without",
+                group.id
+            )));
+        }
+    }
     let it = &mut server.ports[port];
     if it.streams.contains_key(&id) {
         return Err(Failure::execute(format!("stream {id} already exists")));
@@ -78,6 +90,7 @@ pub fn add_stream<T: Tester>(
     it.streams.insert(id, (stream, described.clone()));
     it.newest = it.newest.max(id);
     it.revision += 1;
+    server.streams_changed();
     Ok(json!({}))
 }
 
@@ -93,6 +106,7 @@ pub fn remove_stream<T: Tester>(
     let it = &mut server.ports[port];
     it.streams.remove(&id).ok_or_else(|| missing(id))?;
     it.revision += 1;
+    server.streams_changed();
     Ok(json!({}))
 }
 
@@ -108,6 +122,7 @@ pub fn remove_all_streams<T: Tester>(
     it.streams.clear();
     it.newest = 0;
     it.revision += 1;
+    server.streams_changed();
     Ok(json!({}))
 }
 
