@@ -197,7 +197,8 @@ fn losses_and_latencies_of_groups_are_exact() {
             (&errors["dup"], &errors["out_of_order"], &errors["seq_too_low"]),
             (&0.into(), &0.into(), &0.into())
         );
-        assert!(errors["seq_too_high"].as_u64().unwrap() > 10, "{seen}");
+        let dropped = errors["dropped"].as_u64().unwrap();
+        assert!((1..=dropped).contains(&errors["seq_too_high"].as_u64().unwrap()), "{seen}");
         let times = &latency["latency"];
         let counted: u64 = times["histogram"].as_object().unwrap().values().flat_map(Value::as_u64).sum();
         assert_eq!(counted, group(&seen["groups"], "12", 0)[1], "{times}");
@@ -240,8 +241,8 @@ fn what_is_refused_is_refused_by_name() {
     }
 }
 
-/// What a device of `rate` forwards without loss, by a script of TRex's users: the load of the last second before
-/// frames were lost for good.
+/// What a device of `rate` forwards without loss, by a script of TRex's users, as the articles read it: the load of
+/// the last second before frames were lost for good.
 fn by_script(rate: &str, steps: u32) -> Option<f64> {
     // Frames of 64 bytes have 84 on the wire: 40,000 of them a second are line rate.
     let (server, ports) = serve(&format!("calibrated:rate={rate},burst=64"), "26.88mbps")?;
@@ -256,10 +257,9 @@ fn by_script(rate: &str, steps: u32) -> Option<f64> {
         let second = &stats[&second.to_string()];
         let now = [second["0"]["opackets"].as_u64().unwrap(), second["1"]["ipackets"].as_u64().unwrap()];
         let [sent, received] = [0, 1].map(|it| (now[it] - before[it]) as f64);
-        if received < sent * 0.995 {
-            break;
+        if received >= sent * 0.995 {
+            lossless = sent / second["global"]["seconds"].as_f64().unwrap();
         }
-        lossless = sent / second["global"]["seconds"].as_f64().unwrap();
         before = now;
     }
     Some(lossless)

@@ -68,8 +68,12 @@ def client(number, calls_port, events_port, connects, calls, answers):
     caller.connect("tcp://127.0.0.1:%d" % calls_port)
     answered = refused = 0
     for count in range(calls):
-        caller.send(malformed(chance) if count % 4 == 0 else packed(call(chance)))
-        reply = caller.recv()
+        message = malformed(chance) if count % 4 == 0 else packed(call(chance))
+        caller.send(message)
+        try:
+            reply = caller.recv()
+        except zmq.ZMQError:
+            sys.exit("no answer to call %d of client %d: %d bytes, %r" % (count, number, len(message), message[:80]))
         if reply[:4] == struct.pack(">I", MAGIC):
             reply = zlib.decompress(reply[8:])
         reply = json.loads(reply)

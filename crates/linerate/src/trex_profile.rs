@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use traffic::{Directions, Profile};
 use wording::usage::misuse;
@@ -117,8 +117,15 @@ fn run(python: &Path, file: &str, ports: &[&str], limit: Duration) -> Result<Vec
     if status.success() {
         return Ok(answer);
     }
-    let complaints = String::from_utf8_lossy(&complaints);
-    Err(misuse(anyhow!("the profile {file} failed: {}", complaints.trim()).to_string()))
+    Err(misuse(format!("the profile {file} failed: {}", in_one_line(&String::from_utf8_lossy(&complaints)))))
+}
+
+/// What Python complains of, and where.
+fn in_one_line(complaints: &str) -> String {
+    let lines = || complaints.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines().next_back().unwrap_or("it did not say why");
+    let place = lines().rfind(|line| line.starts_with("File ")).unwrap_or_default();
+    if place.is_empty() { what.to_owned() } else { format!("{what} ({place})") }
 }
 
 /// A process that does not outlive us.
@@ -177,7 +184,9 @@ mod tests {
         assert!(error.contains("took longer") && begun.elapsed() < Duration::from_secs(20), "{error}");
         let broken = fake(directory.path(), "echo NameError: x >&2; exit 1");
         let error = run(&broken, "x.py", &["0"], TIME_LIMIT).unwrap_err().to_string();
-        assert!(error.contains("x.py failed: NameError: x"), "{error}");
+        assert_eq!(error, "the profile x.py failed: NameError: x");
+        let traceback = "Traceback:\n  File \"a.py\", line 2, in f\n    x\nNameError: x\n";
+        assert_eq!(in_one_line(traceback), "NameError: x (File \"a.py\", line 2, in f)");
         let works = fake(directory.path(), "echo \"[[$3]]\"");
         assert_eq!(run(&works, "x.py", &["0"], TIME_LIMIT).unwrap(), b"[[0]]\n");
     }
