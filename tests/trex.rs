@@ -45,13 +45,19 @@ fn serve(device: &str, line_rate: &str) -> Option<(Running, [String; 2])> {
 
 /// What a script of tests/ saw that was told the server's ports and `arguments`.
 fn script(server: &Running, ports: &[String; 2], name: &str, arguments: &[&str]) -> Option<Value> {
+    let said = output_of(server, ports, name, arguments)?;
+    // The client prints as it pleases; what was seen is the last line.
+    Some(serde_json::from_str(said.trim().lines().last().unwrap()).unwrap())
+}
+
+/// What it prints.
+fn output_of(server: &Running, ports: &[String; 2], name: &str, arguments: &[&str]) -> Option<String> {
     let mut client = Command::new(python()?);
     client.arg(Path::new(REPOSITORY).join("tests").join(name)).args(ports).args(arguments);
     let output = client.output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{name} {arguments:?}: {said}\n{error}\n{}", server.stderr());
-    // The client prints as it pleases; what was seen is the last line.
-    Some(serde_json::from_str(said.trim().lines().last().unwrap()).unwrap())
+    Some(said.into_owned())
 }
 
 /// What the client saw of a scenario with this device.
@@ -398,4 +404,49 @@ fn a_profile_of_trex_is_sent_by_every_load_test() {
         .env("LINERATE_TREX_PYTHON", "/nowhere/python3")
         .run();
     assert!(without.refusal(1).contains("linerate doctor --fix"), "{}", without.refusal(1));
+}
+
+/// What a user of the console does.
+const BATCH: &str = "\
+portattr -a
+start -f console.py -m 1kpps -p 0
+stats -g
+update -m 2kpps -p 0
+pause -p 0
+resume -p 0
+streams -a
+stats -p
+stats -s
+stats -l
+stats --lh
+stop -p 0
+start -f console.py -m 5% -p 0
+quit
+";
+
+#[test]
+fn the_console_runs_a_batch() {
+    if python().is_none() || !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let profile = IMIX.replacen("STLStream(", "STLStream(flow_stats=STLFlowLatencyStats(pg_id=pps), ", 1);
+    std::fs::write(directory.path().join("console.py"), profile).unwrap();
+    let batch = directory.path().join("batch");
+    let profile = directory.path().join("console.py").display().to_string();
+    std::fs::write(&batch, BATCH.replace("console.py", &profile)).unwrap();
+    let Some((server, ports)) = serve("calibrated:drop-every=10", "10gbps") else { return };
+    let said = output_of(&server, &ports, "trex_console.py", &[batch.to_str().unwrap()]).unwrap();
+    server.signal(Signal::SIGINT);
+    server.finish().well();
+    for (at, line) in BATCH.lines().enumerate() {
+        let command = line.split(' ').next().unwrap();
+        assert!(said.contains(&format!("Executing line {} : '{command}", at + 1)), "{line}: {said}");
+    }
+    assert!(!said.contains("FAILED") && !said.contains("error"), "{said}");
+    for shown in ["Port Status", "Streams Statistics", "Latency Statistics", "Latency Histogram", "opackets"]
+    {
+        assert!(said.contains(shown), "{shown}: {said}");
+    }
+    assert_eq!(said.matches("Starting traffic on port(s) [0._]:").count(), 2, "{said}");
 }

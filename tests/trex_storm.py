@@ -52,15 +52,20 @@ def malformed(chance):
     ])()
 
 
+def stranger(chance, port):
+    """Says what is no ZeroMQ at all, or a message that says nothing of where a reply goes, and is gone."""
+    nothing = bytes(chance.randrange(256) for _ in range(100))
+    no_envelope = b"\x01\x00\x02\x00A"
+    with socket.create_connection(("127.0.0.1", port)) as garbage:
+        garbage.sendall(chance.choice([nothing, no_envelope]))
+
+
 def client(number, calls_port, events_port, connects, calls, answers):
     chance = random.Random(number)
     for _ in range(connects):
         trex = STLClient(server="127.0.0.1", sync_port=calls_port, async_port=events_port, verbose_level="none")
         trex.connect()
         trex.disconnect()
-    # What is no ZeroMQ at all.
-    with socket.create_connection(("127.0.0.1", calls_port)) as garbage:
-        garbage.sendall(bytes(chance.randrange(256) for _ in range(100)))
     context = zmq.Context()
     caller = context.socket(zmq.REQ)
     caller.setsockopt(zmq.RCVTIMEO, 30000)
@@ -68,6 +73,8 @@ def client(number, calls_port, events_port, connects, calls, answers):
     caller.connect("tcp://127.0.0.1:%d" % calls_port)
     answered = refused = 0
     for count in range(calls):
+        if count % 10 == 0:
+            stranger(chance, calls_port)
         message = malformed(chance) if count % 4 == 0 else packed(call(chance))
         caller.send(message)
         try:
