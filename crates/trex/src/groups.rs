@@ -57,8 +57,9 @@ struct Recent {
     distribution: Histogram,
     /// Nanoseconds: the mean of the last half second in which frames came, and half of what it was before.
     average: Option<f64>,
-    /// Nanoseconds: the longest of the last half second in which frames came.
+    /// Nanoseconds: the longest of the last half second in which frames came, and of all that since it was told.
     max: u64,
+    told: bool,
 }
 
 impl Groups {
@@ -127,13 +128,16 @@ impl Groups {
     }
 
     /// What `get_pgid_stats` says of these groups; the first of them that does not exist otherwise.
-    pub fn describe(&self, ids: &[u32], totals: &BTreeMap<u32, Totals>) -> Result<Value, u32> {
+    pub fn describe(&mut self, ids: &[u32], totals: &BTreeMap<u32, Totals>) -> Result<Value, u32> {
         let (mut flows, mut latencies, mut versions) = (Map::new(), Map::new(), Map::new());
         for id in ids {
-            let (Some(known), Some(totals)) = (self.known.get(id), totals.get(id)) else { return Err(*id) };
+            let (Some(known), Some(totals)) = (self.known.get_mut(id), totals.get(id)) else {
+                return Err(*id);
+            };
             flows.insert(id.to_string(), totals.flow(&known.rates.now));
             if known.latency {
                 latencies.insert(id.to_string(), totals.latency(&known.recent));
+                known.recent.told = true;
             }
             versions.insert(id.to_string(), json!(known.version));
         }
@@ -221,8 +225,10 @@ impl Recent {
         }
         let mean = totals.latency_sum.saturating_sub(self.sum) as f64 / frames as f64;
         self.average = Some(self.average.map_or(mean, |average| f64::midpoint(average, mean)));
-        let came = totals.latency.since(&self.distribution);
-        self.max = came.percentile(100.0).unwrap_or(0);
+        let came = totals.latency.since(&self.distribution).percentile(100.0).unwrap_or(0);
+        // Clients make their maximum of those that they are told: none may be left out.
+        self.max = if self.told { came } else { self.max.max(came) };
+        self.told = false;
         (self.frames, self.sum) = (totals.forwarded, totals.latency_sum);
         self.distribution = totals.latency.clone();
     }
@@ -293,6 +299,18 @@ mod tests {
         assert_eq!(lat["average"], 30.0);
         assert!(lat["last_max"].as_u64().unwrap() >= 1_190, "{lat}");
         assert_eq!(said["latency"].get("8"), None);
+        // The longest of all that came since it was told, in whichever half second.
+        for (second, length) in [(2, 2_000_000), (3, 40_000)] {
+            let mut more = stream(100, 90, 4);
+            more.latency.record(length, 5);
+            counted.entry(key).or_default().add_stream(0, &more, false);
+            let totals = groups.totals(&counted);
+            groups.follow(Duration::from_secs(second), &totals);
+        }
+        let mut now = groups.totals(&counted);
+        now.get_mut(&7).unwrap().returned.latency_max = 2_000_000;
+        let told = groups.describe(&[7], &now).unwrap()["latency"]["7"]["lat"]["last_max"].clone();
+        assert!((1_900..=2_000).contains(&told.as_u64().unwrap()), "{told}");
         assert_eq!(groups.describe(&[9], &totals), Err(9));
 
         groups.set(&BTreeMap::from([(8, false)]));
