@@ -115,7 +115,8 @@ def groups(client, seen):
     seen["active"] = client.get_active_pgids()
     client.clear_stats()
     client.start(ports=[0, 1], mult="2.2kpps", duration=-1)
-    time.sleep(2)
+    # Rates follow by half each half second.
+    time.sleep(3.5)
     seen["running"] = client.get_pgid_stats()
     client.update(ports=[0, 1], mult="4.4kpps")
     time.sleep(1)
