@@ -13,7 +13,8 @@ import warnings
 warnings.simplefilter("ignore")
 
 from lbr_trex_client.interactive.trex.stl.api import (  # noqa: E402
-    Ether, IP, STLClient, STLError, STLFlowStats, STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
+    Ether, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
+    STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
     STLTXMultiBurst, STLTXSingleBurst, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar, UDP,
 )
 
@@ -101,6 +102,37 @@ def mixed(client, seen):
     counted(client, seen)
 
 
+def groups(client, seen):
+    """Flow statistics and latency by pg_id, in both directions, also while the load changes."""
+    client.add_streams([
+        STLStream(packet=packet(0), mode=STLTXCont(pps=100), flow_stats=STLFlowStats(pg_id=7)),
+        STLStream(packet=packet(0, 128), mode=STLTXCont(pps=200), flow_stats=STLFlowLatencyStats(pg_id=12)),
+        stream(0),
+    ], ports=[0])
+    client.add_streams([
+        STLStream(packet=packet(1), mode=STLTXCont(pps=100), flow_stats=STLFlowStats(pg_id=8)),
+    ], ports=[1])
+    seen["active"] = client.get_active_pgids()
+    client.clear_stats()
+    client.start(ports=[0, 1], mult="2.2kpps", duration=-1)
+    # Rates follow by half each half second.
+    time.sleep(3.5)
+    seen["running"] = client.get_pgid_stats()
+    client.update(ports=[0, 1], mult="4.4kpps")
+    time.sleep(1)
+    client.stop(ports=[0, 1])
+    time.sleep(0.5)
+    counted(client, seen)
+    seen["groups"] = client.get_pgid_stats()
+    # The tables of the console are made of these, too.
+    client.pgid_stats.latency_stats_to_table([12])
+    client.pgid_stats.latency_histogram_to_table([12])
+    client.clear_pgid_stats()
+    seen["cleared"] = client.get_pgid_stats()["flow_stats"][7]["tx_pkts"]["total"]
+    client.remove_all_streams(ports=[0, 1])
+    seen["removed"] = client.get_active_pgids()
+
+
 def refused(client, seen):
     """What the server cannot do, it says by name."""
     seen["refusals"] = refusals = []
@@ -112,8 +144,8 @@ def refused(client, seen):
         except STLError as error:
             refusals.append(str(error))
 
-    statistics = STLStream(packet=packet(0), flow_stats=STLFlowStats(pg_id=7))
-    expect(lambda: client.add_streams([statistics], ports=[0]))
+    paused = STLStream(packet=packet(0), start_paused=True)
+    expect(lambda: client.add_streams([paused], ports=[0]))
     client.reset(ports=[0, 1])
     client.add_streams([stream(0)], ports=[0])
     expect(lambda: client.start(ports=[0], mult="200%"))
@@ -138,7 +170,8 @@ def main():
     seen = {"version": client.get_server_version()}
     try:
         client.reset(ports=[0, 1])
-        {"steady": steady, "percent": percent, "bursts": bursts, "mixed": mixed, "refused": refused}[sys.argv[3]](
+        {"steady": steady, "percent": percent, "bursts": bursts, "mixed": mixed, "groups": groups,
+         "refused": refused}[sys.argv[3]](
             client, seen)
     finally:
         client.disconnect()

@@ -41,8 +41,8 @@ pub const QUICK: &str = "--warm-up-duration 300ms --duration 1s --hold-duration 
 /// nearly all of the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The subcommands that occupy cores.
-const LOADS: [&str; 9] =
-    ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "send", "generator", "bench"];
+const LOADS: [&str; 10] =
+    ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "send", "serve", "generator", "bench"];
 
 /// Whether namespaces can be made here. A test that needs them returns where this is false.
 pub fn has_namespaces() -> bool {

@@ -58,6 +58,8 @@ pub struct Upcoming {
     pub length: usize,
     /// 0 or 1.
     pub direction: usize,
+    /// The number of its stream.
+    pub stream: u8,
 }
 
 impl Builder {
@@ -102,7 +104,11 @@ impl Builder {
             Templates::Short(templates) => templates.get(self.row)?.row,
             Templates::Long(templates) => templates.get(self.row)?.row,
         };
-        Some(Upcoming { length: usize::from(row.length), direction: usize::from(row.direction & 1) })
+        Some(Upcoming {
+            length: usize::from(row.length),
+            direction: usize::from(row.direction & 1),
+            stream: row.stream,
+        })
     }
 
     /// Builds the next frame at the start of `buffer`, which has room for it, and goes on to the one

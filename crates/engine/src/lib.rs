@@ -8,6 +8,7 @@
 //! the number of its interval, so the counts of an interval are exact however late its frames return.
 
 pub mod af_xdp;
+pub mod apart;
 pub mod build_rate;
 pub mod builder;
 #[cfg(feature = "dpdk")]
@@ -28,6 +29,7 @@ mod untaken;
 
 use std::time::Duration;
 
+pub use apart::StreamTotals;
 use stats::Histogram;
 pub use timeline::{Bin, Bins, Timeline};
 pub use untaken::Untaken;
@@ -199,4 +201,13 @@ pub trait Engine {
     /// # Errors
     /// When the counters cannot be read.
     fn totals(&mut self) -> Result<Vec<Totals>, Error>;
+
+    /// What became of each stream that the frame table wants counted apart (see [`traffic::table::Apart`]): by
+    /// direction, and in it by the stream's number. Empty where the engine does not count so.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn streams(&mut self) -> Result<Vec<Vec<StreamTotals>>, Error> {
+        Ok(Vec::new())
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use wire::size::FCS;
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals, Untaken};
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, StreamTotals, Timeline, Totals, Untaken};
 
 /// Intervals whose counts are kept, as in `xdp/shared.h`.
 pub const INTERVALS: usize = 4096;
@@ -116,6 +116,12 @@ pub trait Machinery {
     /// # Errors
     /// When the counters cannot be read.
     fn totals(&self, direction: usize) -> Result<Totals, Error>;
+
+    /// The totals of each stream of `direction` that is counted apart.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn streams(&self, direction: usize) -> Result<Vec<StreamTotals>, Error>;
 }
 
 /// An engine in real time. Dropping it ends its machinery.
@@ -281,6 +287,10 @@ impl<M: Machinery> Engine for Live<M> {
         let Some((start, _)) = self.asked.get(interval as usize).copied() else { return Ok(None) };
         let end = monotonic()?;
         (0..self.directions).map(|direction| self.machinery.timeline(direction, start, end)).collect()
+    }
+
+    fn streams(&mut self) -> Result<Vec<Vec<StreamTotals>>, Error> {
+        (0..self.directions).map(|direction| self.machinery.streams(direction)).collect()
     }
 
     fn totals(&mut self) -> Result<Vec<Totals>, Error> {

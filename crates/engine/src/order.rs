@@ -27,6 +27,12 @@ pub struct Window {
 }
 
 impl Window {
+    /// How many numbers `sequence` leaves out, if it is higher than all that were seen.
+    #[inline]
+    pub fn ahead(&self, sequence: u32) -> u32 {
+        sequence.wrapping_sub(self.next)
+    }
+
     /// Judges the frame with number `sequence`; numbers begin at 0 and wrap.
     #[inline]
     pub fn judge(&mut self, sequence: u32) -> Order {

@@ -16,14 +16,14 @@ use std::thread;
 
 use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
 use nix::sched::{CloneFlags, setns};
-use traffic::FrameTable;
+use traffic::{Apart, FrameTable};
 
 pub use generator::Generator;
 pub use receiver::Receiver;
 
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent};
 use crate::timeline;
-use crate::{Capabilities, Error, Load, Timeline, Totals};
+use crate::{Capabilities, Error, Load, StreamTotals, Timeline, Totals};
 
 /// Directions, as in `shared.h`.
 const DIRECTIONS: usize = 2;
@@ -65,6 +65,7 @@ pub type XdpEngine = Live<Kernel>;
 pub struct Kernel {
     generator: Generator,
     receiver: Receiver,
+    apart: Apart,
     /// Whether it was told that a port cannot go on: what is on its way can still be waited for.
     told: bool,
 }
@@ -76,9 +77,11 @@ impl XdpEngine {
     /// As [`Receiver::attach`] and [`Generator::start`].
     pub fn start(config: &Config<'_>) -> Result<Self, Error> {
         let streams = 1 + config.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
-        let receiver = Receiver::attach(&config.ports, config.namespace, streams, config.cores.len())?;
+        let apart = config.table.apart;
+        let receiver =
+            Receiver::attach_for(&config.ports, config.namespace, streams, config.cores.len(), apart)?;
         let generator = Generator::start(config.table, &config.ports, config.namespace, config.cores)?;
-        let kernel = Kernel { generator, receiver, told: false };
+        let kernel = Kernel { generator, receiver, apart, told: false };
         Self::new(kernel, config.table.directions(), Arc::clone(&config.stop))
     }
 
@@ -134,6 +137,19 @@ impl Machinery for Kernel {
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.generator.lateness(direction)?;
         Ok(Totals { lateness, refused: Some(0), ..self.receiver.totals(direction)? })
+    }
+
+    fn streams(&self, direction: usize) -> Result<Vec<StreamTotals>, Error> {
+        let streams = 0..self.apart.streams;
+        streams
+            .map(|stream| {
+                // What arrived is read first, so that it is never more than what was sent.
+                let mut totals = self.receiver.stream(stream, direction)?;
+                let (frames, bytes) = self.generator.stream_sent(stream, direction)?;
+                totals.add_sent(frames, bytes);
+                Ok(totals)
+            })
+            .collect()
     }
 }
 

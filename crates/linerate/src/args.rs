@@ -20,12 +20,13 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::line::Line;
+use crate::trex_profile;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Traffic")]
 pub struct Traffic {
-    /// A built-in profile (`linerate profile` lists them), a TOML file, or a capture (.pcap, .pcapng)
+    /// A built-in profile (`linerate profile` lists them), a TOML file, a capture (.pcap, .pcapng), or a profile of TRex (.py)
     #[arg(long, default_value = "bench")]
     pub profile: String,
     /// Frame size in bytes with FCS, 64 to 9216, or imix [default: 64, or the least that fits]
@@ -70,6 +71,9 @@ impl Traffic {
             let profile = Profile::from_capture(&self.profile, &read_capture(&self.profile)?);
             return profile.map_err(|error| misuse(error.to_string()));
         }
+        if self.profile.ends_with(PYTHON) {
+            return trex_profile::read(&self.profile, self.directions());
+        }
         let text = fs::read_to_string(&self.profile)
             .with_context(|| format!("cannot read the profile {}", self.profile))?;
         Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
@@ -78,12 +82,14 @@ impl Traffic {
 
 /// What the names of captures end in.
 const CAPTURES: [&str; 3] = [".pcap", ".pcapng", ".cap"];
+/// What the names of TRex's profiles end in.
+const PYTHON: &str = ".py";
 /// The largest capture that is read, in bytes: all of it is kept in memory.
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
 /// Whether a profile's name is that of a file.
 pub fn is_file(profile: &str) -> bool {
-    profile.ends_with(".toml") || profile.contains('/') || is_capture(profile)
+    profile.ends_with(".toml") || profile.ends_with(PYTHON) || profile.contains('/') || is_capture(profile)
 }
 
 fn is_capture(profile: &str) -> bool {

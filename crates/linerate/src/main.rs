@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod line;
 mod run;
+mod trex_profile;
 
 use std::process::ExitCode;
 

@@ -8,7 +8,9 @@ use crate::stream::StreamError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No built-in profile has this name.
-    #[error("there is no profile '{name}': known are {known}, and files that end in .toml, .pcap or .pcapng")]
+    #[error(
+        "there is no profile '{name}': known are {known}, and files that end in .toml, .pcap, .pcapng or .py"
+    )]
     UnknownProfile {
         /// The name asked for.
         name: String,

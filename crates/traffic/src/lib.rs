@@ -23,6 +23,7 @@ pub mod table;
 pub mod tunable;
 
 mod document;
+mod prepared;
 mod program;
 mod reader;
 mod schedule;
@@ -33,5 +34,5 @@ pub use frame::Endpoint;
 pub use genome::Genome;
 pub use profile::{Directions, Endpoints, Profile};
 pub use stream::{IpVersion, Stream};
-pub use table::{FrameTable, Row, finish};
+pub use table::{Apart, FrameTable, Row, finish};
 pub use tunable::Tunables;

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::capture::{Capture, Recording};
 use crate::error::Error;
 use crate::frame::Endpoint;
+use crate::prepared::Prepared;
 use crate::schedule;
 use crate::stream::{BothWays, IpVersion, Network, Stream, StreamError};
 use crate::table::FrameTable;
@@ -38,6 +39,7 @@ pub struct Profile {
     /// Empty where there is a recording.
     streams: BothWays,
     recording: Option<Recording>,
+    prepared: Option<Prepared>,
     fill: u8,
     base_pps: Option<f64>,
     source: Option<String>,
@@ -68,6 +70,7 @@ impl Profile {
             tunables: BTreeMap::new(),
             streams,
             recording: None,
+            prepared: None,
             fill: FILL,
             base_pps: None,
             source: None,
@@ -91,11 +94,46 @@ impl Profile {
             tunables: BTreeMap::new(),
             streams: [Vec::new(), Vec::new()],
             recording: Some(recording),
+            prepared: None,
             fill: FILL,
             base_pps: capture.mean_pps(),
             source: Some(format!("a capture of {} bytes, FNV-1a {:016x}", file.len(), fnv1a(file))),
             notes,
         })
+    }
+
+    /// The frames of another program's profile, whose text is `source`: all of port 0 → port 1, and, if there are
+    /// any, all of both directions. Addresses of Ethernet are replaced by those of the ports.
+    ///
+    /// # Errors
+    /// When there are no frames.
+    pub fn from_tables(
+        name: impl Into<String>,
+        source: impl Into<String>,
+        forward: FrameTable,
+        both: Option<FrameTable>,
+    ) -> Result<Self, Error> {
+        if forward.rows.is_empty() || both.as_ref().is_some_and(|both| both.rows.is_empty()) {
+            return Err(Error::Streams(0));
+        }
+        Ok(Self {
+            name: name.into(),
+            description: "a profile of another program".to_owned(),
+            tunables: BTreeMap::new(),
+            streams: [Vec::new(), Vec::new()],
+            recording: None,
+            fill: forward.fill,
+            prepared: Some(Prepared::new(forward, both)),
+            base_pps: None,
+            source: Some(source.into()),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Whether it has frames for `directions`.
+    #[must_use]
+    pub fn has(&self, directions: Directions) -> bool {
+        self.prepared.as_ref().is_none_or(|prepared| prepared.has(directions))
     }
 
     /// The same with another description.
@@ -190,6 +228,9 @@ impl Profile {
         if let Some(recording) = &self.recording {
             return recording.uses(version);
         }
+        if let Some(prepared) = &self.prepared {
+            return prepared.uses(version);
+        }
         self.streams.iter().flatten().any(|stream| match stream.network {
             Network::V4(_) => version == IpVersion::V4,
             Network::V6(_) => version == IpVersion::V6,
@@ -201,6 +242,9 @@ impl Profile {
     pub fn largest_size(&self) -> u16 {
         if let Some(recording) = &self.recording {
             return recording.largest_size();
+        }
+        if let Some(prepared) = &self.prepared {
+            return prepared.largest_size();
         }
         let largest = self.streams.iter().flatten().map(|stream| stream.size.max()).max();
         largest.and_then(|size| u16::try_from(size).ok()).unwrap_or(u16::MAX)
@@ -217,9 +261,10 @@ impl Profile {
     #[must_use]
     pub fn table_up_to(&self, endpoints: &Endpoints, directions: Directions, max_rows: usize) -> FrameTable {
         let max_rows = max_rows.min(FrameTable::MAX_ROWS);
-        match &self.recording {
-            Some(recording) => recording.table(endpoints, directions, self.fill, max_rows),
-            None => schedule::table(self, endpoints, directions, max_rows),
+        match (&self.recording, &self.prepared) {
+            (Some(recording), _) => recording.table(endpoints, directions, self.fill, max_rows),
+            (None, Some(prepared)) => prepared.table(endpoints, directions, max_rows),
+            (None, None) => schedule::table(self, endpoints, directions, max_rows),
         }
     }
 }

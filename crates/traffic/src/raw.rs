@@ -9,7 +9,7 @@ use wire::{signature, size};
 use crate::capture::Captured;
 use crate::capture::recording::{Layers, Template};
 use crate::frame::fill_slot;
-use crate::table::{FrameTable, Row};
+use crate::table::{Apart, FrameTable, Row};
 
 /// Why a frame cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,14 @@ impl Builder {
             return Err(RawError::LongHeaders(longest));
         }
         let header_length = longest.next_multiple_of(8);
-        let table = FrameTable { rows: Vec::new(), headers: Vec::new(), header_length, fill, period: 0 };
+        let table = FrameTable {
+            rows: Vec::new(),
+            headers: Vec::new(),
+            header_length,
+            fill,
+            period: 0,
+            apart: Apart::default(),
+        };
         Ok(Self { table, longest })
     }
 

@@ -4,7 +4,7 @@
 use crate::frame;
 use crate::profile::{Directions, Endpoints, Profile};
 use crate::stream::{Stream, gcd, saturating_lcm};
-use crate::table::{FrameTable, Row};
+use crate::table::{Apart, FrameTable, Row};
 
 /// The most bytes that a table's headers take. The kernel holds a copy, and the tester
 /// promises to stay under 200 MB.
@@ -43,6 +43,7 @@ pub(crate) fn table(
         header_length,
         fill: profile.fill(),
         period,
+        apart: Apart::default(),
     };
     let order = interleave(&weights, count / lanes.len());
     let mut sent = vec![0; weights.len()];

@@ -52,6 +52,17 @@ pub struct FrameTable {
     /// Frames that the profile sends before it repeats exactly. More than `rows.len()` when
     /// the table is a bounded sample of a longer period.
     pub period: u64,
+    /// The streams that an engine counts apart.
+    pub apart: Apart,
+}
+
+/// Which streams an engine counts apart: the first ones. Counting costs time at each frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// How many are counted: 0 to 256.
+    pub streams: usize,
+    /// Of how many of those the distribution of latencies is kept; 8 kB for each core and direction.
+    pub latencies: usize,
 }
 
 /// # Panics

@@ -214,7 +214,7 @@ fn tags_stand_before_ip() {
 fn mistakes_name_what_is_known() {
     insta::assert_snapshot!(
         Profile::builtin("imx", &Tunables::default()).unwrap_err(),
-        @"there is no profile 'imx': known are bench, imix, udp_1pkt_simple, and files that end in .toml, .pcap or .pcapng"
+        @"there is no profile 'imx': known are bench, imix, udp_1pkt_simple, and files that end in .toml, .pcap, .pcapng or .py"
     );
     insta::assert_snapshot!(
         Profile::builtin("imix", &bench(Vm::Var1)).unwrap_err(),

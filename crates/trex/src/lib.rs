@@ -13,9 +13,11 @@ pub mod framing;
 
 mod commands;
 mod events;
+mod groups;
 mod multiplier;
 mod plan;
 mod port;
+mod profile;
 mod program;
 mod rpc;
 mod sending;
@@ -23,6 +25,7 @@ mod server;
 mod statistics;
 mod stream;
 
+pub use profile::profile;
 pub use rpc::Failure;
 pub use sending::{PortFacts, Tester};
 pub use server::{Server, Version};

@@ -55,6 +55,11 @@ impl Rates {
         }
     }
 
+    /// So many times as much.
+    pub fn times(self, factor: f64) -> Self {
+        Self { pps: self.pps * factor, bps_l2: self.bps_l2 * factor, bps_l1: self.bps_l1 * factor }
+    }
+
     /// Both together.
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -88,6 +93,43 @@ impl Multiplier {
             return Err(Failure::parameters(format!("multiplier value cannot be {value}")));
         }
         Ok(Self { unit, operation, value })
+    }
+
+    /// The factors of a port that sends `scaled` and `fixed` at factors of 1, and that has `current` now, if it
+    /// sends: of both. Until it sends, `fixed` stays as it is; then both change alike, so that they keep their
+    /// proportion.
+    pub fn factors(
+        &self,
+        [scaled, fixed]: [Rates; 2],
+        line_rate_bps: f64,
+        current: Option<[f64; 2]>,
+    ) -> Result<[f64; 2], Failure> {
+        if let Some([factor, fixed_factor]) = current {
+            let change = if self.unit == Unit::Raw {
+                self.factor(&scaled, line_rate_bps, Some(factor))? / factor
+            } else {
+                let now = scaled.times(factor).plus(fixed.times(fixed_factor));
+                self.factor(&now, line_rate_bps, Some(1.0))?
+            };
+            return Ok([factor * change, fixed_factor * change]);
+        }
+        if scaled.pps == 0.0 && fixed.pps > 0.0 {
+            return Ok([1.0, 1.0]);
+        }
+        let share = match self.unit {
+            Unit::Raw => 0.0,
+            Unit::Pps => fixed.pps / scaled.pps,
+            Unit::BpsL2 => fixed.bps_l2 / scaled.bps_l2,
+            Unit::BpsL1 | Unit::Percentage => fixed.bps_l1 / scaled.bps_l1,
+        };
+        let factor = self.factor(&scaled, line_rate_bps, None)? - share;
+        if factor > 0.0 || fixed.pps == 0.0 {
+            return Ok([factor, 1.0]);
+        }
+        Err(Failure::execute(format!(
+            "streams whose latency is counted send {} packets/s at any multiplier: ask for more",
+            fixed.pps
+        )))
     }
 
     /// The factor of a port that sends `rates` at factor 1 on a line of `line_rate_bps` (L1), and that has
@@ -142,6 +184,21 @@ mod tests {
         assert_eq!(factor("bpsl1", "abs", 1344.0, None), Ok(1.0));
         let ten_percent = factor("percentage", "abs", 10.0, None).unwrap();
         assert!((ten_percent * 2.0 * 84.0 * 8.0 - 1e9).abs() < 1.0);
+    }
+
+    #[test]
+    fn streams_of_a_fixed_rate_are_a_part_of_the_load() {
+        let factors = |kind: &str, value: f64, current| {
+            let parameters = json!({"mul": {"type": kind, "value": value}});
+            let multiplier = Multiplier::read(&Parameters(parameters.as_object().unwrap()))?;
+            multiplier.factors([Rates::of(2.0, 60.0), Rates::of(100.0, 60.0)], 10e9, current)
+        };
+        assert_eq!(factors("pps", 1_100.0, None), Ok([500.0, 1.0]));
+        assert_eq!(factors("raw", 3.0, None), Ok([3.0, 1.0]));
+        assert!(factors("pps", 100.0, None).unwrap_err().reason.contains("100 packets/s"));
+        // What is sent keeps its proportions.
+        assert_eq!(factors("pps", 2_200.0, Some([500.0, 1.0])), Ok([1_000.0, 2.0]));
+        assert_eq!(factors("raw", 1_000.0, Some([500.0, 1.0])), Ok([1_000.0, 2.0]));
     }
 
     #[test]

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use engine::Load;
-use traffic::{Endpoint, FrameTable, raw};
+use traffic::{Apart, Endpoint, FrameTable, raw};
 
+use crate::groups::Group;
 use crate::program::{Run, gcd, lcm};
 use crate::rpc::Failure;
 use crate::stream::{Mode, Stream};
@@ -22,14 +23,16 @@ const MOST_TURNS: u64 = 1 << 17;
 const TOLERANCE: f64 = 0.01;
 /// The most streams: a signature has 8 bits for them.
 const MOST_STREAMS: usize = 256;
+/// The most streams whose latencies are kept.
+const MOST_LATENCIES: usize = 128;
 
 /// What one port sends.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// The port.
     pub port: usize,
-    /// What its streams' rates are multiplied by.
-    pub factor: f64,
+    /// What its streams' rates are multiplied by: of those that multipliers change, and of the others.
+    pub factors: [f64; 2],
     /// Its line rate, in bits a second.
     pub line_rate_bps: f64,
     /// Where its frames come from and go to.
@@ -38,6 +41,12 @@ pub struct Part<'a> {
     pub revision: u64,
     /// The streams.
     pub streams: Vec<&'a Stream>,
+}
+
+impl Part<'_> {
+    fn factor(&self, stream: &Stream) -> f64 {
+        self.factors[usize::from(stream.is_fixed())]
+    }
 }
 
 /// Who takes turns, and how often: as long as this stays, so does the table.
@@ -67,8 +76,16 @@ pub fn schedule(parts: &[Part<'_>]) -> Result<(Shape, Schedule), Failure> {
     if lanes.is_empty() || lanes.len() > MOST_STREAMS {
         return Err(refused(format!("{} streams: from 1 to {MOST_STREAMS} can be sent", lanes.len())));
     }
-    let rates: Vec<f64> =
-        lanes.iter().map(|(part, stream)| stream.rates(part.line_rate_bps).pps * part.factor).collect();
+    let rates: Vec<f64> = lanes
+        .iter()
+        .map(|(part, stream)| stream.rates(part.line_rate_bps).pps * part.factor(stream))
+        .collect();
+    let latencies = lanes.iter().filter(|(_, stream)| stream.is_fixed()).count();
+    if latencies > MOST_LATENCIES {
+        return Err(refused(format!(
+            "the latency of {latencies} streams: at most {MOST_LATENCIES} are counted"
+        )));
+    }
     let total: f64 = rates.iter().sum();
     let weights = weights(&rates)?;
     let directions = if parts.iter().any(|part| part.port == 1) { 2 } else { 1 };
@@ -132,9 +149,17 @@ pub fn table(parts: &[Part<'_>], shape: &Shape) -> Result<FrameTable, Failure> {
         for stream in &part.streams {
             let packet = addressed(stream, &part.endpoint);
             let run = stream.program.run();
-            lanes.push(Lane { index: lanes.len() as u8, direction: part.port as u8, packet, run, stream });
+            lanes.push(Lane { index: 0, direction: part.port as u8, packet, run, stream });
         }
     }
+    let numbered = numbered(parts);
+    for (index, (lane, _)) in numbered.iter().enumerate() {
+        lanes[*lane].index = index as u8;
+    }
+    let apart = Apart {
+        streams: groups(parts).len(),
+        latencies: lanes.iter().filter(|lane| lane.stream.is_fixed()).count(),
+    };
     let turns: u64 = shape.weights.iter().sum();
     let cycles = lanes.iter().zip(&shape.weights).map(|(lane, weight)| match lane.stream.program.period() {
         u64::MAX => u64::MAX,
@@ -151,7 +176,26 @@ pub fn table(parts: &[Part<'_>], shape: &Shape) -> Result<FrameTable, Failure> {
         let length = lane.run.next(&mut lane.packet);
         builder.push(&lane.packet, length, lane.index, lane.direction).map_err(refused)?;
     }
-    Ok(builder.finish(period))
+    Ok(FrameTable { apart, ..builder.finish(period) })
+}
+
+/// The streams of `parts`, each by its place among them and with its port's, in the order of the numbers that their
+/// frames carry: first those whose latency is counted, then the others that are counted apart.
+fn numbered(parts: &[Part<'_>]) -> Vec<(usize, (usize, Option<Group>))> {
+    let streams = parts.iter().flat_map(|part| part.streams.iter().map(|stream| (part.port, stream.group)));
+    let mut numbered: Vec<_> = streams.enumerate().collect();
+    numbered.sort_by_key(|(_, (_, group))| match group {
+        Some(Group { latency: true, .. }) => 0,
+        Some(_) => 1,
+        None => 2,
+    });
+    numbered
+}
+
+/// The groups of the streams that are counted apart, in the order of their numbers, and their ports.
+pub fn groups(parts: &[Part<'_>]) -> Vec<(u32, usize)> {
+    let numbered = numbered(parts).into_iter();
+    numbered.filter_map(|(_, (port, group))| Some((group?.id, port))).collect()
 }
 
 struct Lane<'a> {
@@ -186,22 +230,34 @@ fn weights(rates: &[f64]) -> Result<Vec<u64>, Failure> {
         (whole && few).then(|| scaled.iter().map(|share| share.round() as u64).collect::<Vec<u64>>())
     });
     let total: f64 = rates.iter().sum();
-    let near =
-        || rates.iter().map(|rate| (rate / total * MOST_TURNS as f64).round().max(1.0) as u64).collect();
-    let weights: Vec<u64> = exact.unwrap_or_else(near);
-    let turns = weights.iter().sum::<u64>() as f64;
-    let off = weights.iter().zip(rates).any(|(weight, rate)| {
-        let share = rate / total;
-        (*weight as f64 / turns - share).abs() > TOLERANCE * share
-    });
-    if off || !total.is_finite() {
-        return Err(refused(format!(
-            "the rates of streams are too far apart: at most 1 to {}",
-            MOST_TURNS / 100
-        )));
+    let weights = exact.unwrap_or_else(|| nearest(rates, total));
+    if !total.is_finite() || weights.is_empty() || error(&weights, rates, total) > TOLERANCE {
+        return Err(refused(format!("the rates of streams are too far apart: at most 1 to {MOST_TURNS}")));
     }
     let common = weights.iter().fold(0, |common, weight| gcd(common, *weight)).max(1);
     Ok(weights.into_iter().map(|weight| weight / common).collect())
+}
+
+/// Small whole numbers that are near to the proportions of `rates`; none where there are none.
+fn nearest(rates: &[f64], total: f64) -> Vec<u64> {
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    // All turns used, and few turns in which the least has a whole number of them.
+    let scales = (1..=100_u32).map(|parts| f64::from(parts) / least).chain([MOST_TURNS as f64 / total]);
+    let rounded = scales.map(|scale| {
+        let weights = rates.iter().map(|rate| (rate * scale).round().max(1.0) as u64);
+        weights.collect::<Vec<_>>()
+    });
+    let few = rounded
+        .filter(|weights| weights.iter().fold(0, |sum: u64, it| sum.saturating_add(*it)) <= MOST_TURNS);
+    few.min_by(|a, b| error(a, rates, total).total_cmp(&error(b, rates, total))).unwrap_or_default()
+}
+
+/// By how much of its rate the worst of `rates` is missed by turns of `weights`.
+fn error(weights: &[u64], rates: &[f64], total: f64) -> f64 {
+    let turns = weights.iter().sum::<u64>() as f64;
+    let errors =
+        weights.iter().zip(rates).map(|(weight, rate)| (*weight as f64 / turns * total / rate - 1.0).abs());
+    errors.fold(0.0, f64::max)
 }
 
 /// Who is next in each of as many turns as the weights add up to: spread as evenly as they go.
@@ -237,7 +293,7 @@ mod tests {
     fn part(port: usize, factor: f64, streams: Vec<&Stream>) -> Part<'_> {
         let endpoint =
             Endpoint { source: MacAddress([2, 0, 0, 0, 0, 1]), destination: MacAddress([2, 0, 0, 0, 0, 2]) };
-        Part { port, factor, line_rate_bps: 10e9, endpoint, revision: 1, streams }
+        Part { port, factors: [factor, 1.0], line_rate_bps: 10e9, endpoint, revision: 1, streams }
     }
 
     fn with_rate(pps: f64) -> Stream {
@@ -282,6 +338,26 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_are_counted_apart_have_the_first_numbers() {
+        let counted = |kind: &str, id: u32| {
+            let mut stream = bench();
+            stream["flow_stats"] = json!({"enabled": true, "stream_id": id, "rule_type": kind});
+            read(&stream).unwrap()
+        };
+        let (plain, stats, latency) = (with_rate(1.0), counted("stats", 7), counted("latency", 8));
+        let parts = [part(0, 10.0, vec![&plain, &stats]), part(1, 5.0, vec![&latency, &plain])];
+        assert_eq!(groups(&parts), [(8, 1), (7, 0)]);
+        let (shape, _) = schedule(&parts).unwrap();
+        // The multiplier changes all but the one whose latency is counted.
+        assert_eq!(shape.weights, [10, 10, 1, 5]);
+        let table = table(&parts, &shape).unwrap();
+        assert_eq!(table.apart, Apart { streams: 2, latencies: 1 });
+        let rows = |stream| table.rows.iter().filter(move |row| row.stream == stream);
+        assert!(rows(0).all(|row| row.direction == 1) && rows(1).all(|row| row.direction == 0));
+        assert_eq!(rows(1).count(), 10 * rows(0).count());
+    }
+
+    #[test]
     fn bursts_that_end_together_are_one_load() {
         let stream = burst(100, 1000.0);
         let parts = [part(0, 1.0, vec![&stream])];
@@ -305,6 +381,8 @@ mod tests {
         assert!(schedule(&[part(0, f64::INFINITY, vec![&slow])]).is_err());
         assert!(schedule(&[]).is_err());
         assert_eq!(weights(&[1.0, 1.5]), Ok(vec![2, 3]));
+        let far = weights(&[1_000.0, 10_000_123.0]).unwrap();
+        assert!((far[1] as f64 / far[0] as f64 / 10_000.123 - 1.0).abs() < 1e-4, "{far:?}");
         let third = weights(&[1.0, std::f64::consts::PI]).unwrap();
         assert!((third[1] as f64 / third[0] as f64 - std::f64::consts::PI).abs() < 1e-3);
     }

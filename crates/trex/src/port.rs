@@ -61,10 +61,19 @@ pub enum State {
 pub struct Order {
     /// What the streams' rates are multiplied by.
     pub factor: f64,
+    /// The same of streams whose latency is counted: 1 at the start, and then changed with the others.
+    pub fixed: f64,
     /// How long, if not without end.
     pub length: Option<Duration>,
     /// When it began, once it did.
     pub began: Option<Duration>,
+}
+
+impl Order {
+    /// Of streams that multipliers change, and of the others.
+    pub fn factors(&self) -> [f64; 2] {
+        [self.factor, self.fixed]
+    }
 }
 
 impl Port {
@@ -92,10 +101,12 @@ impl Port {
         }
     }
 
-    /// What it sends at factor 1.
-    pub fn rates(&self) -> Rates {
-        let streams = self.sending_streams().into_iter();
-        streams.fold(Rates::default(), |sum, stream| sum.plus(stream.rates(self.facts.line_rate_bps)))
+    /// What it sends at factor 1: of streams that multipliers change, and of the others.
+    pub fn rates(&self) -> [Rates; 2] {
+        [false, true].map(|fixed| {
+            let streams = self.sending_streams().into_iter().filter(|stream| stream.is_fixed() == fixed);
+            streams.fold(Rates::default(), |sum, stream| sum.plus(stream.rates(self.facts.line_rate_bps)))
+        })
     }
 
     /// The streams that send.
@@ -103,11 +114,11 @@ impl Port {
         self.streams.values().map(|(stream, _)| stream).filter(|stream| stream.sends).collect()
     }
 
-    /// Its part of what all ports send at this factor.
-    pub fn part(&self, port: usize, factor: f64) -> Part<'_> {
+    /// Its part of what all ports send at these factors: of streams that multipliers change, and of the others.
+    pub fn part(&self, port: usize, factors: [f64; 2]) -> Part<'_> {
         Part {
             port,
-            factor,
+            factors,
             line_rate_bps: self.facts.line_rate_bps,
             endpoint: Endpoint { source: self.facts.source, destination: self.facts.destination },
             revision: self.revision,

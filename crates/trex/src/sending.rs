@@ -3,13 +3,14 @@
 //! An engine serves one frame table. When another is to be sent, the old engine is drained and its counts are
 //! kept, so that counters go on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use engine::{Engine, Interval, Load};
 use traffic::FrameTable;
 use wire::MacAddress;
 
+use crate::groups::{Groups, Key, Totals};
 use crate::plan::Shape;
 
 /// How long the last frames of an engine may take to come back.
@@ -64,11 +65,17 @@ pub struct Counters {
 pub struct Sending {
     engine: Option<Running>,
     before: [Counters; 2],
+    /// What is counted apart.
+    pub groups: Groups,
 }
 
 struct Running {
     engine: Box<dyn Engine>,
     shape: Shape,
+    /// The group of each stream that is counted apart, and the port that it leaves by.
+    groups: Vec<(Key, usize)>,
+    /// When it was told to send nothing, by its own clock.
+    idle_since: Option<Duration>,
     /// Whose counts may still change.
     open: VecDeque<Interval>,
 }
@@ -85,11 +92,14 @@ impl Sending {
         tester: &mut impl Tester,
         shape: Shape,
         table: &FrameTable,
+        groups: &[(u32, usize)],
     ) -> Result<Duration, String> {
         let begun = Instant::now();
         self.end()?;
         let engine = tester.start(table)?;
-        self.engine = Some(Running { engine, shape, open: VecDeque::new() });
+        let groups = groups.iter().map(|(id, port)| (self.groups.key(*id), *port)).collect();
+        let running = Running { engine, shape, groups, idle_since: None, open: VecDeque::new() };
+        self.engine = Some(running);
         Ok(begun.elapsed())
     }
 
@@ -99,7 +109,9 @@ impl Sending {
         let drained = running.begin(&mut self.before, Load::Idle).and_then(|()| {
             // Told to stop meanwhile, it is counted all the same.
             let _ = running.engine.wait(DRAIN);
-            running.settle(&mut self.before, 0)
+            running.settle(&mut self.before, 0)?;
+            self.groups.keep(&running.groups(true)?);
+            Ok(())
         });
         drained.map_err(|error| error.to_string())
     }
@@ -108,6 +120,9 @@ impl Sending {
     pub fn abandon(&mut self) {
         if let Some(mut running) = self.engine.take() {
             let _ = running.settle(&mut self.before, 0);
+            if let Ok(counted) = running.groups(true) {
+                self.groups.keep(&counted);
+            }
         }
     }
 
@@ -138,14 +153,46 @@ impl Sending {
         }
         Ok(counters)
     }
+
+    /// What was sent and came back of each group since it was made.
+    pub fn group_totals(&mut self) -> Result<BTreeMap<u32, Totals>, String> {
+        let counted = match &mut self.engine {
+            Some(running) => {
+                let all_are_back = running
+                    .idle_since
+                    .is_some_and(|since| running.engine.now().saturating_sub(since) >= DRAIN);
+                running.groups(all_are_back).map_err(|error| error.to_string())?
+            }
+            None => BTreeMap::new(),
+        };
+        Ok(self.groups.totals(&counted))
+    }
 }
 
 impl Running {
     fn begin(&mut self, before: &mut [Counters; 2], load: Load) -> Result<(), engine::Error> {
         self.settle(before, OPEN)?;
         let interval = self.engine.begin(load)?;
+        self.idle_since = (load == Load::Idle).then(|| self.idle_since.unwrap_or(self.engine.now()));
         self.open.push_back(interval);
         Ok(())
+    }
+
+    /// What its streams of each group counted. Where `all_are_back`, what has not come back is lost.
+    fn groups(&mut self, all_are_back: bool) -> Result<BTreeMap<Key, Totals>, engine::Error> {
+        let mut groups: BTreeMap<Key, Totals> = BTreeMap::new();
+        if self.groups.is_empty() {
+            return Ok(groups);
+        }
+        let streams = self.engine.streams()?;
+        for (number, (key, port)) in self.groups.iter().enumerate() {
+            let stream = streams.get(*port).and_then(|streams| streams.get(number));
+            let stream = stream.ok_or_else(|| {
+                engine::Error::Refused("this engine does not count streams apart: choose another".to_owned())
+            })?;
+            groups.entry(*key).or_default().add_stream(*port, stream, all_are_back);
+        }
+        Ok(groups)
     }
 
     /// Adds up the oldest intervals, until so many are left.

@@ -141,6 +141,11 @@ impl<T: Tester> Server<T> {
             && let Ok(counters) = self.sending.counters()
         {
             self.rates.follow(now, counters);
+            if !self.sending.groups.is_empty()
+                && let Ok(totals) = self.sending.group_totals()
+            {
+                self.sending.groups.follow(now, &totals);
+            }
         }
         self.go_on_with_bursts(now);
         self.end_what_is_over(now);
@@ -186,14 +191,21 @@ impl<T: Tester> Server<T> {
         self.tester
     }
 
-    /// The parts of all ports that send, of `port` what `factor` says.
-    pub(crate) fn parts(&self, port: Option<(usize, f64)>) -> Vec<Part<'_>> {
+    /// The parts of all ports that send, of `port` what these factors say.
+    pub(crate) fn parts(&self, port: Option<(usize, [f64; 2])>) -> Vec<Part<'_>> {
         let parts = self.ports.iter().enumerate().filter_map(|(index, it)| match (port, it.state) {
-            (Some((changed, factor)), _) if changed == index => Some(it.part(index, factor)),
-            (_, State::Sending(order)) => Some(it.part(index, order.factor)),
+            (Some((changed, factors)), _) if changed == index => Some(it.part(index, factors)),
+            (_, State::Sending(order)) => Some(it.part(index, order.factors())),
             _ => None,
         });
         parts.collect()
+    }
+
+    /// Streams were added or removed: their groups are what is counted apart from now on.
+    pub(crate) fn streams_changed(&mut self) {
+        let streams = self.ports.iter().flat_map(|port| port.streams.values());
+        let groups = streams.filter_map(|(stream, _)| stream.group);
+        self.sending.groups.set(&groups.map(|group| (group.id, group.latency)).collect());
     }
 
     /// Whether bursts are being sent.
@@ -233,8 +245,9 @@ impl<T: Tester> Server<T> {
         let (shape, schedule) = plan::schedule(&parts).map_err(|failure| failure.reason)?;
         if !self.sending.has(&shape) {
             let table = plan::table(&parts, &shape).map_err(|failure| failure.reason)?;
+            let groups = plan::groups(&parts);
             // An engine starts for up to half a second, which traffic of a limited time must not lack.
-            let took = self.sending.replace(&mut self.tester, shape, &table)?.as_millis();
+            let took = self.sending.replace(&mut self.tester, shape, &table, &groups)?.as_millis();
             now += Duration::from_millis(u64::try_from(took).unwrap_or(u64::MAX));
         }
         self.sending.begin(schedule.load)?;

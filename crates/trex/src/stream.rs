@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use traffic::raw;
 use wire::size;
 
+use crate::groups::Group;
 use crate::multiplier::Rates;
 use crate::program::Program;
 use crate::rpc::{Failure, Parameters};
@@ -35,6 +36,8 @@ pub struct Stream {
     pub sends: bool,
     /// Whether the packet's own source and destination are kept, instead of the ports'.
     pub keeps: [bool; 2],
+    /// Where its frames are counted apart. The rate of one whose latency is counted has no multiplier.
+    pub group: Option<Group>,
     rate: Rate,
 }
 
@@ -90,15 +93,7 @@ impl Stream {
         if !(0.0..=MOST_GAP_US).contains(&gap) {
             return Err(refused(format!("an isg of {gap} us is not supported: at most {MOST_GAP_US} us")));
         }
-        let flow_stats = stream.or("flow_stats", false, |it| {
-            let flow_stats = it.object("flow_stats")?;
-            flow_stats.or("enabled", false, |it| it.flag("enabled"))
-        })?;
-        if flow_stats {
-            return Err(refused(
-                "flow statistics and latency by pg_id are not supported: leave out flow_stats",
-            ));
-        }
+        let group = stream.or("flow_stats", None, |it| read_group(&it.object("flow_stats")?))?;
         let flags = stream.or("flags", 0, |it| it.number("flags", u64::from(u16::MAX)))?;
         if flags & 0b1000 != 0 {
             return Err(refused("dummy streams are not supported"));
@@ -112,6 +107,7 @@ impl Stream {
             mode: read_mode(&mode)?,
             sends: enabled && self_start,
             keeps: [flags & 1 == 1, (flags >> 1) & 0b11 == 1],
+            group,
             rate: read_rate(&mode.object("rate")?)?,
             packet,
         })
@@ -130,9 +126,34 @@ impl Stream {
         Rates::of(pps, length)
     }
 
+    /// Whether multipliers leave its rate as it is.
+    pub fn is_fixed(&self) -> bool {
+        self.group.is_some_and(|group| group.latency)
+    }
+
     /// The byte that its payload is filled with.
     pub fn fill(&self) -> u8 {
         self.packet.get(self.headers).copied().unwrap_or(FILL)
+    }
+}
+
+fn read_group(flow_stats: &Parameters<'_>) -> Result<Option<Group>, Failure> {
+    if !flow_stats.or("enabled", false, |it| it.flag("enabled"))? {
+        return Ok(None);
+    }
+    let id = flow_stats.number("stream_id", u64::from(u32::MAX))? as u32;
+    for unknown in ["vxlan", "ieee_1588"] {
+        if flow_stats.or(unknown, false, |it| it.flag(unknown))? {
+            return Err(refused(format!("flow statistics with {unknown} are not supported")));
+        }
+    }
+    match flow_stats.or("rule_type", "stats", |it| it.text("rule_type"))? {
+        "stats" => Ok(Some(Group { id, latency: false })),
+        "latency" => Ok(Some(Group { id, latency: true })),
+        other => {
+            let other: String = other.chars().take(32).collect();
+            Err(refused(format!("flow statistics of the type '{other}' are not supported: stats or latency")))
+        }
     }
 }
 
@@ -239,7 +260,9 @@ pub mod tests {
             read(&stream).unwrap_err().reason
         };
         assert!(refusal(&|it| it["next_stream_id"] = json!(2)).contains("chains"));
-        assert!(refusal(&|it| it["flow_stats"]["enabled"] = json!(true)).contains("flow statistics"));
+        let group = |kind: &str| json!({"enabled": true, "stream_id": 7, "rule_type": kind});
+        assert!(refusal(&|it| it["flow_stats"] = group("tpg")).contains("flow statistics of the type 'tpg'"));
+        assert!(refusal(&|it| it["flow_stats"] = json!({"enabled": true})).contains("stream_id"));
         assert!(refusal(&|it| it["packet"]["binary"] = json!("!")).contains("base64"));
         assert!(refusal(&|it| it["packet"]["binary"] = json!("AAAA")).contains("not IPv4"));
         assert!(refusal(&|it| it["isg"] = json!(1e6)).contains("isg"));

@@ -13,10 +13,14 @@ use libloading::Library;
 const NAME: &str = "libzmq.so.5";
 /// The largest message of a peer: one that sends more is disconnected.
 const LARGEST_MESSAGE: usize = 2 << 20;
+/// The most parts of an envelope, which say where a reply goes: who asked, and what is between.
+const LONGEST_ENVELOPE: usize = 8;
+/// The most bytes of such a part.
+const LARGEST_PART: usize = 256;
 
 // From zmq.h.
 const ZMQ_PUB: c_int = 1;
-const ZMQ_REP: c_int = 4;
+const ZMQ_ROUTER: c_int = 6;
 const ZMQ_RCVMORE: c_int = 13;
 const ZMQ_LINGER: c_int = 17;
 const ZMQ_MAXMSGSIZE: c_int = 22;
@@ -24,6 +28,7 @@ const ZMQ_RCVTIMEO: c_int = 27;
 const ZMQ_SNDTIMEO: c_int = 28;
 const ZMQ_LAST_ENDPOINT: c_int = 32;
 const ZMQ_IPV6: c_int = 42;
+const ZMQ_SNDMORE: c_int = 2;
 const EINTR: c_int = 4;
 const EAGAIN: c_int = 11;
 
@@ -46,7 +51,10 @@ pub enum Error {
 /// What a socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Answers one request after the other.
+    /// Answers one request after the other, of clients that have sockets of the kind REQ.
+    ///
+    /// It is no REP: that one loses the reply to the next client where a peer that has gone left a message without an
+    /// envelope (libzmq 4.3).
     Reply,
     /// Tells everybody who listens.
     Publish,
@@ -173,7 +181,7 @@ impl Context {
     /// [`Error::Refused`], for example where the address is in use.
     pub fn listen(&self, kind: Kind, address: &str) -> Result<Socket, Error> {
         let number = match kind {
-            Kind::Reply => ZMQ_REP,
+            Kind::Reply => ZMQ_ROUTER,
             Kind::Publish => ZMQ_PUB,
         };
         let Inner { functions, context } = &*self.0;
@@ -182,7 +190,9 @@ impl Context {
         if handle.is_null() {
             return Err(functions.refused("cannot make a socket"));
         }
-        let mut socket = Socket { handle, inner: Rc::clone(&self.0), timeout: None, buffer: Vec::new() };
+        let inner = Rc::clone(&self.0);
+        let (envelope, buffer) = (Vec::new(), Vec::new());
+        let mut socket = Socket { handle, inner, timeout: None, envelope, buffer };
         // Nobody is waited for when it ends, nor while a reply is sent.
         socket.set(ZMQ_LINGER, &0_i32.to_ne_bytes())?;
         socket.set(ZMQ_SNDTIMEO, &0_i32.to_ne_bytes())?;
@@ -206,6 +216,8 @@ pub struct Socket {
     inner: Rc<Inner>,
     /// What is set in the library, in milliseconds.
     timeout: Option<i32>,
+    /// Where the next reply goes.
+    envelope: Vec<Vec<u8>>,
     buffer: Vec<u8>,
 }
 
@@ -237,8 +249,8 @@ impl Socket {
         Ok(String::from_utf8_lossy(&text[..length.saturating_sub(1).min(text.len())]).into_owned())
     }
 
-    /// The next message, if one comes within `timeout` (whole milliseconds) and no signal before. Of one in several
-    /// parts, the first.
+    /// The next request, if one comes within `timeout` (whole milliseconds) and no signal before. Of one in several
+    /// parts, the first. What has no envelope is none, and is passed over.
     ///
     /// # Errors
     /// When the library refuses.
@@ -249,12 +261,41 @@ impl Socket {
             self.timeout = Some(timeout);
         }
         self.buffer.resize(LARGEST_MESSAGE, 0);
-        let Some(length) = self.part()? else { return Ok(None) };
-        let mut rest = [0; 4];
-        while self.get(ZMQ_RCVMORE, &mut rest)? > 0 && i32::from_ne_bytes(rest) != 0 {
+        self.envelope.clear();
+        let Some(mut length) = self.part()? else { return Ok(None) };
+        // An empty part ends the envelope.
+        loop {
+            let fits = self.envelope.len() < LONGEST_ENVELOPE && length <= LARGEST_PART;
+            let has_ended = length == 0 && !self.envelope.is_empty();
+            if fits {
+                self.envelope.push(self.buffer.get(..length).unwrap_or_default().to_vec());
+            }
+            if !fits || !self.has_more()? {
+                self.envelope.clear();
+                self.skip_rest()?;
+                return Ok(None);
+            }
+            let Some(next) = self.part()? else { return Ok(None) };
+            length = next;
+            if has_ended {
+                break;
+            }
+        }
+        self.skip_rest()?;
+        Ok(self.buffer.get(..length))
+    }
+
+    /// Whether the part that was received last has others behind it.
+    fn has_more(&self) -> Result<bool, Error> {
+        let mut more = [0; 4];
+        Ok(self.get(ZMQ_RCVMORE, &mut more)? > 0 && i32::from_ne_bytes(more) != 0)
+    }
+
+    fn skip_rest(&mut self) -> Result<(), Error> {
+        while self.has_more()? {
             self.skip()?;
         }
-        Ok(self.buffer.get(..length))
+        Ok(())
     }
 
     /// Puts one part into the buffer; its length.
@@ -283,18 +324,32 @@ impl Socket {
         }
     }
 
-    /// Sends `message`. One that nobody takes at once is dropped: its receiver has gone.
+    /// Sends `message`, to whom it is a reply or to everybody. One that nobody takes at once is dropped: its
+    /// receiver has gone.
     ///
     /// # Errors
     /// When the library refuses.
     pub fn send(&mut self, message: &[u8]) -> Result<(), Error> {
+        for part in std::mem::take(&mut self.envelope) {
+            if !self.send_part(&part, ZMQ_SNDMORE)? {
+                return Ok(());
+            }
+        }
+        self.send_part(message, 0).map(drop)
+    }
+
+    /// Whether the part was taken.
+    fn send_part(&self, part: &[u8], flags: c_int) -> Result<bool, Error> {
         let functions = &self.inner.functions;
-        // SAFETY: the socket is valid and the message readable for its length.
-        let sent = unsafe { (functions.send)(self.handle, message.as_ptr().cast(), message.len(), 0) };
-        if sent >= 0 || matches!(functions.number(), EAGAIN | EINTR) {
-            Ok(())
-        } else {
-            Err(functions.refused("cannot send"))
+        loop {
+            // SAFETY: the socket is valid and the part readable for its length.
+            let sent = unsafe { (functions.send)(self.handle, part.as_ptr().cast(), part.len(), flags) };
+            match functions.number() {
+                _ if sent >= 0 => return Ok(true),
+                EINTR => {}
+                EAGAIN => return Ok(false),
+                _ => return Err(functions.refused("cannot send")),
+            }
         }
     }
 }

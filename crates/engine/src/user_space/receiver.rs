@@ -118,7 +118,13 @@ fn judge(
     let worker = usize::from(signature.worker);
     let window =
         windows.get_mut(usize::from(signature.stream) * workers + worker).filter(|_| worker < workers);
-    match window.map(|window| window.judge(signature.sequence)) {
+    let ahead = window.as_ref().map_or(0, |window| window.ahead(signature.sequence));
+    let order = window.map(|window| window.judge(signature.sequence));
+    let stream = tally.stream(signature.stream, direction);
+    if let (Some(stream), Some(order)) = (stream, order) {
+        stream.count_order(order, ahead);
+    }
+    match order {
         None => return total.foreign.add(1),
         Some(Order::Duplicate) => return total.duplicates.add(1),
         Some(Order::Reordered) => total.reordered.add(1),
@@ -137,10 +143,15 @@ fn judge(
     run.latency_max = run.latency_max.max(latency);
     run.latency_sum += latency;
     total.latency.count(latency);
+    if let Some(stream) = stream {
+        stream.count_received(frame.len(), latency);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use traffic::Apart;
+
     use super::*;
 
     const NOW: u64 = 77 << 48 | 5_000_000;
@@ -154,7 +165,7 @@ mod tests {
     /// What a tally says after these frames arrived at port 1: frames, duplicates, reordered, returned,
     /// foreign.
     fn tell(frames: &[Vec<u8>]) -> (Tally, [u64; 5]) {
-        let tally = Tally::new();
+        let tally = Tally::new(Apart { streams: 2, latencies: 2 });
         let mut windows = vec![Window::default(); 2 * 3];
         let mut run = Run::NONE;
         for frame in frames {
@@ -199,5 +210,11 @@ mod tests {
         let latencies = [&other.latency_min, &other.latency_max, &other.latency_sum].map(|c| c.get());
         assert_eq!(latencies, [3_000_001, 3_000_000, 3_000_000], "the shortest plus one");
         assert_eq!(tally.totals[0].latency.histogram().total(), 4);
+        // The stream apart: one number was left out and came later, and the latency jumped once by 3 ms.
+        let mut stream = crate::StreamTotals::default();
+        tally.stream(1, 0).unwrap().add_to(&mut stream);
+        assert_eq!((stream.forwarded, stream.forwarded_bytes, stream.latency.total()), (4, 256, 4));
+        assert_eq!((stream.duplicates, stream.reordered, stream.gaps, stream.missing), (1, 1, 1, 0));
+        assert_eq!((stream.latency_min, stream.latency_max, stream.jitter), (0, 3_000_000, 187_500));
     }
 }

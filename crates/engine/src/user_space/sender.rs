@@ -13,6 +13,8 @@ pub struct Outlet<T> {
     when_full: WhenFull,
     /// Lengths of the built frames.
     lengths: [u16; BURST],
+    /// And their streams.
+    streams: [u8; BURST],
     built: usize,
     /// The slot that they were built in, and when.
     slot: u64,
@@ -32,7 +34,7 @@ pub struct Sender<T> {
 
 impl<T: Transmit> Outlet<T> {
     pub fn new(queue: T, when_full: WhenFull) -> Self {
-        Self { queue, when_full, lengths: [0; BURST], built: 0, slot: 0, departure: 0 }
+        Self { queue, when_full, lengths: [0; BURST], streams: [0; BURST], built: 0, slot: 0, departure: 0 }
     }
 
     /// Hands the built frames to the port at `now`, and counts them.
@@ -60,6 +62,9 @@ impl<T: Transmit> Outlet<T> {
             }
         }
         let mut bytes: u64 = self.lengths[..offered].iter().map(|length| u64::from(*length)).sum();
+        if tally.counts_streams() {
+            self.count_streams(direction, tally, offered, dropped.unsent());
+        }
         if dropped.frames != 0 {
             let (frames, of_those) = self.count_dropped(direction, tally, dropped, offered);
             offered -= frames;
@@ -69,7 +74,19 @@ impl<T: Transmit> Outlet<T> {
         sent.bytes.add(bytes);
         tally.sent_bins[direction % 2].count(self.departure, offered as u64);
         self.lengths.copy_within(taken..taken + waiting, 0);
+        self.streams.copy_within(taken..taken + waiting, 0);
         self.built = waiting;
+    }
+
+    /// Counts the first `offered` frames under their streams, but for those whose bit is set in `unsent`.
+    fn count_streams(&self, direction: usize, tally: &Tally, offered: usize, unsent: u64) {
+        let frames = self.streams.iter().zip(&self.lengths).take(offered).enumerate();
+        for (place, (stream, length)) in frames {
+            let left = unsent.checked_shr(place as u32).unwrap_or(0) & 1 == 0;
+            if let Some(stream) = tally.stream(*stream, direction).filter(|_| left) {
+                stream.count_sent(*length);
+            }
+        }
     }
 
     /// Counts which of the first `taken` frames were dropped, and by whom; says how many of them did not leave,
@@ -147,6 +164,7 @@ impl<T: Transmit> Sender<T> {
             let Some(buffer) = outlet.queue.place(outlet.built, upcoming.length) else { return };
             self.builder.build(buffer, stamp);
             outlet.lengths[outlet.built] = upcoming.length as u16;
+            outlet.streams[outlet.built] = upcoming.stream;
             outlet.built += 1;
             (outlet.slot, outlet.departure) = (slot, now);
             if self.schedule.is_paced() {

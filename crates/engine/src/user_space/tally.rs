@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stats::Histogram;
 use stats::histogram::{BUCKETS, bucket};
+use traffic::Apart;
 
 use crate::Untaken;
+use crate::apart::{StreamReceived, StreamTotals};
 use crate::live::{INTERVALS, Received, Sent};
+use crate::order::Order;
 use crate::timeline::{BIN_SHIFT, BINS, Bins};
 
 /// Directions of a frame table.
@@ -80,6 +83,29 @@ pub struct TotalCounters {
     pub latency: Buckets,
 }
 
+/// What a worker sent and received of one stream that is counted apart.
+#[derive(Debug, Default)]
+pub struct StreamCounters {
+    sent: Counter,
+    /// Without FCS.
+    sent_bytes: Counter,
+    frames: Counter,
+    bytes: Counter,
+    duplicates: Counter,
+    reordered: Counter,
+    gaps: Counter,
+    missing: Counter,
+    /// Plus one, so that zero means none yet.
+    latency_min: Counter,
+    latency_max: Counter,
+    latency_sum: Counter,
+    /// The latency of the frame before.
+    last: Counter,
+    /// 16 times the jitter.
+    jitter: Counter,
+    latency: Option<Buckets>,
+}
+
 /// A histogram of durations.
 #[derive(Debug)]
 pub struct Buckets(Vec<Counter>);
@@ -101,6 +127,7 @@ pub struct Tally {
     received: Vec<ReceivedCounters>,
     pub totals: [TotalCounters; DIRECTIONS],
     pub received_bins: [BinCounters; DIRECTIONS],
+    streams: [Vec<StreamCounters>; DIRECTIONS],
 }
 
 fn many<T: Default>(count: usize) -> Vec<T> {
@@ -108,7 +135,13 @@ fn many<T: Default>(count: usize) -> Vec<T> {
 }
 
 impl Tally {
-    pub fn new() -> Self {
+    /// Counters of nothing yet; of some streams apart.
+    pub fn new(apart: Apart) -> Self {
+        let stream = |number| StreamCounters {
+            latency: (number < apart.latencies).then(Buckets::new),
+            ..StreamCounters::default()
+        };
+        let streams = || (0..apart.streams).map(stream).collect();
         let total = || TotalCounters {
             frames: Counter::default(),
             duplicates: Counter::default(),
@@ -126,6 +159,7 @@ impl Tally {
             received: many(INTERVALS * DIRECTIONS),
             totals: [total(), total()],
             received_bins: [BinCounters::new(), BinCounters::new()],
+            streams: [streams(), streams()],
         }
     }
 
@@ -149,6 +183,18 @@ impl Tally {
     #[inline]
     pub fn received(&self, slot: u64, direction: usize) -> &ReceivedCounters {
         &self.received[place(slot, direction)]
+    }
+
+    /// What the worker counts of stream `number` in `direction`, if that is counted apart.
+    #[inline]
+    pub fn stream(&self, number: u8, direction: usize) -> Option<&StreamCounters> {
+        self.streams[direction % DIRECTIONS].get(usize::from(number))
+    }
+
+    /// Whether any stream is counted apart.
+    #[inline]
+    pub fn counts_streams(&self) -> bool {
+        !self.streams[0].is_empty()
     }
 
     /// Forgets what was sent and received in the slot whose places `slot` will take.
@@ -204,6 +250,73 @@ impl ReceivedCounters {
         sum.bytes += self.bytes.get();
         sum.latency_max = sum.latency_max.max(self.latency_max.get());
         sum.latency_sum += self.latency_sum.get();
+    }
+}
+
+impl StreamCounters {
+    /// A frame of `length` bytes left.
+    #[inline]
+    pub fn count_sent(&self, length: u16) {
+        self.sent.add(1);
+        self.sent_bytes.add(u64::from(length));
+    }
+
+    /// A frame arrived before which `ahead` numbers were left out, if it was in order.
+    #[inline]
+    pub fn count_order(&self, order: Order, ahead: u32) {
+        match order {
+            Order::Duplicate => self.duplicates.add(1),
+            Order::Reordered => {
+                self.reordered.add(1);
+                self.missing.set(self.missing.get().saturating_sub(1));
+            }
+            Order::InOrder if ahead > 0 => {
+                self.gaps.add(1);
+                self.missing.add(u64::from(ahead));
+            }
+            Order::InOrder => {}
+        }
+    }
+
+    /// A frame of `length` bytes arrived that is no duplicate, `latency` nanoseconds after it left.
+    #[inline]
+    pub fn count_received(&self, length: usize, latency: u64) {
+        if self.frames.get() > 0 {
+            let jitter = self.jitter.get();
+            self.jitter.set(jitter + latency.abs_diff(self.last.get()) - ((jitter + 8) >> 4));
+        }
+        self.last.set(latency);
+        self.frames.add(1);
+        self.bytes.add(length as u64);
+        self.latency_sum.add(latency);
+        self.latency_max.set(self.latency_max.get().max(latency));
+        let min = self.latency_min.get();
+        if min == 0 || latency + 1 < min {
+            self.latency_min.set(latency + 1);
+        }
+        if let Some(distribution) = &self.latency {
+            distribution.count(latency);
+        }
+    }
+
+    /// Adds what it holds to `sum`.
+    pub fn add_to(&self, sum: &mut StreamTotals) {
+        sum.add_received(&StreamReceived {
+            frames: self.frames.get(),
+            bytes: self.bytes.get(),
+            duplicates: self.duplicates.get(),
+            reordered: self.reordered.get(),
+            gaps: self.gaps.get(),
+            missing: self.missing.get(),
+            latency_min: self.latency_min.get(),
+            latency_max: self.latency_max.get(),
+            latency_sum: self.latency_sum.get(),
+            jitter: self.jitter.get(),
+        });
+        if let Some(distribution) = &self.latency {
+            sum.latency.add(&distribution.histogram());
+        }
+        sum.add_sent(self.sent.get(), self.sent_bytes.get());
     }
 }
 
@@ -272,7 +385,7 @@ mod tests {
 
     #[test]
     fn what_a_slot_counted_is_forgotten_before_another_takes_its_place() {
-        let tally = Tally::new();
+        let tally = Tally::new(Apart::default());
         tally.sent(3, 1).frames.add(5);
         tally.received(3, 1).frames.add(4);
         tally.received(3, 1).latency_min.set(8);

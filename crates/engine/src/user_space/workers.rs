@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use stats::Histogram;
-use traffic::FrameTable;
+use traffic::{Apart, FrameTable};
 
 use super::board::Board;
 use super::receiver::Receiver;
@@ -19,7 +19,7 @@ use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
 use crate::xdp::precedence;
-use crate::{Capabilities, Error, Load, Timeline, Totals, refusal, timeline};
+use crate::{Capabilities, Error, Load, StreamTotals, Timeline, Totals, refusal, timeline};
 
 /// Most workers: as many as a signature tells apart.
 const MAX_WORKERS: usize = 128;
@@ -41,6 +41,7 @@ pub struct Workers<P> {
     receivers: Vec<Arc<Tally>>,
     threads: Vec<Option<JoinHandle<Result<(), Error>>>>,
     directions: usize,
+    apart: Apart,
     /// How many ports there are.
     count: usize,
     pub(crate) ports: P,
@@ -97,7 +98,7 @@ impl<P: Ports + 'static> Workers<P> {
         crew: &Crew<'_>,
     ) -> Result<Self, Error> {
         let cores: BTreeSet<_> = crew.send_cores.iter().chain(crew.receive_cores).collect();
-        let mut roster = Roster::new(&ports, cores.len());
+        let mut roster = Roster::new(&ports, cores.len(), crew.table.apart);
         let whole = ports.holds_anything();
         let mut workers = Self::without_threads(ports, &roster, crew.table.directions(), 2);
         let count = crew.send_cores.len();
@@ -126,7 +127,7 @@ impl<P: Ports + 'static> Workers<P> {
     /// When a worker does not start.
     pub(crate) fn listen(ports: P, receive: Vec<Vec<P::Receive>>, cores: &[usize]) -> Result<Self, Error> {
         check_cores(cores)?;
-        let mut roster = Roster::new(&ports, cores.len());
+        let mut roster = Roster::new(&ports, cores.len(), Apart::default());
         let count = receive.len();
         let mut workers = Self::without_threads(ports, &roster, 2, count);
         for (port, queues) in receive.into_iter().enumerate() {
@@ -145,6 +146,7 @@ impl<P: Ports + 'static> Workers<P> {
             receivers: Vec::new(),
             threads: Vec::new(),
             directions,
+            apart: roster.apart,
             count,
             ports,
             down: [None; 2],
@@ -236,6 +238,10 @@ impl<P: Ports + 'static> Workers<P> {
         sum
     }
 
+    fn receives(&self, worker: &Arc<Tally>) -> bool {
+        self.receivers.iter().any(|tally| Arc::ptr_eq(tally, worker))
+    }
+
     fn histogram<'a>(&self, of: impl Iterator<Item = &'a Buckets>) -> Histogram {
         let mut sum = Histogram::default();
         of.for_each(|buckets| sum.add(&buckets.histogram()));
@@ -249,17 +255,20 @@ struct Roster<P: Ports> {
     others: bool,
     member: P::Member,
     board: Arc<Board>,
+    /// The streams that they count apart.
+    apart: Apart,
     workers: Vec<Worker<P>>,
 }
 
 impl<P: Ports> Roster<P> {
     /// Nobody yet; there will be workers on so many cores.
-    fn new(ports: &P, cores: usize) -> Self {
+    fn new(ports: &P, cores: usize, apart: Apart) -> Self {
         let online = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             others: online > cores,
             member: ports.member(),
             board: Arc::new(Board::new()),
+            apart,
             workers: Vec::new(),
         }
     }
@@ -272,7 +281,7 @@ impl<P: Ports> Roster<P> {
                 others: self.others,
                 member: self.member.clone(),
                 board: Arc::clone(&self.board),
-                tally: Arc::new(Tally::new()),
+                tally: Arc::new(Tally::new(self.apart)),
                 sender: None,
                 receivers: Vec::new(),
             });
@@ -388,6 +397,21 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
         let mut sum = Totals { lateness, refused, ..self.arrived(direction) };
         sum.foreign += self.ports.passed(1 - direction % 2)?;
         Ok(sum)
+    }
+
+    fn streams(&self, direction: usize) -> Result<Vec<StreamTotals>, Error> {
+        let streams = (0..self.apart.streams).map(|number| {
+            let mut sum = StreamTotals::default();
+            // A worker may send, receive or both: each has one tally.
+            let senders = self.senders.iter().filter(|tally| !self.receives(tally));
+            for tally in self.receivers.iter().chain(senders) {
+                if let Some(stream) = tally.stream(number as u8, direction) {
+                    stream.add_to(&mut sum);
+                }
+            }
+            sum
+        });
+        Ok(streams.collect())
     }
 }
 

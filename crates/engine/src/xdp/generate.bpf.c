@@ -271,9 +271,10 @@ static __always_inline __u64 read_clock(struct worker *worker)
 }
 
 /* Remembers a frame that is redirected now. */
-static __always_inline void expect(struct worker *worker, __u32 id, __u32 direction, __u64 departure,
+static __always_inline void expect(struct worker *worker, __u32 id, const struct row *row, __u64 departure,
 				   __u32 length, __u32 late)
 {
+	__u32 direction = row->direction & 1;
 	struct way *way = &ways[id][direction];
 	struct pending *pending;
 
@@ -286,6 +287,7 @@ static __always_inline void expect(struct worker *worker, __u32 id, __u32 direct
 	pending->slot = (worker->interval - 1) & (INTERVALS - 1);
 	pending->length = length;
 	pending->late = late;
+	pending->stream = row->stream;
 	way->count++;
 	worker->direction = direction;
 }
@@ -306,6 +308,7 @@ int generate(struct xdp_md *ctx)
 	__u32 id = (worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] - 1) & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
 	struct histogram *late_counts;
+	struct stream_sent *stream;
 	struct bins *bins;
 	struct sent *count;
 	struct row *row;
@@ -346,6 +349,11 @@ int generate(struct xdp_md *ctx)
 
 	count->frames++;
 	count->bytes += length;
+	stream = stream_sent_of(id, row->stream, direction);
+	if (stream) {
+		stream->frames++;
+		stream->bytes += length;
+	}
 	key = id * DIRECTIONS + direction;
 	bins = bpf_map_lookup_elem(&sent_bins, &key);
 	if (bins)
@@ -362,7 +370,7 @@ int generate(struct xdp_md *ctx)
 	worker->row += worker_count;
 	if (worker->row >= row_count)
 		worker->row -= row_count;
-	expect(worker, id, direction, now, length, late_bucket);
+	expect(worker, id, row, now, length, late_bucket);
 	verdict = bpf_redirect_map(&ports, direction, XDP_DROP);
 	if (verdict != XDP_REDIRECT)
 		drop_newest(worker, id, direction, GONE);

@@ -16,6 +16,8 @@ const volatile __u32 frame_length = 60; /* of the page: the longest frame, or th
 const volatile __u32 shortest_length = 60;
 const volatile bool one_length = true; /* every frame fills its page */
 const volatile bool checksums;
+/* Streams that are counted apart. */
+const volatile __u32 counted_streams;
 
 /* The ports, by direction: the kernel need not look for them at every frame. */
 struct {
@@ -96,6 +98,19 @@ struct {
 	__uint(max_entries, 1); /* workers * INTERVALS * DIRECTIONS */
 } sent SEC(".maps");
 
+/* What a worker sent of one stream in one direction since the start. */
+struct stream_sent {
+	__u64 frames;
+	__u64 bytes; /* without FCS */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct stream_sent);
+	__uint(max_entries, 1); /* workers * counted streams * DIRECTIONS */
+} stream_sent SEC(".maps");
+
 struct histogram {
 	__u64 counts[BUCKETS];
 };
@@ -150,7 +165,7 @@ struct pending {
 	__u16 slot; /* its interval */
 	__u16 length;
 	__u16 late; /* bucket of its lateness */
-	__u16 unused;
+	__u16 stream;
 };
 
 /*
@@ -172,6 +187,14 @@ static __always_inline struct sent *sent_of(__u32 id, __u64 interval, __u32 dire
 	__u32 key = (id * INTERVALS + (__u32)(interval & (INTERVALS - 1))) * DIRECTIONS + direction;
 
 	return bpf_map_lookup_elem(&sent, &key);
+}
+
+/* What worker `id` sent of a stream, where that is counted apart. */
+static __always_inline struct stream_sent *stream_sent_of(__u32 id, __u32 stream, __u32 direction)
+{
+	__u32 key = (id * counted_streams + stream) * DIRECTIONS + direction;
+
+	return counted_streams ? bpf_map_lookup_elem(&stream_sent, &key) : NULL;
 }
 
 /* What was sent before this interval is final once the kernel has said what became of all. */

@@ -45,6 +45,7 @@ pub struct Generator {
     _counting: [Link; 2],
     skeleton: Loaded<generate::GenerateSkel<'static>>,
     directions: usize,
+    counted_streams: usize,
     ports: Vec<Port>,
     /// What was sent in each direction in the slots before `seen_until`, by which ports are judged.
     seen: [Sent; DIRECTIONS],
@@ -89,6 +90,7 @@ impl Generator {
                 rodata.frame_length = page as u32;
                 rodata.shortest_length = lengths().min().unwrap_or(60) as u32;
                 rodata.one_length = lengths().all(|length| length == page);
+                rodata.counted_streams = table.apart.streams as u32;
                 rodata.checksums = table.rows.iter().any(|row| row.checksum.is_some());
                 for (worker, core) in cores.iter().enumerate() {
                     rodata.worker_of_cpu[*core] = worker as u8 + 1;
@@ -100,6 +102,8 @@ impl Generator {
             let maps = &mut open.maps;
             maps.rows.set_value_size((ROW_HEAD + table.header_length) as u32)?;
             maps.rows.set_max_entries(table.rows.len() as u32)?;
+            maps.stream_sent
+                .set_max_entries((cores.len() * table.apart.streams * DIRECTIONS).max(1) as u32)?;
             maps.sent_bins.set_max_entries((cores.len() * DIRECTIONS) as u32)?;
             maps.sent.set_max_entries((cores.len() * INTERVALS * DIRECTIONS) as u32)?;
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
@@ -115,6 +119,7 @@ impl Generator {
             _counting: counting,
             skeleton,
             directions: table.directions(),
+            counted_streams: table.apart.streams,
             ports: opened,
             seen: [Sent::default(); DIRECTIONS],
             seen_until: 1,
@@ -231,6 +236,21 @@ impl Generator {
                 untaken: Untaken::new(sent.untaken),
                 refused: sent.refused,
             });
+        }
+        Ok(sum)
+    }
+
+    /// Frames that all workers sent of `stream`, which is counted apart, in `direction`, and their bytes without
+    /// FCS.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn stream_sent(&self, stream: usize, direction: usize) -> Result<(u64, u64), Error> {
+        let mut sum = (0, 0);
+        for worker in 0..self.workers.len() {
+            let place = (worker * self.counted_streams + stream) * DIRECTIONS + direction;
+            let sent: generate::types::stream_sent = program::read(&self.skeleton.maps.stream_sent, place)?;
+            sum = (sum.0 + sent.frames, sum.1 + sent.bytes);
         }
         Ok(sum)
     }

@@ -133,6 +133,12 @@ unsafe impl Plain for generate::types::filling {}
 unsafe impl Plain for receive::types::received {}
 // SAFETY: as above.
 unsafe impl Plain for receive::types::totals {}
+// SAFETY: as above.
+unsafe impl Plain for generate::types::stream_sent {}
+// SAFETY: as above.
+unsafe impl Plain for receive::types::stream_totals {}
+// SAFETY: as above.
+unsafe impl Plain for receive::types::latencies {}
 
 /// The value at `index` of an array.
 pub fn read<T: Plain>(map: &impl MapCore, index: usize) -> Result<T, Error> {

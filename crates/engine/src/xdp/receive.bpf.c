@@ -11,6 +11,9 @@
 /* Set before loading. */
 const volatile __u32 port_ifindex[DIRECTIONS];
 const volatile __u32 worker_count = 1;
+/* Streams that are counted apart, and those of them whose latencies are kept: the first ones. */
+const volatile __u32 counted_streams;
+const volatile __u32 latency_streams;
 
 /* What came back of the frames that left in one interval and direction. */
 struct received {
@@ -71,6 +74,39 @@ struct {
 	__uint(max_entries, 1); /* streams * workers * DIRECTIONS */
 } seen SEC(".maps");
 
+/* What came back of one stream's frames in one direction since the start. */
+struct stream_totals {
+	__u64 frames;
+	__u64 bytes; /* without FCS */
+	__u64 duplicates;
+	__u64 reordered;
+	__u64 gaps;	   /* times that numbers were left out */
+	__u64 missing;	   /* numbers left out, and not seen later */
+	__u64 latency_min; /* plus one, so that zero means none yet */
+	__u64 latency_max;
+	__u64 latency_sum;
+	__u64 last;   /* latency of the frame before */
+	__u64 jitter; /* as in RFC 3550, appendix A.8: 16 times the jitter in nanoseconds */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct stream_totals);
+	__uint(max_entries, 1); /* counted streams * DIRECTIONS */
+} stream_totals SEC(".maps");
+
+struct latencies {
+	__u64 counts[BUCKETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct latencies);
+	__uint(max_entries, 1); /* latency streams * DIRECTIONS */
+} stream_latencies SEC(".maps");
+
 enum order { IN_ORDER, REORDERED, DUPLICATE };
 
 /* Clears the bits of the numbers from seen->next up to and with `sequence`. */
@@ -125,6 +161,44 @@ static __always_inline void count_latency(struct received *count, struct totals 
 		count->latency_min = latency + 1;
 }
 
+/* Counts what the order of a frame says of its stream; `ahead` numbers were left out before it. */
+static __always_inline void count_order(struct stream_totals *stream, enum order order, __u32 ahead)
+{
+	if (order == DUPLICATE) {
+		stream->duplicates++;
+	} else if (order == REORDERED) {
+		stream->reordered++;
+		if (stream->missing)
+			stream->missing--;
+	} else if (ahead) {
+		stream->gaps++;
+		stream->missing += ahead;
+	}
+}
+
+/* Counts a frame of a stream that is counted apart. */
+static __always_inline void count_stream(struct stream_totals *stream, __u32 key, __u64 length, __u64 latency)
+{
+	__u64 change = latency > stream->last ? latency - stream->last : stream->last - latency;
+	struct latencies *latencies;
+
+	if (stream->frames)
+		stream->jitter += change - ((stream->jitter + 8) >> 4);
+	stream->last = latency;
+	stream->frames++;
+	stream->bytes += length;
+	stream->latency_sum += latency;
+	if (latency > stream->latency_max)
+		stream->latency_max = latency;
+	if (!stream->latency_min || latency + 1 < stream->latency_min)
+		stream->latency_min = latency + 1;
+	if (key >= latency_streams * DIRECTIONS)
+		return;
+	latencies = bpf_map_lookup_elem(&stream_latencies, &key);
+	if (latencies)
+		latencies->counts[histogram_bucket(latency)]++;
+}
+
 SEC("xdp")
 int receive(struct xdp_md *ctx)
 {
@@ -135,12 +209,13 @@ int receive(struct xdp_md *ctx)
 	__u32 direction = ctx->ingress_ifindex == port_ifindex[0];
 	const struct signature *signature;
 	struct received *count;
+	struct stream_totals *stream = NULL;
 	struct totals *total;
 	struct seen *window;
 	struct bins *bins;
 	enum order order;
 	__u64 departure, latency, offset;
-	__u32 key;
+	__u32 key, stream_key = 0, ahead;
 
 	total = bpf_map_lookup_elem(&totals, &direction);
 	if (!total)
@@ -163,7 +238,14 @@ int receive(struct xdp_md *ctx)
 	window = bpf_map_lookup_elem(&seen, &key);
 	if (!window)
 		goto foreign;
+	ahead = bpf_ntohl(signature->sequence) - window->next;
 	order = judge(window, bpf_ntohl(signature->sequence));
+	if (counted_streams) {
+		stream_key = signature->stream * DIRECTIONS + direction;
+		stream = bpf_map_lookup_elem(&stream_totals, &stream_key);
+		if (stream)
+			count_order(stream, order, ahead);
+	}
 	if (order == DUPLICATE) {
 		total->duplicates++;
 		return XDP_DROP;
@@ -181,6 +263,8 @@ int receive(struct xdp_md *ctx)
 	departure = (__u64)bpf_ntohs(signature->departure_high) << 32 | bpf_ntohl(signature->departure_low);
 	latency = (now - departure) & DEPARTURE_MASK;
 	count_latency(count, total, latency);
+	if (stream)
+		count_stream(stream, stream_key, length, latency);
 	key = bpf_get_smp_processor_id() * DIRECTIONS + direction;
 	bins = bpf_map_lookup_elem(&received_bins, &key);
 	if (bins)

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore};
 use stats::Histogram;
+use traffic::Apart;
 
 use super::program::{self, Loaded, receive};
 use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
+use crate::apart::StreamReceived;
 use crate::listening::{Listener, direction_at};
 use crate::live::Received;
 use crate::timeline::Bins;
-use crate::{Error, Totals, refusal};
+use crate::{Error, StreamTotals, Totals, refusal};
 
 /// The receiving program on one or two ports; detached and unloaded when dropped.
 pub struct Receiver {
@@ -21,6 +23,7 @@ pub struct Receiver {
     links: Vec<(String, Link)>,
     skeleton: Loaded<receive::ReceiveSkel<'static>>,
     modes: Vec<&'static str>,
+    latency_streams: usize,
     /// When the links were looked at last.
     checked: Instant,
 }
@@ -40,6 +43,17 @@ impl Receiver {
         streams: usize,
         workers: usize,
     ) -> Result<Self, Error> {
+        Self::attach_for(ports, namespace, streams, workers, Apart::default())
+    }
+
+    /// As [`Receiver::attach`]; these streams are counted apart.
+    pub(super) fn attach_for(
+        ports: &[PortRef],
+        namespace: Option<BorrowedFd>,
+        streams: usize,
+        workers: usize,
+        apart: Apart,
+    ) -> Result<Self, Error> {
         // A single port is one that frames of direction 0 arrive at.
         let indexes = match ports {
             [port] => [0, port.index],
@@ -49,9 +63,13 @@ impl Receiver {
             if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
                 rodata.port_ifindex = indexes;
                 rodata.worker_count = workers as u32;
+                rodata.counted_streams = apart.streams as u32;
+                rodata.latency_streams = apart.latencies as u32;
             }
             let cpus = libbpf_rs::num_possible_cpus()?;
             open.maps.received_bins.set_max_entries((cpus * DIRECTIONS) as u32)?;
+            open.maps.stream_totals.set_max_entries((apart.streams * DIRECTIONS).max(1) as u32)?;
+            open.maps.stream_latencies.set_max_entries((apart.latencies * DIRECTIONS).max(1) as u32)?;
             open.maps.seen.set_max_entries((streams * workers * DIRECTIONS) as u32)
         })?;
         let attach = || {
@@ -69,7 +87,7 @@ impl Receiver {
         };
         let (links, modes): (Vec<_>, _) = in_namespace(namespace, attach)?.into_iter().unzip();
         let links = ports.iter().map(|port| port.name.clone()).zip(links).collect();
-        Ok(Self { links, skeleton, modes, checked: Instant::now() })
+        Ok(Self { links, skeleton, modes, latency_streams: apart.latencies, checked: Instant::now() })
     }
 
     /// Whether the program is still at all ports.
@@ -124,6 +142,37 @@ impl Receiver {
         let map = &self.skeleton.maps.received_bins;
         let cpus = map.max_entries() as usize / DIRECTIONS;
         (0..cpus).map(|cpu| program::bins(map, cpu * DIRECTIONS + direction)).collect()
+    }
+
+    /// What was received of `stream`, which is counted apart, in `direction`.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn stream(&self, stream: usize, direction: usize) -> Result<StreamTotals, Error> {
+        let place = stream * DIRECTIONS + direction;
+        let cpus: Vec<receive::types::stream_totals> =
+            program::read_per_cpu(&self.skeleton.maps.stream_totals, place)?;
+        let mut sum = StreamTotals::default();
+        for cpu in cpus {
+            sum.add_received(&StreamReceived {
+                frames: cpu.frames,
+                bytes: cpu.bytes,
+                duplicates: cpu.duplicates,
+                reordered: cpu.reordered,
+                gaps: cpu.gaps,
+                missing: cpu.missing,
+                latency_min: cpu.latency_min,
+                latency_max: cpu.latency_max,
+                latency_sum: cpu.latency_sum,
+                jitter: cpu.jitter,
+            });
+        }
+        if stream < self.latency_streams {
+            let cpus: Vec<receive::types::latencies> =
+                program::read_per_cpu(&self.skeleton.maps.stream_latencies, place)?;
+            cpus.iter().for_each(|cpu| sum.latency.add(&Histogram::from_counts(cpu.counts.to_vec())));
+        }
+        Ok(sum)
     }
 
     /// Everything received in `direction` since the start, as far as the receiver knows it.

@@ -48,6 +48,7 @@ static __always_inline void take_back(__u32 id, __u32 direction, const struct pe
 	__u32 number = pending->departure >> BIN_SHIFT;
 	__u32 key = id * DIRECTIONS + direction;
 	__u32 late = pending->late;
+	struct stream_sent *stream = stream_sent_of(id, pending->stream, direction);
 	struct histogram *late_counts;
 	struct bins *bins;
 	struct bin *bin;
@@ -59,6 +60,10 @@ static __always_inline void take_back(__u32 id, __u32 direction, const struct pe
 		asm volatile("" : "+r"(index));
 		if (index < REASONS)
 			count->untaken[index]++;
+	}
+	if (stream) {
+		stream->frames--;
+		stream->bytes -= pending->length;
 	}
 	bins = bpf_map_lookup_elem(&sent_bins, &key);
 	if (bins) {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use engine::xdp::{Config, PortRef, XdpEngine};
 use nix::sched::{CloneFlags, unshare};
-use traffic::{FrameTable, Row};
+use traffic::{Apart, FrameTable, Row};
 
 /// Moves this thread into a new network namespace with a veth pair `port0`–`port1`.
 /// `None`, with the reason printed, where that is impossible.
@@ -74,7 +74,7 @@ pub fn table(sizes: &[u16], flows: u8, directions: u8) -> FrameTable {
         }
     }
     let period = rows.len() as u64;
-    FrameTable { rows, headers, header_length, fill: b'x', period }
+    FrameTable { rows, headers, header_length, fill: b'x', period, apart: Apart::default() }
 }
 
 pub fn start(ports: &[PortRef; 2], table: &FrameTable) -> XdpEngine {

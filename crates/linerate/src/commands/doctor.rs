@@ -2,6 +2,7 @@
 
 mod hugepages;
 mod ports;
+mod trex;
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::Exit;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Reserve hugepages for DPDK until reboot; this changes the host
+    /// Reserve hugepages for DPDK until reboot, and install TRex's library for its profiles; this changes the host
     #[arg(long)]
     fix: bool,
     /// Look at these interfaces, too: what they are and can, and what stands in the way of a load test
@@ -26,10 +27,14 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Exit> {
     if args.fix {
-        eprintln!("{}", hugepages::reserve(Path::new(hugepages::PAGES))?);
+        // Neither keeps the other from being done.
+        let fixed = [trex::install(), hugepages::reserve(Path::new(hugepages::PAGES))];
+        fixed.iter().flatten().for_each(|done| eprintln!("{done}"));
+        fixed.into_iter().collect::<Result<Vec<_>>>()?;
     }
     let mut checks = lab::check_machine();
     checks.push(dpdk());
+    checks.push(trex::check());
     let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
     lines.extend(args.ports.iter().flat_map(|port| ports::look_at(port)));
     if args.json {

@@ -13,7 +13,7 @@ use super::{Capture, CaptureError, Captured};
 use crate::frame::fill_slot;
 use crate::profile::{Directions, Endpoints};
 use crate::stream::IpVersion;
-use crate::table::{Checksum, FrameTable, Row};
+use crate::table::{Apart, Checksum, FrameTable, Row};
 
 /// Extension headers of IPv6 that stand between it and layer 4 and say how long they are.
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
@@ -40,7 +40,7 @@ pub(crate) struct Template {
 /// Where the layers of a frame stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layers {
-    version: IpVersion,
+    pub(crate) version: IpVersion,
     /// Where IP begins.
     ip: usize,
     /// Where layer 4 begins, and which it is, if its checksum is known to this program.
@@ -117,6 +117,7 @@ impl Recording {
             header_length: self.header_length,
             fill,
             period: (self.frames.len() * lanes) as u64,
+            apart: Apart::default(),
         };
         let mut slots = table.headers.chunks_exact_mut(self.header_length.max(1));
         for template in self.frames.iter().take(count) {

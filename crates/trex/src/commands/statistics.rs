@@ -1,6 +1,6 @@
 //! What was sent, and what came back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Call, Reply};
 use crate::rpc::Failure;
@@ -41,19 +41,22 @@ pub fn get_port_xstats_values<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Repl
     Ok(json!({"xstats_values": []}))
 }
 
-pub fn get_active_pgids<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
-    Ok(json!({"ids": {"flow_stats": [], "latency": []}}))
+pub fn get_active_pgids<T: Tester>(server: &mut Server<T>, _: Call<'_>) -> Reply {
+    let [flow_stats, latency] = server.sending.groups.ids();
+    Ok(json!({"ids": {"flow_stats": flow_stats, "latency": latency}}))
 }
 
-pub fn get_pgid_stats<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
+pub fn get_pgid_stats<T: Tester>(server: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
     let asked = parameters.or("pgids", [].as_slice(), |it| it.list("pgids"))?;
     if asked.len() > MOST_PGIDS {
         return Err(Failure::parameters(format!("field 'pgids' must have at most {MOST_PGIDS} numbers")));
     }
-    match asked.first() {
-        None => Ok(json!({"flow_stats": {}, "latency": {}, "ver_id": {}})),
-        Some(pgid) => Err(Failure::execute(format!("no stream has pg_id {pgid}"))),
-    }
+    let number = |it: &Value| it.as_u64().and_then(|id| u32::try_from(id).ok());
+    let ids: Option<Vec<u32>> = asked.iter().map(number).collect();
+    let ids = ids.ok_or_else(|| Failure::parameters("field 'pgids' must have numbers"))?;
+    let totals = server.sending.group_totals().map_err(Failure::execute)?;
+    let described = server.sending.groups.describe(&ids, &totals);
+    described.map_err(|id| Failure::execute(format!("no stream has pg_id {id}")))
 }
 
 fn counters<T: Tester>(server: &mut Server<T>) -> Result<[Counters; 2], Failure> {

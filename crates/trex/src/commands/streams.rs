@@ -1,6 +1,6 @@
 //! The streams of a port.
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{Call, Reply, default_profile, done, stopped};
 use crate::port::Port;
@@ -34,13 +34,26 @@ pub fn get_all_streams<T: Tester>(server: &mut Server<T>, Call { port, .. }: Cal
 }
 
 pub fn add_stream<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply {
-    let it = changeable(server, call)?;
+    changeable(server, call)?;
     let id = stream_id(call.parameters)?;
     let described = call.parameters.value("stream")?;
     let stream = Stream::read(&call.parameters.object("stream")?, id)?;
     if described.to_string().len() > LONGEST_STREAM {
         return Err(Failure::execute(format!("stream {id} has more than {LONGEST_STREAM} bytes of JSON")));
     }
+    if let Some(group) = stream.group {
+        let others = server.ports.iter().flat_map(|port| port.streams.values());
+        let differs = |(other, _): &(Stream, Value)| {
+            other.group.is_some_and(|other| other.id == group.id && other.latency != group.latency)
+        };
+        if others.into_iter().any(differs) {
+            return Err(Failure::execute(format!(
+                "pg_id {} cannot have streams with latency and streams without",
+                group.id
+            )));
+        }
+    }
+    let it = &mut server.ports[call.port];
     if it.streams.contains_key(&id) {
         return Err(Failure::execute(format!("stream {id} already exists")));
     }
@@ -50,6 +63,7 @@ pub fn add_stream<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply {
     it.streams.insert(id, (stream, described.clone()));
     it.newest = it.newest.max(id);
     it.revision += 1;
+    server.streams_changed();
     done()
 }
 
@@ -58,6 +72,7 @@ pub fn remove_stream<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> Reply
     let id = stream_id(call.parameters)?;
     it.streams.remove(&id).ok_or_else(|| missing(id))?;
     it.revision += 1;
+    server.streams_changed();
     done()
 }
 
@@ -66,6 +81,7 @@ pub fn remove_all_streams<T: Tester>(server: &mut Server<T>, call: Call<'_>) -> 
     it.streams.clear();
     it.newest = 0;
     it.revision += 1;
+    server.streams_changed();
     done()
 }
 

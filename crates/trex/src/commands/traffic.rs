@@ -20,8 +20,9 @@ const ROUNDING: f64 = 1.0001;
 pub fn validate<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     default_profile(parameters)?;
     let it = &server.ports[port];
-    let (_, schedule) = plan::schedule(&[it.part(port, 1.0)])?;
-    let rates = it.rates();
+    let (_, schedule) = plan::schedule(&[it.part(port, [1.0; 2])])?;
+    let [scaled, fixed] = it.rates();
+    let rates = scaled.plus(fixed);
     let expected = match (schedule.load, schedule.bursts) {
         (Load::Burst { .. }, Some((count, every))) => every.as_secs_f64() * count as f64 * 1e6,
         _ => -1.0,
@@ -38,7 +39,7 @@ pub fn start_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port,
     if server.ports[port].state_name() != "STREAMS" {
         return Err(wrong_state(&server.ports[port]));
     }
-    let factor = factor(&server.ports[port], parameters, None)?;
+    let factors = factors(&server.ports[port], parameters, None)?;
     let seconds = parameters.or("duration", -1.0, |it| it.float("duration"))?;
     let length = if seconds < 0.0 {
         None
@@ -51,14 +52,15 @@ pub fn start_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port,
             "start_at_ts is not supported: ports started one after the other begin together",
         ));
     }
-    let parts = server.parts(Some((port, factor)));
+    let parts = server.parts(Some((port, factors)));
     let (_, schedule) = plan::schedule(&parts)?;
     let others_began =
         server.ports.iter().any(|other| matches!(other.state, State::Sending(Order { began: Some(_), .. })));
     if others_began && schedule.bursts.is_some() {
         return Err(Failure::execute("the other port sends bursts already: start both ports together"));
     }
-    server.ports[port].state = State::Sending(Order { factor, length, began: None });
+    let [factor, fixed] = factors;
+    server.ports[port].state = State::Sending(Order { factor, fixed, length, began: None });
     server.tell_port(port, Kind::Started);
     server.change(now);
     Ok(json!({"multiplier": factor, "ts": now.as_secs_f64()}))
@@ -91,7 +93,7 @@ pub fn resume_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port
     let State::Paused(order) = server.ports[port].state else {
         return Err(wrong_state(&server.ports[port]));
     };
-    plan::schedule(&server.parts(Some((port, order.factor))))?;
+    plan::schedule(&server.parts(Some((port, order.factors()))))?;
     server.ports[port].state = State::Sending(order);
     server.tell_port(port, Kind::Resumed);
     server.change(now);
@@ -104,9 +106,10 @@ pub fn update_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port
         return Err(wrong_state(&server.ports[port]));
     };
     continuous(server)?;
-    let factor = factor(&server.ports[port], parameters, Some(order.factor))?;
-    plan::schedule(&server.parts(Some((port, factor))))?;
-    let order = Order { factor, ..order };
+    let factors = factors(&server.ports[port], parameters, Some(order.factors()))?;
+    plan::schedule(&server.parts(Some((port, factors))))?;
+    let [factor, fixed] = factors;
+    let order = Order { factor, fixed, ..order };
     if matches!(server.ports[port].state, State::Sending(_)) {
         server.ports[port].state = State::Sending(order);
         server.change(now);
@@ -132,20 +135,21 @@ pub fn remove_rx_filters<T: Tester>(
     done()
 }
 
-/// The factor that `mul` asks for, if line rate allows it or the caller insists.
-fn factor(port: &Port, parameters: &Parameters<'_>, current: Option<f64>) -> Result<f64, Failure> {
+/// The factors that `mul` asks for, if line rate allows it or the caller insists.
+fn factors(port: &Port, parameters: &Parameters<'_>, current: Option<[f64; 2]>) -> Result<[f64; 2], Failure> {
     let force = parameters.or("force", false, |it| it.flag("force"))?;
     let rates = port.rates();
     let line_rate = port.facts.line_rate_bps;
-    let factor = Multiplier::read(parameters)?.factor(&rates, line_rate, current)?;
-    if !force && factor * rates.bps_l1 > line_rate * ROUNDING {
+    let factors = Multiplier::read(parameters)?.factors(rates, line_rate, current)?;
+    let load = rates[0].times(factors[0]).plus(rates[1].times(factors[1]));
+    if !force && load.bps_l1 > line_rate * ROUNDING {
         return Err(Failure::execute(format!(
             "Expected L1 B/W: '{:.2} Gbps' exceeds port line rate: '{:.2} Gbps'",
-            factor * rates.bps_l1 / 1e9,
+            load.bps_l1 / 1e9,
             line_rate / 1e9
         )));
     }
-    Ok(factor)
+    Ok(factors)
 }
 
 fn continuous<T: Tester>(server: &Server<T>) -> Result<(), Failure> {

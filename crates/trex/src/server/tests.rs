@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use engine::simulated::{Device, SimulatedEngine};
-use engine::{Capabilities, Counts, Engine, Error, Interval, Totals};
+use engine::{Capabilities, Counts, Engine, Error, Interval, StreamTotals, Totals};
 use proptest::prelude::*;
 use traffic::FrameTable;
 use wire::MacAddress;
@@ -37,6 +37,24 @@ impl Engine for Handle {
     }
     fn totals(&mut self) -> Result<Vec<Totals>, Error> {
         self.0.borrow_mut().totals()
+    }
+    /// Each port has one stream, whose number is the port's.
+    fn streams(&mut self) -> Result<Vec<Vec<StreamTotals>>, Error> {
+        let totals = self.0.borrow_mut().totals()?;
+        let streams = totals.into_iter().map(|totals| {
+            let (offered, forwarded) = (totals.offered, totals.forwarded);
+            let stream = StreamTotals {
+                offered,
+                offered_bytes: 64 * offered,
+                forwarded,
+                forwarded_bytes: 64 * forwarded,
+                missing: offered - forwarded,
+                latency: totals.latency,
+                ..StreamTotals::default()
+            };
+            vec![stream; 2]
+        });
+        Ok(streams.collect())
     }
 }
 
@@ -284,6 +302,48 @@ fn both_ports_send_at_their_own_rates_and_losses_are_exact() {
         assert_eq!(received, sent - sent / 100);
         assert_eq!(client.state(port), "STREAMS");
     }
+}
+
+#[test]
+fn groups_are_counted_apart_and_their_losses_are_exact() {
+    let mut client = Client::owner(Device { drop_every: Some(100), ..Device::default() });
+    let counted = |kind: &str, id: u32| {
+        let mut stream = bench();
+        stream["flow_stats"] = json!({"enabled": true, "stream_id": id, "rule_type": kind});
+        stream["mode"]["rate"]["value"] = json!(1_000);
+        stream
+    };
+    client.add(0, 1, &counted("latency", 7));
+    client.add(1, 1, &counted("stats", 8));
+    let other = json!({"stream_id": 2, "stream": counted("stats", 7)});
+    assert!(client.on(1, "add_stream", other).unwrap_err().contains("pg_id 7"));
+    let ids = client.call("get_active_pgids", &json!({})).unwrap();
+    assert_eq!(ids["ids"], json!({"flow_stats": [8], "latency": [7]}));
+    for port in 0..2 {
+        client.start(port, &json!({"type": "raw", "value": 10}), 2.0).unwrap();
+    }
+    client.pass(seconds(4.0));
+    let stats = client.call("get_pgid_stats", &json!({"pgids": [7, 8]})).unwrap();
+    for (port, id) in [(0, "7"), (1, "8")] {
+        let flow = &stats["flow_stats"][id];
+        let count = |key: &str, port: usize| flow[key][port.to_string()].as_u64().unwrap();
+        let sent = client.stats(port)["opackets"].as_u64().unwrap();
+        assert_eq!((count("tp", port), count("tp", 1 - port)), (sent, 0));
+        assert_eq!((count("rp", 1 - port), count("rp", port)), (sent - sent / 100, 0));
+        assert_eq!((count("tb", port), count("rb", 1 - port)), (64 * sent, 64 * (sent - sent / 100)));
+        assert!(sent > 1_000, "{sent}");
+    }
+    let lost = stats["flow_stats"]["7"]["tp"]["0"].as_u64().unwrap() / 100;
+    assert_eq!(stats["latency"]["7"]["er"]["drp"], lost);
+    assert_eq!(stats["latency"].get("8"), None);
+    assert!(client.call("get_pgid_stats", &json!({"pgids": [9]})).unwrap_err().contains("pg_id 9"));
+    // Counts stay until the streams go; the same number is then another group.
+    let version = stats["ver_id"]["7"].clone();
+    client.on(0, "remove_all_streams", json!({})).unwrap();
+    client.add(0, 1, &counted("latency", 7));
+    let stats = client.call("get_pgid_stats", &json!({"pgids": [7]})).unwrap();
+    assert_eq!(stats["flow_stats"]["7"]["tp"]["0"], 0);
+    assert_ne!(stats["ver_id"]["7"], version);
 }
 
 #[test]
