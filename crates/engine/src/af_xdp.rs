@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use xsk::{Copying, Mode};
-use xsk::{Interface, Program, Statistics, Watch};
+use xsk::{Interface, Program, Statistics, Watch, WhyCopies};
 
 use crate::live::Live;
 use crate::memif::Anyone;
@@ -108,18 +108,10 @@ impl AfXdpEngine {
         self.machinery().ports.ports.iter().map(|port| port.busy_polls).collect()
     }
 
-    /// How the kernel serves each port, for the record.
+    /// How the kernel serves each port, and why it copies, for the record.
     #[must_use]
     pub fn modes_in_words(&self) -> Vec<&'static str> {
-        let modes = self.modes().into_iter().zip(self.busy_polls());
-        modes
-            .map(|mode| match mode {
-                (Mode::ZeroCopy, false) => "af_xdp, zero copy",
-                (Mode::ZeroCopy, true) => "af_xdp, zero copy, busy polling",
-                (Mode::Copy, false) => "af_xdp, copy",
-                (Mode::Copy, true) => "af_xdp, copy, busy polling",
-            })
-            .collect()
+        self.machinery().ports.ports.iter().map(Port::mode_in_words).collect()
     }
 
     /// Whether the program that receives at each port runs in the driver; others are slower.
@@ -174,6 +166,7 @@ pub(crate) struct Port {
     /// Its sockets.
     watches: Vec<Watch>,
     mode: Mode,
+    why_copies: Option<WhyCopies>,
     busy_polls: bool,
     /// What must stay as long as it sends.
     mtu: Option<Mtu>,
@@ -182,6 +175,23 @@ pub(crate) struct Port {
 }
 
 impl Port {
+    fn mode_in_words(&self) -> &'static str {
+        match (self.mode, self.why_copies, self.busy_polls) {
+            (Mode::ZeroCopy, _, false) => "af_xdp, zero copy",
+            (Mode::ZeroCopy, _, true) => "af_xdp, zero copy, busy polling",
+            (Mode::Copy, None, false) => "af_xdp, copy",
+            (Mode::Copy, None, true) => "af_xdp, copy, busy polling",
+            (Mode::Copy, Some(WhyCopies::NotByDriver), false) => "af_xdp, copy (the driver has no zero copy)",
+            (Mode::Copy, Some(WhyCopies::NotByDriver), true) => {
+                "af_xdp, copy (the driver has no zero copy), busy polling"
+            }
+            (Mode::Copy, Some(WhyCopies::Refused(_)), false) => "af_xdp, copy (the driver refused zero copy)",
+            (Mode::Copy, Some(WhyCopies::Refused(_)), true) => {
+                "af_xdp, copy (the driver refused zero copy), busy polling"
+            }
+        }
+    }
+
     fn is_native(&self) -> bool {
         self.program.as_ref().is_none_or(Program::is_native)
     }

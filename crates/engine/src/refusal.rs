@@ -11,6 +11,9 @@ fn refuse(text: String) -> Result<(), Error> {
     Err(Error::Refused(text))
 }
 
+/// Bytes of the page that a frame must fit in with engines that use the kernel's.
+const PAGE: usize = 4096;
+
 /// Refuses a table without frames, and frames beyond `most` bytes or below what Ethernet carries, FCS
 /// included.
 pub fn frames(table: &FrameTable, engine: &str, most: usize) -> Result<(), Error> {
@@ -20,8 +23,9 @@ pub fn frames(table: &FrameTable, engine: &str, most: usize) -> Result<(), Error
     }
     if largest > most {
         return refuse(format!(
-            "frames of {largest} bytes are too large: the {engine} engine sends at most {most} bytes; \
-             choose a smaller --size"
+            "frames of {largest} bytes are too large: the {engine} engine sends at most {most} bytes{}; \
+             choose a smaller --size",
+            if most < PAGE { ", because it keeps a frame in one page of memory" } else { "" }
         ));
     }
     if table.rows.iter().any(|row| row.length < 60) {

@@ -60,6 +60,7 @@ fn every_frame_that_leaves_is_counted_by_the_interface_and_comes_back() {
         let before = ["port0", "port1"].map(|port| counted(port, "tx_packets"));
         let mut engine = start(&ports, &sized(size, directions));
         assert_eq!(engine.modes(), [Mode::Copy; 2], "a veth cannot do without copies");
+        assert_eq!(engine.modes_in_words(), ["af_xdp, copy (the driver has no zero copy)"; 2]);
         assert_eq!(engine.are_native(), [true; 2]);
         for pps in [1e3, 20e3] {
             for counts in trial(&mut engine, Load::Rate(pps), 200) {

@@ -135,6 +135,38 @@ fn a_trial_of_a_few_frames_tells_where_the_kernel_does_not() {
 }
 
 #[test]
+fn a_driver_that_takes_a_program_and_transmits_nothing_is_told_with_the_remedy_and_auto_takes_af_xdp() {
+    with_veth(|| {
+        run("ethtool -K far1 gro off");
+        let eth1 = ports::read("eth1").unwrap();
+        let driver = Some("other".to_owned());
+        // A kernel before 6.3 says nothing of it, and this one says that it takes programs.
+        let silent = ports::PortFacts { xdp_features: None, driver: driver.clone(), ..eth1.clone() };
+        let telling = ports::PortFacts { driver, ..eth1 };
+        let index = nix::net::if_::if_nametoindex("eth1").unwrap();
+        let refusal = |facts: &ports::PortFacts, clue: &str| {
+            let verdict = ports::can_send(facts, MAC).unwrap();
+            let Sending::No { cause, remedy } = &verdict.sending else { panic!("{verdict:?}") };
+            assert!(cause.contains("eth1") && cause.contains(clue), "{cause}");
+            assert!(remedy.contains("--engine af_xdp"), "{remedy}");
+            let (engine, why) = ports::choose(&[("eth1", &verdict)]);
+            assert_eq!((engine, why), (Engine::AfXdp, format!("af_xdp, because {cause}")));
+        };
+        refusal(&silent, "");
+        refusal(&telling, "");
+        assert_eq!(ports::read("eth1").unwrap().xdp_program, None, "nothing stays at the interface");
+        // With a program there already, only frames tell.
+        let _attached = Attached::to(index).unwrap();
+        let with_program = ports::PortFacts {
+            xdp_features: None,
+            driver: Some("other".to_owned()),
+            ..ports::read("eth1").unwrap()
+        };
+        refusal(&with_program, "none of the frames redirected to eth1 for a trial left it");
+    });
+}
+
+#[test]
 fn an_address_that_no_port_has_is_named_with_the_command_that_gives_it() {
     with_veth(|| {
         run("ip address add 10.9.0.1/24 dev far1");

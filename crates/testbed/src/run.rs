@@ -102,6 +102,7 @@ pub fn run(
     let Traffic { profile, directions, ref table } = *traffic;
     let own_limits = self_test::of(testbed, profile, directions);
     let (mut engine, modes) = testbed.start_any_engine(table, stop)?;
+    testbed.tell_modes(&modes);
     let mut sent = Sent {
         began,
         profile: describe(profile, table, directions),

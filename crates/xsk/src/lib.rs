@@ -36,7 +36,7 @@ pub use crate::interface::{Interface, Queues};
 pub use crate::program::{Program, Wanted, has_interface};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};
-pub use crate::socket::{Config, Copying, Mode, Opened, Statistics, Watch, open};
+pub use crate::socket::{Config, Copying, Mode, Opened, Statistics, Watch, WhyCopies, open};
 
 /// Frames that are lent together at most.
 pub const BURST: usize = 64;

@@ -65,6 +65,25 @@ impl std::fmt::Display for Mode {
     }
 }
 
+/// Why the kernel copies although it need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyCopies {
+    /// The driver cannot do without.
+    NotByDriver,
+    /// The driver can, and refused with this error number: as it is set up now, or for want of memory or queues.
+    Refused(i32),
+}
+
+impl WhyCopies {
+    /// What the kernel's answer to a bind without copies means.
+    fn of(cause: &io::Error) -> Self {
+        match cause.raw_os_error() {
+            Some(number) if number != libc::EOPNOTSUPP => Self::Refused(number),
+            _ => Self::NotByDriver,
+        }
+    }
+}
+
 /// How a socket is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -148,6 +167,8 @@ pub struct Opened {
     pub receiver: Option<Receiver>,
     /// How the kernel serves it.
     pub mode: Mode,
+    /// Why it is copies, where no copies were tried first.
+    pub why_copies: Option<WhyCopies>,
     /// Whether the driver works when asked to.
     pub busy_polls: bool,
     /// The same from beside.
@@ -197,7 +218,7 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
         let share = Share::new(&memory, SENDING, RECEIVING);
         Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)
     });
-    bound.bind(interface, queue, config.copying)?;
+    let why_copies = bound.bind(interface, queue, config.copying)?;
     let mode = bound.mode()?;
     let sender = transmit.map(|transmit| {
         let share = Share::new(&memory, 0, SENDING);
@@ -214,13 +235,14 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
         sent: sender.as_ref().map(Sender::counters).unwrap_or_default(),
         received: receiver.as_ref().map(Receiver::counters).unwrap_or_default(),
     };
-    Ok(Opened { sender, receiver, mode, busy_polls, watch, bound, queue })
+    Ok(Opened { sender, receiver, mode, why_copies, busy_polls, watch, bound, queue })
 }
 
 fn check(config: &Config, queue: u32) -> Result<(), Error> {
     if config.longest > MAX_LENGTH {
         return Err(Error::Config(format!(
-            "frames of {} bytes are too large for AF_XDP sockets: they take up to {} bytes, FCS included",
+            "frames of {} bytes are too large for AF_XDP sockets: a frame is one page of memory, which holds up to {} \
+             bytes, FCS included; choose a smaller --size",
             config.longest + 4,
             MAX_LENGTH + 4
         )));
@@ -350,14 +372,30 @@ impl Bound {
         Consumer::new(memory, layout, size, words).ok_or_else(misplaced)
     }
 
-    /// Binds it. The kernel itself tries without copies first where it may choose. It frees the queue of a
-    /// socket that was closed a moment later, so that a busy queue is tried again for [`FREED_WITHIN`].
-    fn bind(&self, interface: &Interface, queue: u32, copying: Copying) -> Result<(), Error> {
-        let choice = match copying {
-            Copying::Automatic => 0,
-            Copying::Always => libc::XDP_COPY,
-            Copying::Never => libc::XDP_ZEROCOPY,
-        };
+    /// Binds it: without copies first where that is not chosen, and says why it copies then. The kernel frees the
+    /// queue of a socket that was closed a moment later, so that a busy queue is tried again for [`FREED_WITHIN`].
+    fn bind(&self, interface: &Interface, queue: u32, copying: Copying) -> Result<Option<WhyCopies>, Error> {
+        let deadline = Instant::now() + FREED_WITHIN;
+        let bind = |choice| self.bind_until(interface, queue, choice, deadline);
+        let failed = |cause| Error::of_bind(interface.name(), queue, cause);
+        match copying {
+            Copying::Always => bind(libc::XDP_COPY).map(|()| None).map_err(failed),
+            Copying::Never => bind(libc::XDP_ZEROCOPY).map(|()| None).map_err(failed),
+            Copying::Automatic => match bind(libc::XDP_ZEROCOPY) {
+                Ok(()) => Ok(None),
+                Err(cause) => bind(libc::XDP_COPY).map(|()| Some(WhyCopies::of(&cause))).map_err(failed),
+            },
+        }
+    }
+
+    /// Binds it with `choice`, and again until `deadline` while the queue is busy.
+    fn bind_until(
+        &self,
+        interface: &Interface,
+        queue: u32,
+        choice: u16,
+        deadline: Instant,
+    ) -> io::Result<()> {
         // SAFETY: the struct holds only numbers, for which zero is valid.
         let mut address: libc::sockaddr_xdp = unsafe { mem::zeroed() };
         address.sxdp_family = libc::AF_XDP as u16;
@@ -365,7 +403,6 @@ impl Bound {
         address.sxdp_ifindex = interface.index();
         address.sxdp_queue_id = queue;
         let length = mem::size_of_val(&address) as socklen_t;
-        let started = Instant::now();
         loop {
             // SAFETY: the socket is open, and the address has `length` bytes.
             let result = unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) };
@@ -373,8 +410,8 @@ impl Bound {
                 return Ok(());
             }
             let cause = io::Error::last_os_error();
-            if cause.raw_os_error() != Some(libc::EBUSY) || started.elapsed() > FREED_WITHIN {
-                return Err(Error::of_bind(interface.name(), queue, cause));
+            if cause.raw_os_error() != Some(libc::EBUSY) || Instant::now() > deadline {
+                return Err(cause);
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -449,6 +486,13 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_driver_without_the_means_is_told_from_one_that_refuses() {
+        let why = |number| WhyCopies::of(&io::Error::from_raw_os_error(number));
+        assert_eq!(why(libc::EOPNOTSUPP), WhyCopies::NotByDriver);
+        assert_eq!(why(libc::EINVAL), WhyCopies::Refused(libc::EINVAL));
+    }
 
     #[test]
     fn what_cannot_be_is_refused_before_the_kernel_is_asked() {

@@ -87,6 +87,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
         BusyPoll::Never => false,
     };
     let (mut watches, mut mode, mut busy_polls) = (Vec::new(), Mode::ZeroCopy, polls);
+    let mut why_copies = None;
     for queue in 0..receivers.max(senders as u32) {
         let config = Config {
             longest: opening.longest.min(longest_by_mtu),
@@ -106,11 +107,15 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
         if socket.mode == Mode::Copy {
             mode = Mode::Copy;
         }
+        why_copies = why_copies.or(socket.why_copies);
         busy_polls &= socket.busy_polls;
         watches.push(socket.watch.clone());
     }
     let mtu = sends.then(|| Mtu::of(&interface)).transpose()?;
-    Ok((Port { interface, program, watches, mode, busy_polls, mtu, looked: Instant::now() }, found))
+    Ok((
+        Port { interface, program, watches, mode, why_copies, busy_polls, mtu, looked: Instant::now() },
+        found,
+    ))
 }
 
 fn wanted(purpose: Purpose) -> Wanted {

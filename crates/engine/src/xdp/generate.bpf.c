@@ -8,8 +8,8 @@
  * device may have rewritten it on its last journey, and redirected to its port.
  *
  * A redirected frame has not left yet: the kernel collects up to 16 of a port and hands them to its
- * driver, which may take fewer. It is counted as sent at once, and remembered until the kernel says
- * what became of it: count_taken and count_refused take back what the port did not take.
+ * driver, which may take fewer. It is remembered until the kernel says what became of it, and counted then,
+ * by count_taken and count_refused: once for all frames of a run.
  */
 #include "generate.h"
 #include "taken.h"
@@ -276,20 +276,32 @@ static __always_inline void expect(struct worker *worker, __u32 id, const struct
 {
 	__u32 direction = row->direction & 1;
 	struct way *way = &ways[id][direction];
-	struct pending *pending;
+	struct run *run = &way->runs[way->newest & (MAX_PENDING - 1)];
+	__u32 slot = (worker->interval - 1) & (INTERVALS - 1);
 
-	if (way->count >= MAX_PENDING) {
-		worker->unreported += way->count;
-		way->count = 0;
-	}
-	pending = &way->frames[(way->first + way->count) & (MAX_PENDING - 1)];
-	pending->departure = departure;
-	pending->slot = (worker->interval - 1) & (INTERVALS - 1);
-	pending->length = length;
-	pending->late = late;
-	pending->stream = row->stream;
-	way->count++;
 	worker->direction = direction;
+	if (way->frames >= MAX_PENDING) {
+		worker->unreported += way->frames;
+		way->frames = 0;
+	}
+	if (way->frames++) {
+		if (run->departure == departure && run->late == late && run->length == length &&
+		    run->slot == slot && (!counted_streams || run->stream == row->stream)) {
+			run->frames++;
+			return;
+		}
+		way->newest++;
+	} else {
+		way->oldest = 0;
+		way->newest = 0;
+	}
+	run = &way->runs[way->newest & (MAX_PENDING - 1)];
+	run->departure = departure;
+	run->slot = slot;
+	run->length = length;
+	run->late = late;
+	run->stream = row->stream;
+	run->frames = 1;
 }
 
 /*
@@ -307,10 +319,6 @@ int generate(struct xdp_md *ctx)
 {
 	__u32 id = (worker_of_cpu[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] - 1) & (MAX_WORKERS - 1);
 	struct worker *worker = &workers[id];
-	struct histogram *late_counts;
-	struct stream_sent *stream;
-	struct bins *bins;
-	struct sent *count;
 	struct row *row;
 	__u32 length, key, direction, late_bucket = UNPACED;
 	__u64 now, late = 0;
@@ -336,9 +344,6 @@ int generate(struct xdp_md *ctx)
 	if (!row)
 		return XDP_ABORTED;
 	direction = row->direction & 1;
-	count = sent_of(id, worker->interval - 1, direction);
-	if (!count)
-		return XDP_ABORTED;
 	length = one_length ? frame_length : row->length;
 	if ((!one_length && !fill(ctx, length)) || !write_frame(ctx, row, worker, id, now) ||
 	    (!one_length && bpf_xdp_adjust_tail(ctx, (int)length - (int)frame_length)) ||
@@ -347,22 +352,8 @@ int generate(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	}
 
-	count->frames++;
-	count->bytes += length;
-	stream = stream_sent_of(id, row->stream, direction);
-	if (stream) {
-		stream->frames++;
-		stream->bytes += length;
-	}
-	key = id * DIRECTIONS + direction;
-	bins = bpf_map_lookup_elem(&sent_bins, &key);
-	if (bins)
-		count_in_bin(bins, now);
 	if (worker->mode >= MODE_RATE) {
-		late_counts = bpf_map_lookup_elem(&lateness, &key);
 		late_bucket = histogram_bucket(late);
-		if (late_counts && late_bucket < BUCKETS)
-			late_counts->counts[late_bucket]++;
 		advance(worker, now);
 		if (worker->mode == MODE_BURST)
 			end_burst_after(worker, 1);

@@ -156,28 +156,34 @@ struct worker workers[MAX_WORKERS];
 
 /* More than the kernel collects for a port (16), or runs the program for at once (64). */
 #define MAX_PENDING 128
-/* A frame whose lateness was not counted. */
+/* A frame whose lateness is not counted. */
 #define UNPACED 0xffff
 
-/* A frame that was redirected, and of which the kernel has not said yet what became of it. */
-struct pending {
+/*
+ * Consecutive frames that are alike in all that is counted of them: they were redirected, and the kernel has
+ * not said yet what became of them. Lateness at the highest rate differs by less than a bucket, and eight
+ * frames share a departure, so that most frames only go on with the run before.
+ */
+struct run {
 	__u64 departure;
-	__u16 slot; /* its interval */
+	__u16 slot; /* their interval */
 	__u16 length;
-	__u16 late; /* bucket of its lateness */
-	__u16 stream;
+	__u16 late; /* bucket of their lateness */
+	__u8 frames;
+	__u8 stream;
 };
 
 /*
  * The frames of one worker and direction that are pending, in order. A batch of frames is redirected
  * and handed to the drivers without a break, on one CPU: while any frame is pending there, what the
- * kernel says on that CPU is of this run.
+ * kernel says on that CPU is of this program.
  */
 struct way {
-	__u32 first;
-	__u32 count;
-	struct pending frames[MAX_PENDING];
-};
+	__u32 frames;
+	__u16 oldest; /* number of the first run that has frames */
+	__u16 newest; /* number of the run that is added to; both begin anew when no frame is pending */
+	struct run runs[MAX_PENDING];
+} __attribute__((aligned(64)));
 
 struct way ways[MAX_WORKERS][DIRECTIONS];
 __u32 sequences[MAX_WORKERS][DIRECTIONS][MAX_STREAMS];
@@ -200,6 +206,6 @@ static __always_inline struct stream_sent *stream_sent_of(__u32 id, __u32 stream
 /* What was sent before this interval is final once the kernel has said what became of all. */
 static __always_inline void settle(struct worker *worker, __u32 id)
 {
-	if (!ways[id][0].count && !ways[id][1].count)
+	if (!ways[id][0].frames && !ways[id][1].frames)
 		worker->settled = worker->interval;
 }

@@ -268,7 +268,7 @@ int receive(struct xdp_md *ctx)
 	key = bpf_get_smp_processor_id() * DIRECTIONS + direction;
 	bins = bpf_map_lookup_elem(&received_bins, &key);
 	if (bins)
-		count_in_bin(bins, now - latency);
+		count_in_bin(bins, now - latency, 1);
 	return XDP_DROP;
 
 foreign:

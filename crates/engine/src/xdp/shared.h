@@ -58,8 +58,8 @@ struct bins {
 	struct bin bins[BINS];
 };
 
-/* Counts a frame that left at `departure`. Of bins that share a place, the newest has it. */
-static __always_inline void count_in_bin(struct bins *bins, __u64 departure)
+/* Counts frames that left at `departure`. Of bins that share a place, the newest has it. */
+static __always_inline void count_in_bin(struct bins *bins, __u64 departure, __u32 frames)
 {
 	__u32 number = departure >> BIN_SHIFT;
 	struct bin *bin = &bins->bins[number & (BINS - 1)];
@@ -70,7 +70,7 @@ static __always_inline void count_in_bin(struct bins *bins, __u64 departure)
 		bin->number = number;
 		bin->frames = 0;
 	}
-	bin->frames++;
+	bin->frames += frames;
 }
 
 /* The position of the highest set bit of a value that is not zero. */

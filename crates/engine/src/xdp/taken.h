@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What became of redirected frames: the kernel's tracepoints enter, the counts of what was sent are put
- * right. A part of generate.bpf.c.
+ * What became of redirected frames: the kernel's tracepoints enter, counts of what was sent, refused and not
+ * taken leave. A part of generate.bpf.c.
  */
 #pragma once
 
@@ -39,81 +39,91 @@ static __always_inline enum reason reason_of(struct worker *worker, int error)
 	}
 }
 
-/* A frame was counted as sent, and its port did not take it. */
-static __always_inline void take_back(__u32 id, __u32 direction, const struct pending *pending,
-				      enum reason reason)
+static __always_inline void count_untaken(struct sent *count, enum reason reason, __u32 frames)
 {
-	struct sent *count = sent_of(id, pending->slot, direction);
 	__u32 index = reason;
-	__u32 number = pending->departure >> BIN_SHIFT;
-	__u32 key = id * DIRECTIONS + direction;
-	__u32 late = pending->late;
-	struct stream_sent *stream = stream_sent_of(id, pending->stream, direction);
-	struct histogram *late_counts;
-	struct bins *bins;
-	struct bin *bin;
 
-	if (count) {
-		count->frames--;
-		count->bytes -= pending->length;
-		/* The verifiers of Linux 6.1 and 6.12 do not see that a switch gives few values. */
-		asm volatile("" : "+r"(index));
-		if (index < REASONS)
-			count->untaken[index]++;
-	}
+	/* The verifiers of Linux 6.1 and 6.12 do not see that a switch gives few values. */
+	asm volatile("" : "+r"(index));
+	if (index < REASONS)
+		count->untaken[index] += frames;
+}
+
+/* So many frames of a run left. */
+static __always_inline void count_sent(struct sent *count, __u32 id, __u32 direction, const struct run *run,
+				       __u32 frames)
+{
+	__u32 key = id * DIRECTIONS + direction;
+	struct bins *bins = bpf_map_lookup_elem(&sent_bins, &key);
+	__u32 late = run->late;
+	struct stream_sent *stream = stream_sent_of(id, run->stream, direction);
+	struct histogram *late_counts;
+
+	count->frames += frames;
+	count->bytes += frames * run->length;
 	if (stream) {
-		stream->frames--;
-		stream->bytes -= pending->length;
+		stream->frames += frames;
+		stream->bytes += frames * run->length;
 	}
-	bins = bpf_map_lookup_elem(&sent_bins, &key);
-	if (bins) {
-		bin = &bins->bins[number & (BINS - 1)];
-		if (bin->number == number && bin->frames)
-			bin->frames--;
-	}
+	if (bins)
+		count_in_bin(bins, run->departure, frames);
+	if (late == UNPACED)
+		return;
 	late_counts = bpf_map_lookup_elem(&lateness, &key);
 	if (late_counts && late < BUCKETS)
-		late_counts->counts[late]--;
+		late_counts->counts[late] += frames;
+}
+
+/* What becomes of frames. */
+enum fate {
+	TAKEN,
+	REFUSED, /* taken, and refused by the device's full queue */
+	UNTAKEN,
+};
+
+/* The same became of so many frames, the oldest that are pending. */
+static __always_inline void end_oldest(__u32 id, __u32 direction, __u32 frames, enum fate fate,
+				       enum reason reason)
+{
+	struct way *way = &ways[id][direction];
+	struct sent *count;
+	struct run *run;
+	__u32 i, some;
+
+	way->frames -= frames;
+	for (i = 0; i < MAX_PENDING; i++) {
+		if (!frames)
+			break;
+		run = &way->runs[way->oldest & (MAX_PENDING - 1)];
+		some = run->frames < frames ? run->frames : frames;
+		count = sent_of(id, run->slot, direction);
+		if (count && fate == UNTAKEN)
+			count_untaken(count, reason, some);
+		else if (count)
+			count_sent(count, id, direction, run, some);
+		if (count && fate == REFUSED)
+			count->refused += some;
+		frames -= some;
+		run->frames -= some;
+		if (!run->frames)
+			way->oldest++;
+	}
 }
 
 /* The frame that was redirected last was not taken. */
 static __always_inline void drop_newest(struct worker *worker, __u32 id, __u32 direction, enum reason reason)
 {
 	struct way *way = &ways[id][direction];
+	struct run *run = &way->runs[way->newest & (MAX_PENDING - 1)];
+	struct sent *count = sent_of(id, run->slot, direction);
 
-	way->count--;
-	take_back(id, direction, &way->frames[(way->first + way->count) & (MAX_PENDING - 1)], reason);
+	if (count)
+		count_untaken(count, reason, 1);
+	way->frames--;
+	run->frames--;
+	if (!run->frames && way->newest != way->oldest)
+		way->newest--;
 	settle(worker, id);
-}
-
-/* The oldest pending frames were not taken; or were, and the device's full queue refused them. */
-static __always_inline void drop_oldest(struct worker *worker, __u32 id, __u32 direction, __u32 drops,
-					int error)
-{
-	struct way *way = &ways[id][direction];
-	bool offered = !error && queue_is_the_devices[direction];
-	enum reason reason = reason_of(worker, error);
-	const struct pending *pending;
-	struct sent *count = NULL;
-	__u32 i, slot = INTERVALS;
-
-	for (i = 0; i < MAX_PENDING; i++) {
-		if (i >= drops)
-			break;
-		pending = &way->frames[(way->first + i) & (MAX_PENDING - 1)];
-		if (!offered) {
-			take_back(id, direction, pending, reason);
-			continue;
-		}
-		if (pending->slot != slot) {
-			slot = pending->slot;
-			count = sent_of(id, slot, direction);
-		}
-		if (count)
-			count->refused++;
-	}
-	way->first += drops;
-	way->count -= drops;
 }
 
 /* The worker of this CPU, plus one; zero if there is none. */
@@ -133,16 +143,17 @@ int count_taken(__u64 *arguments)
 	struct worker *worker = &workers[id];
 	struct way *way = &ways[id][direction];
 
-	if (!here || !way->count || (__u32)to->ifindex != port_ifindex[direction])
+	if (!here || !way->frames || (__u32)to->ifindex != port_ifindex[direction])
 		return 0;
-	if (taken < 0 || drops < 0 || (__u32)taken + (__u32)drops > way->count) {
+	if (taken < 0 || drops < 0 || (__u32)taken + (__u32)drops > way->frames) {
 		worker->unreported++;
 		return 0;
 	}
-	way->first += taken;
-	way->count -= taken;
-	if (drops)
-		drop_oldest(worker, id, direction, drops, error);
+	end_oldest(id, direction, taken, TAKEN, OTHER);
+	if (drops && !error && queue_is_the_devices[direction])
+		end_oldest(id, direction, drops, REFUSED, OTHER);
+	else if (drops)
+		end_oldest(id, direction, drops, UNTAKEN, reason_of(worker, error));
 	settle(worker, id);
 	return 0;
 }
@@ -155,7 +166,7 @@ int count_refused(__u64 *arguments)
 	struct worker *worker = &workers[id];
 	__u32 direction = worker->direction & 1;
 
-	if (here && ways[id][direction].count)
+	if (here && ways[id][direction].frames)
 		drop_newest(worker, id, direction, reason_of(worker, arguments[3]));
 	return 0;
 }

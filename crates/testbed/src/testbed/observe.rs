@@ -10,6 +10,7 @@ use monitor::{CoreMeter, Monitor};
 use results::record;
 
 use super::{Site, Testbed};
+use crate::target::EngineName;
 use crate::user_space::UserSpace;
 
 impl Testbed {
@@ -91,6 +92,15 @@ impl Testbed {
         dut.configuration
             .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
         Ok(dut)
+    }
+
+    /// Says on the terminal whether frames are copied on their way, where that is a question.
+    pub fn tell_modes(&self, modes: &[&str]) {
+        if self.engine == EngineName::AfXdp {
+            for (port, mode) in self.ports().iter().zip(modes) {
+                eprintln!("port {}: {mode}", port.name);
+            }
+        }
     }
 
     /// The tester, for the record. `modes` is how each port runs its XDP program.
