@@ -50,7 +50,7 @@ pub struct Testbed {
     engine: EngineName,
     placement: Placement,
     line_rate_bps: f64,
-    receive_cost_ns: Option<f64>,
+    receive: Option<receive_cost::Receiving>,
     reset_command: Option<String>,
     /// What is known of real interfaces.
     inspection: Option<Inspection>,
@@ -129,7 +129,7 @@ impl Testbed {
             engine,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
-            receive_cost_ns: None,
+            receive: None,
             reset_command: None,
             inspection: None,
             dut_commands: device.dut_commands.clone(),
@@ -170,7 +170,7 @@ impl Testbed {
         // What AF_XDP costs there is another figure, which is not known.
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
-            self.receive_cost_ns = receive_cost::measure(lab, &self.dut_commands)?;
+            self.receive = receive_cost::measure(lab, &self.dut_commands)?;
         }
         Ok(())
     }
@@ -478,6 +478,17 @@ impl Testbed {
         Some(counted.into())
     }
 
+    /// How frames came at the device since it was started, both directions together, where it knows.
+    pub fn bursts(&self) -> Option<trial::Bursts> {
+        let counted = self.lab()?.dut_counters().ok()??.map(|counters| counters.bursts);
+        let queue = counted.iter().map(|bursts| bursts.queue).max().filter(|queue| *queue > 0)?;
+        let mut frames = BTreeMap::new();
+        for (place, count) in counted.iter().flat_map(|bursts| bursts.frames.iter().enumerate()) {
+            *frames.entry(lab::Bursts::length(place)).or_default() += count;
+        }
+        Some(trial::Bursts { queue, frames })
+    }
+
     /// What became of the frames that a device started in user space took, one for each direction, where it
     /// counts.
     pub fn passed(&self) -> Option<[Passed; 2]> {
@@ -530,7 +541,8 @@ impl Testbed {
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),
-            receive_cost_ns: self.receive_cost_ns,
+            receive_cost_ns: self.receive.map(|receive| receive.cost_ns),
+            receive_share: self.receive.map(|receive| receive.share),
             ports: ports.collect(),
             self_test: None,
         }
