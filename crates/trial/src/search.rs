@@ -300,6 +300,14 @@ impl State {
         named(self.names(), &findings, self.directions.max(1) as f64, &decided)
     }
 
+    fn seen_bursts(&self) -> bursts::Seen<'_> {
+        bursts::Seen { trials: &self.trials, queue: self.queue }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.goals.iter().map(|goal| &goal.name)
+    }
+
     /// Which results are of another state of the machine than the usual one, in words.
     fn note_of_other_state(&self) -> Option<String> {
         let of_other = self.books.of_other();

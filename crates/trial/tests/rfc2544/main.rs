@@ -16,9 +16,9 @@ use trial::rfc2544::{Rfc2544, Test, Timing};
 use trial::{Noise, Observer, ObserverError, Outcome, Silent};
 
 /// 1 Gb/s in frames of 64 bytes.
-pub const LINE_PPS: f64 = 1_488_095.24;
+const LINE_PPS: f64 = 1_488_095.24;
 
-pub fn tests(tests: &[Test]) -> Rfc2544 {
+fn tests(tests: &[Test]) -> Rfc2544 {
     Rfc2544 {
         tests: tests.iter().copied().collect(),
         timing: Timing::quick(),
@@ -29,11 +29,11 @@ pub fn tests(tests: &[Test]) -> Rfc2544 {
     }
 }
 
-pub fn all() -> Rfc2544 {
+fn all() -> Rfc2544 {
     tests(&Test::ALL)
 }
 
-pub fn run_with(tests: &Rfc2544, device: Device, tester: Tester, observer: &mut dyn Observer) -> Outcome {
+fn run_with(tests: &Rfc2544, device: Device, tester: Tester, observer: &mut dyn Observer) -> Outcome {
     let mut engine = SimulatedEngine::new(device, tester);
     let outcome = tests.run(&mut engine, observer);
     assert!(engine.now() <= tests.planned(), "{:?}, not {:?}", engine.now(), tests.planned());
@@ -44,16 +44,16 @@ pub fn run_with(tests: &Rfc2544, device: Device, tester: Tester, observer: &mut 
     outcome
 }
 
-pub fn run(tests: &Rfc2544, device: Device) -> Outcome {
+fn run(tests: &Rfc2544, device: Device) -> Outcome {
     run_with(tests, device, Tester::default(), &mut Silent)
 }
 
-pub fn found(outcome: &Outcome) -> &record::Rfc2544 {
+fn found(outcome: &Outcome) -> &record::Rfc2544 {
     outcome.rfc2544.as_ref().unwrap()
 }
 
 /// Resets the device by doing nothing: what happens is in the device's disturbances.
-pub struct Resets(pub bool);
+struct Resets(pub bool);
 
 impl Observer for Resets {
     fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
@@ -67,7 +67,7 @@ impl Observer for Resets {
 }
 
 /// A machine that may cost this share of all frames from some time on. It resets the device too.
-pub struct Noisy {
+struct Noisy {
     cost: f64,
     from_s: f64,
     now_s: f64,

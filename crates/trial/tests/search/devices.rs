@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
-use results::record::{Irregular, LimitedBy, Phase, Status, TrialVerdict};
-use trial::{Failure, Goal, Search, Silent};
+use results::record::{Irregular, LimitedBy, Status, TrialVerdict};
+use trial::{Failure, Search, Silent};
 
 use crate::common::{SECOND, device};
 use crate::{LINE_RATE_PPS, assert_found, results, run, run_with, search, trials};

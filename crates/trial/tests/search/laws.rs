@@ -1,12 +1,11 @@
 //! What holds for every search.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use engine::simulated::{Device, Tester};
 use proptest::prelude::*;
 use results::record::Phase;
-use trial::{Failure, Goal, Search};
+use trial::{Failure, Goal, Search, Silent};
 
 use crate::common::{any_device, any_tester, device, milliseconds};
 use crate::noise::Noisy;

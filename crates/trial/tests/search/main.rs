@@ -18,9 +18,9 @@ use results::record::{GoalResult, LimitedBy, Status, Trial};
 use trial::{Conditions, Goal, Observer, Outcome, Search, Silent, WarmUp};
 
 /// 10 Gb/s in frames of 64 bytes.
-pub const LINE_RATE_PPS: f64 = 14_880_952.38;
+const LINE_RATE_PPS: f64 = 14_880_952.38;
 
-pub fn search() -> Search {
+fn search() -> Search {
     Search {
         conditions: Conditions {
             warm_up: WarmUp { pps: 1_000.0, duration: SECOND },
@@ -37,7 +37,7 @@ pub fn search() -> Search {
 }
 
 /// Runs the search, and checks what holds whatever the device does.
-pub fn run_with(search: &Search, device: Device, tester: Tester, observer: &mut dyn Observer) -> Outcome {
+fn run_with(search: &Search, device: Device, tester: Tester, observer: &mut dyn Observer) -> Outcome {
     let mut engine = SimulatedEngine::new(device, tester);
     let outcome = search.run(&mut engine, observer);
     assert!(
@@ -55,22 +55,22 @@ pub fn run_with(search: &Search, device: Device, tester: Tester, observer: &mut 
     outcome
 }
 
-pub fn run(search: &Search, device: Device) -> Outcome {
+fn run(search: &Search, device: Device) -> Outcome {
     run_with(search, device, Tester::default(), &mut Silent)
 }
 
-pub fn results(outcome: &Outcome) -> BTreeMap<String, GoalResult> {
+fn results(outcome: &Outcome) -> BTreeMap<String, GoalResult> {
     outcome.search.as_ref().map(|search| search.results.clone()).unwrap_or_default()
 }
 
-pub fn trials(outcome: &Outcome) -> &[Trial] {
+fn trials(outcome: &Outcome) -> &[Trial] {
     outcome.search.as_ref().map_or(&[], |search| &search.trials)
 }
 
 /// The interval holds `truth` and is no wider than half a percent. A queue of `hidden` frames
 /// hides twice as many frames a second from trials of half a second.
 #[track_caller]
-pub fn assert_found(result: &GoalResult, truth: f64, hidden: f64) {
+fn assert_found(result: &GoalResult, truth: f64, hidden: f64) {
     let upper = result.upper_pps.expect("an upper bound");
     assert_eq!((result.irregular, result.limited_by), (None, LimitedBy::Dut), "{result:?}");
     assert!(result.lower_pps <= truth + 2.0 * hidden && truth <= upper + 1.0, "{truth}: {result:?}");

@@ -78,7 +78,7 @@ impl Observer for Elsewhere {
 }
 
 /// 333,333 frames a second, but from `from_s` on for so many seconds seven tenths of that.
-fn moved(from_s: u64, seconds: u64) -> Device {
+fn moved(from_s: u32, seconds: u32) -> Device {
     let slow = Disturbance { from: from_s * SECOND, length: seconds * SECOND, factor: 0.7 };
     Device { disturbances: vec![slow], ..device(333_333.0) }
 }
