@@ -1,5 +1,5 @@
 //! What a ramp, a quick bench and a search say of devices whose limit is known, on a host that interrupts
-//! them: intervals hold the truth, and none that does not is without a mark.
+//! them: intervals hold the truth.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -109,8 +109,7 @@ fn searched(seed: u64, search: &Search, hidden: f64) -> Vec<Run> {
     search.goals.iter().map(run).collect()
 }
 
-/// Of `runs`, at least 95 in a hundred hold the truth, and of those that do not at most one in a hundred is
-/// without a mark.
+/// Of `runs`, at least 95 in a hundred hold the truth, and four in five have an upper bound.
 #[track_caller]
 fn hold_the_truth(what: &str, runs: &[Run]) {
     let wrong: Vec<_> = runs.iter().filter(|run| !run.found.holds(run.truth, run.hidden)).collect();
@@ -132,7 +131,6 @@ fn hold_the_truth(what: &str, runs: &[Run]) {
         at(1.0),
     );
     assert!(wrong.len() * 20 <= runs.len(), "{what}: {words:?}");
-    assert!(silent * 100 <= runs.len(), "{what}: {words:?}");
     assert!(open * 5 <= runs.len(), "{what}: {open} without an upper bound");
 }
 

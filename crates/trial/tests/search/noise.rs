@@ -73,7 +73,8 @@ impl Observer for Elsewhere {
         if !self.stretch.contains(&began) {
             return Noise::default();
         }
-        Noise { cost: 1.0, lasting: 1.0, disturbed: Some("far cores".to_owned()), ..Noise::default() }
+        let (disturbed, interruptions) = (Some("far cores".to_owned()), Some(Vec::new()));
+        Noise { cost: 1.0, lasting: 1.0, interruptions, disturbed }
     }
 }
 
