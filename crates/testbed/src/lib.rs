@@ -2,8 +2,8 @@
 //! strategy enter, a record leaves.
 
 pub mod control;
-pub mod counting;
 pub mod cost;
+pub mod counting;
 pub mod cross_check;
 mod dut_command;
 pub mod environment;

@@ -8,6 +8,10 @@ use std::time::Duration;
 use super::goal::Target;
 use super::ladder::Rung;
 
+/// How many lossy trials at loads up to one are enough to call it an upper bound when time is over …
+const FIRM: usize = 3;
+/// … where at most one in so many more passed at that load or above.
+const CONTRADICTED: usize = 4;
 /// By how many trials those that say nothing of a load must outnumber the others, until it is left.
 const PATIENCE: usize = 3;
 
@@ -94,6 +98,24 @@ impl Database {
             }
         }
         bounds
+    }
+
+    /// The lowest load above `lower` that trials of any length make an upper bound together: a device
+    /// that loses more than `loss_ratio` at one load does so at all higher ones. The trials are so many
+    /// that no single disturbance, which nobody saw, can have spoiled them all.
+    pub(crate) fn pooled_upper(&self, loss_ratio: f64, lower: Option<Rung>) -> Option<Rung> {
+        let count = |load: Rung, verdict: Verdict| {
+            self.at(load).filter(|trial| trial.verdict(loss_ratio) == verdict).count()
+        };
+        let mut high = 0;
+        let above = self.loads.keys().copied().filter(|load| lower.is_none_or(|lower| *load > lower));
+        let mut above = above;
+        above.find(|load| {
+            let here = count(*load, Verdict::High);
+            high += here;
+            let low: usize = self.loads.range(*load..).map(|(load, _)| count(*load, Verdict::Low)).sum();
+            here > 0 && high >= FIRM && low * CONTRADICTED <= high
+        })
     }
 
     /// The highest load that was tried.
@@ -317,6 +339,21 @@ mod tests {
         assert_eq!(proved_bad.class(0, &goal), Class::Upper);
         database.add(trial(0.004, 1.0));
         assert_eq!(database.class(0, &goal), Class::Lower);
+    }
+
+    #[test]
+    fn trials_at_several_loads_make_an_upper_bound_together() {
+        let mut database = Database::default();
+        add(&mut database, 90, 1, 1, 0.9);
+        add(&mut database, 30, 1, 1, 0.1);
+        assert_eq!(database.pooled_upper(0.0, None), None, "two trials");
+        add(&mut database, 20, 1, 1, 0.1);
+        assert_eq!(database.pooled_upper(0.0, None), Some(90));
+        assert_eq!(database.pooled_upper(0.0, Some(20)), None, "what passed is no evidence of loss");
+        add(&mut database, 25, 2, 1, 0.1);
+        assert_eq!(database.pooled_upper(0.0, None), Some(25));
+        add(&mut database, 28, 1, 1, 0.0);
+        assert_eq!(database.pooled_upper(0.0, None), Some(30), "a higher load passed");
     }
 
     #[test]

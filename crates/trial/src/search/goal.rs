@@ -47,9 +47,9 @@ impl Goal {
     /// A goal of this loss ratio, with the default durations and width.
     ///
     /// Half a second finds overloads of some hundred frames a second behind a queue of as many; at low
-    /// rates trials are stretched. Five seconds decide: of ten trials, four that a passing disturbance
+    /// rates trials are stretched. Three seconds decide: of six trials, three that a passing disturbance
     /// spoiled are outvoted, and the shorter a trial, the rarer is it spoiled. CSIT's sum of 21 s asks
-    /// for four times as much time, for machines that run one test all night.
+    /// for seven times as much time, for machines that run one test all night.
     #[must_use]
     pub fn new(name: &str, loss_ratio: f64) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Goal {
             relative_width: 0.005,
             initial_trial_duration: Duration::from_millis(250),
             final_trial_duration: Duration::from_millis(500),
-            duration_sum: Duration::from_secs(5),
+            duration_sum: Duration::from_secs(3),
             hidden_queue: RING,
         }
     }
@@ -186,11 +186,11 @@ mod tests {
             let targets = goal.targets(&ladder, Duration::from_secs(5));
             [targets[0].durations(pps), targets[2].durations(pps)]
         };
-        assert_eq!(durations(&Goal::ndr(), 1e6), [seconds(0.25, 0.25), seconds(0.5, 5.0)]);
+        assert_eq!(durations(&Goal::ndr(), 1e6), [seconds(0.25, 0.25), seconds(0.5, 3.0)]);
         // 256 frames are 0.25 % of 25,600 a second for 4 s.
         assert_eq!(durations(&Goal::ndr(), 25_600.0), [seconds(2.0, 2.0), seconds(4.0, 12.0)]);
         assert_eq!(durations(&Goal::ndr(), 1.0), [seconds(5.0, 5.0), seconds(5.0, 15.0)]);
         let exact = Goal { hidden_queue: 0, ..Goal::ndr() };
-        assert_eq!(durations(&exact, 1.0), [seconds(0.25, 0.25), seconds(0.5, 5.0)]);
+        assert_eq!(durations(&exact, 1.0), [seconds(0.25, 0.25), seconds(0.5, 3.0)]);
     }
 }
