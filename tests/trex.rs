@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{REPOSITORY, Running, eventually, has_namespaces, linerate, machine, wait_until};
+use crate::common::{REPOSITORY, Running, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -78,7 +78,6 @@ fn lost_a_tenth(seen: &Value) -> Result<(), String> {
 
 #[test]
 fn trex_s_client_starts_changes_pauses_and_stops_traffic() {
-    let _machine = machine();
     eventually(|| {
         let Some(seen) = drive("calibrated:drop-every=10", "steady") else { return Ok(()) };
         lost_a_tenth(&seen)?;
@@ -99,7 +98,6 @@ fn trex_s_client_starts_changes_pauses_and_stops_traffic() {
 
 #[test]
 fn percentages_are_of_line_rate_and_an_end_is_waited_for() {
-    let _machine = machine();
     eventually(|| {
         let Some(seen) = drive("calibrated:drop-every=10", "percent") else { return Ok(()) };
         lost_a_tenth(&seen)?;
@@ -113,7 +111,6 @@ fn percentages_are_of_line_rate_and_an_end_is_waited_for() {
 
 #[test]
 fn bursts_have_exactly_their_packets() {
-    let _machine = machine();
     eventually(|| {
         let Some(seen) = drive("calibrated:drop-every=10", "bursts") else { return Ok(()) };
         for (name, frames) in [("single", 700), ("multi", 200)] {
@@ -129,7 +126,6 @@ fn bursts_have_exactly_their_packets() {
 
 #[test]
 fn streams_of_different_rates_keep_their_proportions() {
-    let _machine = machine();
     eventually(|| {
         let Some(seen) = drive("linux-router", "mixed") else { return Ok(()) };
         let (sent, bytes) = (pair(&seen["opackets"])[0], pair(&seen["obytes"])[0]);
@@ -148,7 +144,6 @@ fn streams_of_different_rates_keep_their_proportions() {
 
 #[test]
 fn what_is_refused_is_refused_by_name() {
-    let _machine = machine();
     let Some(seen) = drive("calibrated", "refused") else { return };
     let refusals: Vec<&str> = seen["refusals"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
     let expected = ["flow statistics", "exceeds port line rate", "already taken by", ""];

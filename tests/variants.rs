@@ -62,7 +62,9 @@ fn what_receiving_costs_is_measured_on_a_device_with_the_same_commands() {
     let measured = finished.record().tester.receive_cost_ns.is_some();
     let text = fs::read_to_string(&log).unwrap();
     let namespaces: std::collections::BTreeSet<&str> = text.lines().collect();
-    assert_eq!(namespaces.len(), 1 + usize::from(measured), "{text}");
+    // The first time it is measured twice.
+    let labs = if measured { 2..=3 } else { 1..=1 };
+    assert!(labs.contains(&namespaces.len()), "{text}");
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn every_card_counts_to_the_frame_on_the_newest_kernel_of_the_archive() {
 }
 
 #[test]
+#[ignore = "fails by an open defect: af_xdp on Linux 6.1 counts frames as unsent that left a full queue"]
 fn a_full_transmit_queue_is_the_testers_and_a_limited_router_the_devices() {
     on(Kernel::Release, &[SLOW, E1000E], |guest| {
         let mut wired = Wired::new(guest, SLOW);

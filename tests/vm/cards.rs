@@ -157,7 +157,7 @@ impl<'a> Wired<'a> {
         if let Some((then, now)) = taken_before.zip(self.taken()) {
             // Kernels that do not tell what a driver can do are tried: up to 208 frames, 16 at once.
             let tried = now - then - offered;
-            assert!(tried % 16 == 0 && tried <= 208, "{:?}: {told}: {then} {now}", self.kind);
+            assert!(tried.is_multiple_of(16) && tried <= 208, "{:?}: {told}: {then} {now}", self.kind);
         }
     }
 

@@ -86,11 +86,10 @@ pub enum Command {
     UserSpaceRouter(device::Route),
 }
 
-/// What the program does, in three lines.
+/// What the program does, in two lines.
 const SUMMARY: &str =
-    "Linerate sends traffic through a device under test (DUT) between two ports and counts what comes
-back. The device is one of its own (--dut, in network namespaces on this host) or yours, between
-two interfaces (--ports A,B).";
+    "Linerate sends traffic through a device under test (DUT) and counts what comes back: one of its
+own (--dut, in network namespaces on this host), or yours between two interfaces (--ports A,B).";
 
 /// The subcommands as the help lists them.
 const GROUPS: [(&str, &[&str]); 4] = [

@@ -1,4 +1,4 @@
-//! What is to be measured, and by what: plain data, validated by whoever makes it, from flags or from a bench file.
+//! What is to be measured, and by what: plain data, made from flags or from a bench file, which validate it.
 
 use std::fmt;
 use std::net::IpAddr;

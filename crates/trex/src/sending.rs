@@ -4,7 +4,7 @@
 //! kept, so that counters go on.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Engine, Interval, Load};
 use traffic::FrameTable;
@@ -79,17 +79,18 @@ impl Sending {
         self.engine.as_ref().is_some_and(|running| running.shape == *shape)
     }
 
-    /// Sends `table` from now on, at no rate yet.
+    /// Sends `table` from now on, at no rate yet; how long that took.
     pub fn replace(
         &mut self,
         tester: &mut impl Tester,
         shape: Shape,
         table: &FrameTable,
-    ) -> Result<(), String> {
+    ) -> Result<Duration, String> {
+        let begun = Instant::now();
         self.end()?;
         let engine = tester.start(table)?;
         self.engine = Some(Running { engine, shape, open: VecDeque::new() });
-        Ok(())
+        Ok(begun.elapsed())
     }
 
     /// Ends the engine when its last frames are back; its counts stay.

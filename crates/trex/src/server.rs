@@ -212,7 +212,7 @@ impl<T: Tester> Server<T> {
         }
     }
 
-    fn send(&mut self, now: Duration) -> Result<(), String> {
+    fn send(&mut self, mut now: Duration) -> Result<(), String> {
         if self.bursts.take().is_some() {
             // One port was stopped: the other's burst cannot go on alone.
             for index in 0..self.ports.len() {
@@ -233,7 +233,9 @@ impl<T: Tester> Server<T> {
         let (shape, schedule) = plan::schedule(&parts).map_err(|failure| failure.reason)?;
         if !self.sending.has(&shape) {
             let table = plan::table(&parts, &shape).map_err(|failure| failure.reason)?;
-            self.sending.replace(&mut self.tester, shape, &table)?;
+            // An engine starts for up to half a second, which traffic of a limited time must not lack.
+            let took = self.sending.replace(&mut self.tester, shape, &table)?.as_millis();
+            now += Duration::from_millis(u64::try_from(took).unwrap_or(u64::MAX));
         }
         self.sending.begin(schedule.load)?;
         self.bursts = schedule.bursts.map(|(count, every)| Bursts {

@@ -33,7 +33,7 @@ pub struct Args {
     /// The largest frame that streams may have, in bytes with FCS
     #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(i64::from(size::MIN)..=i64::from(size::MAX)))]
     max_frame_size: u16,
-    /// The address to listen at: whoever reaches it can send traffic, since the protocol has no passwords
+    /// The address to listen at: anybody who reaches it can send traffic, since the protocol has no passwords
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", help_heading = "Server")]
     listen: IpAddr,
     /// The port for calls; 0 is any that is free

@@ -84,7 +84,7 @@ fn circles_are_refused_with_the_names() {
     let circle = SOUND.replace("dut = \"linux-router\"", "extends = \"10 rules\"");
     refused(&circle, 13, &["circular \"extends\": 'none' → '10 rules' → 'none'", "extend nothing"]);
     let own = SOUND.replace("extends = \"none\"", "extends = \"10 rules\"");
-    refused(&own, 13, &["'10 rules' extends '10 rules'"]);
+    refused(&own, 13, &["circular \"extends\": '10 rules' → '10 rules'"]);
     refused(&SOUND.replace("extends = \"none\"", "extends = \"no\""), 13, &["'no'", "none, 10 rules"]);
 }
 
