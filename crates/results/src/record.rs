@@ -373,9 +373,28 @@ pub struct Undisturbed {
     pub offered: u64,
     /// Frames of these that came back.
     pub forwarded: u64,
+    /// Frames of these that left in the last quarter of a trial; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_offered: u64,
+    /// Frames of those that came back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_forwarded: u64,
+}
+
+/// Whether a count that files may lack is nought.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants it so
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Undisturbed {
+    /// The loss ratio of the frames that left in the last quarter of a trial; `None` where that is not known.
+    #[must_use]
+    pub fn late_loss_ratio(&self) -> Option<f64> {
+        let lost = self.late_offered.saturating_sub(self.late_forwarded);
+        (self.late_offered > 0).then(|| lost as f64 / self.late_offered as f64)
+    }
+
     /// (offered − forwarded) / offered.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {

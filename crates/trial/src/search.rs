@@ -19,6 +19,9 @@
 //!   machine may have cost. A loss beyond the goal's proves something only if it is more than
 //!   that, too; else the trial is repeated, as long as all that were take no more than half of the
 //!   time. What passed in spite of noise has passed.
+//! - At low rates trials are long, few of them decide, and each may meet a disturbance that nobody saw. An
+//!   overload lasts: a queue that is full stays full. So a loss that was over in the last quarter of such a
+//!   trial counts for a third: it takes five of them, not two, to prove that the device loses frames there.
 //! - While the machine is in another state than usual, as when its cores are far apart, what is lost is
 //!   told of that state alone.
 //! - The search ends when its time is over, with the interval that it has by then. An upper bound is
@@ -409,6 +412,8 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
     sum.undisturbed = undisturbed.map(|undisturbed| Undisturbed {
         offered: undisturbed.iter().map(|direction| direction.offered).sum(),
         forwarded: undisturbed.iter().map(|direction| direction.forwarded).sum(),
+        late_offered: undisturbed.iter().map(|direction| direction.late_offered).sum(),
+        late_forwarded: undisturbed.iter().map(|direction| direction.late_forwarded).sum(),
     });
     sum
 }
@@ -453,7 +458,9 @@ fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observa
         Some(loss_ratio) => (loss_ratio.min(seen.loss_ratio), noise.lasting),
         None => (seen.loss_ratio, noise.cost),
     };
-    Observation { load, pps, duration, loss_ratio, offered_share, noise }
+    let late = seen.undisturbed.and_then(|undisturbed| undisturbed.late_loss_ratio());
+    let late_loss_ratio = late.unwrap_or(loss_ratio);
+    Observation { load, pps, duration, loss_ratio, late_loss_ratio, offered_share, noise }
 }
 
 /// Whether the tester offered too little, by more than a frame.

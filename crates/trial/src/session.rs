@@ -20,7 +20,7 @@ use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, passes};
 use crate::sample::{Measured, Percentiles, fewest_judged, lost, lost_in_interruptions};
-use crate::undisturbed::undisturbed;
+use crate::undisturbed::undisturbed_trial;
 use crate::{Bursts, Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
 
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
             return Ok(());
         };
         for (timeline, direction) in timelines.iter().zip(&mut sample.directions) {
-            direction.undisturbed = undisturbed(timeline, pps, interruptions);
+            direction.undisturbed = undisturbed_trial(timeline, pps, interruptions);
         }
         Ok(())
     }

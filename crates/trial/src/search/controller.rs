@@ -187,6 +187,7 @@ impl Controller {
             pps: self.ladder.pps(load),
             duration,
             loss_ratio: 0.0,
+            late_loss_ratio: 0.0,
             offered_share: 1.0,
             noise: 0.0,
         });

@@ -81,7 +81,7 @@ pub(crate) fn find(
     }
     let at_top = lower.is_some_and(|(load, _)| load >= range.ceiling);
     if let (None, false, Some(goal)) = (upper, at_top, targets.last()) {
-        upper = database.pooled_upper(goal.loss_ratio, lower.map(|(load, _)| load));
+        upper = database.pooled_upper(goal, lower.map(|(load, _)| load));
         preliminary |= upper.is_some();
     }
     let width = targets.last().map_or(0, |target| target.width);

@@ -164,6 +164,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether a trial at `pps` is longer than usual, so that few of them decide.
+    pub(crate) fn is_stretched(&self, pps: f64) -> bool {
+        self.durations(pps).0 > self.trial_duration
+    }
+
     /// How long a trial at `pps` must be to count in full, and how much trial time decides there:
     /// three trials where they are longer than usual.
     pub(crate) fn durations(&self, pps: f64) -> (Duration, Duration) {
