@@ -21,7 +21,7 @@
 //!   time. What passed in spite of noise has passed.
 //! - At low rates trials are long, few of them decide, and each may meet a disturbance that nobody saw. An
 //!   overload lasts: a queue that is full stays full. So a loss that was over in the last quarter of such a
-//!   trial counts for a third: it takes five of them, not two, to prove that the device loses frames there.
+//!   trial counts for a third: it takes seven of them, not three, to prove that the device loses frames there.
 //! - While the machine is in another state than usual, as when its cores are far apart, what is lost is
 //!   told of that state alone.
 //! - The search ends when its time is over, with the interval that it has by then. An upper bound is

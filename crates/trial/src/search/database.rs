@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_passed_takes_more_trials_where_few_decide() {
-        // A trial of 5 s at 20 pps, of which three decide.
+        // A trial of 5 s at 20 pps, of which four decide.
         let goal = Target { frames: 100.0, longest: Duration::from_secs(5), ..target(1, 6, 0.0, 0.5) };
         let trial = |pps: f64, seconds: u64, loss_ratio: f64, late_loss_ratio: f64| Observation {
             load: 0,
@@ -394,9 +394,10 @@ mod tests {
         };
         let (lasting, passing, low) =
             (trial(20.0, 5, 0.1, 0.1), trial(20.0, 5, 0.1, 0.0), trial(20.0, 5, 0.0, 0.0));
-        assert_eq!(after(&[lasting; 2]), (Class::Upper, None));
-        assert_eq!(after(&[passing; 4]), (Class::Undecided, None));
-        assert_eq!(after(&[passing; 5]), (Class::Upper, None), "the device loses frames now and then");
+        assert_eq!(after(&[lasting; 2]), (Class::Undecided, None));
+        assert_eq!(after(&[lasting; 3]), (Class::Upper, Some(0)));
+        assert_eq!(after(&[passing; 6]), (Class::Undecided, None));
+        assert_eq!(after(&[passing; 7]), (Class::Upper, None), "the device loses frames now and then");
         assert_eq!(after(&[passing, passing, low, low]), (Class::Lower, None));
         let usual = trial(1000.0, 1, 0.1, 0.0);
         assert_eq!(after(&[usual; 4]), (Class::Upper, Some(0)), "many short trials decide");

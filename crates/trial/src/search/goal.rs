@@ -14,8 +14,9 @@ const MAX_SUM: Duration = Duration::from_secs(24 * 3600);
 const MIN_WIDTH: f64 = 1e-5;
 /// What a card's or a veth's receive ring usually holds.
 const RING: u64 = 256;
-/// Trials that decide about a load where they are longer than usual.
-const STRETCHED_TRIALS: f64 = 3.0;
+/// Trials that decide about a load where they are longer than usual: of four, two that passed make a lower
+/// bound, and three that lost make an upper one.
+const STRETCHED_TRIALS: f64 = 4.0;
 /// How many targets precede the goal's own, each twice as wide as the next.
 const PRECEDING: i32 = 2;
 
@@ -170,7 +171,7 @@ impl Target {
     }
 
     /// How long a trial at `pps` must be to count in full, and how much trial time decides there:
-    /// three trials where they are longer than usual.
+    /// four trials where they are longer than usual.
     pub(crate) fn durations(&self, pps: f64) -> (Duration, Duration) {
         let needed = Duration::try_from_secs_f64(self.frames / pps).unwrap_or(self.longest);
         let trial = needed.clamp(self.trial_duration, self.longest);
@@ -193,8 +194,8 @@ mod tests {
         };
         assert_eq!(durations(&Goal::ndr(), 1e6), [seconds(0.25, 0.25), seconds(0.5, 3.0)]);
         // 256 frames are 0.25 % of 25,600 a second for 4 s.
-        assert_eq!(durations(&Goal::ndr(), 25_600.0), [seconds(2.0, 2.0), seconds(4.0, 12.0)]);
-        assert_eq!(durations(&Goal::ndr(), 1.0), [seconds(5.0, 5.0), seconds(5.0, 15.0)]);
+        assert_eq!(durations(&Goal::ndr(), 25_600.0), [seconds(2.0, 2.0), seconds(4.0, 16.0)]);
+        assert_eq!(durations(&Goal::ndr(), 1.0), [seconds(5.0, 5.0), seconds(5.0, 20.0)]);
         let exact = Goal { hidden_queue: 0, ..Goal::ndr() };
         assert_eq!(durations(&exact, 1.0), [seconds(0.25, 0.25), seconds(0.5, 3.0)]);
     }
