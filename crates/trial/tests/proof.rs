@@ -109,7 +109,8 @@ fn searched(seed: u64, search: &Search, hidden: f64) -> Vec<Run> {
     search.goals.iter().map(run).collect()
 }
 
-/// Of `runs`, at least 95 in a hundred hold the truth, and four in five have an upper bound.
+/// Of `runs`, at least 95 in a hundred hold the truth, at most one in a hundred is wrong without a mark, and
+/// four in five have an upper bound.
 #[track_caller]
 fn hold_the_truth(what: &str, runs: &[Run]) {
     let wrong: Vec<_> = runs.iter().filter(|run| !run.found.holds(run.truth, run.hidden)).collect();
@@ -131,6 +132,7 @@ fn hold_the_truth(what: &str, runs: &[Run]) {
         at(1.0),
     );
     assert!(wrong.len() * 20 <= runs.len(), "{what}: {words:?}");
+    assert!(silent * 100 <= runs.len(), "{what}: {silent} are wrong without a mark: {words:?}");
     assert!(open * 5 <= runs.len(), "{what}: {open} without an upper bound");
 }
 
@@ -163,16 +165,16 @@ fn searches_hold_the_truth(runs: u64) {
 }
 
 #[test]
-fn ten_of_each_hold_the_truth_on_a_host_that_interrupts() {
-    ramps_hold_the_truth(20);
-    quick_benches_hold_the_truth(20);
-    searches_hold_the_truth(10);
-}
-
-#[test]
-#[ignore = "takes minutes: make test-long"]
 fn a_hundred_of_each_hold_the_truth_on_a_host_that_interrupts() {
     ramps_hold_the_truth(100);
     quick_benches_hold_the_truth(100);
     searches_hold_the_truth(100);
+}
+
+#[test]
+#[ignore = "takes a minute: make test-long"]
+fn a_thousand_of_each_hold_the_truth_on_a_host_that_interrupts() {
+    ramps_hold_the_truth(1000);
+    quick_benches_hold_the_truth(1000);
+    searches_hold_the_truth(1000);
 }

@@ -117,7 +117,8 @@ impl Books {
     pub(super) fn of_other(&self) -> Vec<usize> {
         let usual = self.usual.controller.findings();
         let pairs = usual.iter().zip(self.findings()).enumerate();
-        pairs.filter(|(_, (usual, chosen))| **usual != *chosen).map(|(place, _)| place).collect()
+        let bounds = |it: &Finding| (it.lower_pps, it.upper_pps);
+        pairs.filter(|(_, (usual, chosen))| bounds(usual) != bounds(chosen)).map(|(place, _)| place).collect()
     }
 }
 
@@ -136,7 +137,12 @@ fn choose(usual: Vec<Finding>, other: Option<Vec<Finding>>) -> Vec<Finding> {
         let at_end = |why| matches!(why, Irregular::MaxLoadIsLowerBound | Irregular::MinLoadIsUpperBound);
         let ends = useful || usual.irregular.is_some_and(at_end);
         let below = other.upper_pps.is_some_and(|upper| usual.lower_pps.is_none_or(|lower| upper > lower));
-        if ends || !below { usual } else { Finding { disturbed: true, ..other } }
+        match (ends || !below, usual.irregular) {
+            (false, _) => Finding { disturbed: true, ..other },
+            // What was measured in the other state is what is missing here.
+            (true, Some(Irregular::Wide | Irregular::Preliminary)) => Finding { disturbed: true, ..usual },
+            (true, _) => usual,
+        }
     });
     choice.collect()
 }
@@ -154,4 +160,31 @@ pub(super) fn named<'a>(
         GoalResult { limited_by, ..finding.result(factor) }
     };
     names.cloned().zip(findings.iter().zip(decided).map(result)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(lower: Option<f64>, upper: Option<f64>, irregular: Option<Irregular>) -> Finding {
+        Finding {
+            lower_pps: lower,
+            upper_pps: upper,
+            conditional_throughput_pps: lower,
+            irregular,
+            disturbed: false,
+            limited_by: LimitedBy::Unknown,
+        }
+    }
+
+    #[test]
+    fn what_the_other_state_left_open_is_marked() {
+        let chosen = |usual: Finding, other: Finding| choose(vec![usual], Some(vec![other]))[0];
+        let open = finding(None, None, Some(Irregular::Wide));
+        assert!(chosen(open, open).disturbed, "all its time went into the other state");
+        let found = finding(Some(99.0), Some(100.0), None);
+        assert_eq!(chosen(found, open), found);
+        let of_other = chosen(open, found);
+        assert_eq!((of_other.upper_pps, of_other.disturbed), (Some(100.0), true));
+    }
 }
