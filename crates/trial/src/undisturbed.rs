@@ -71,12 +71,15 @@ fn sum<'a>(bins: impl Iterator<Item = &'a Bin>) -> Undisturbed {
     })
 }
 
+/// Bins with their places in the timeline.
+type PlacedBins<'a> = Vec<(usize, &'a Bin)>;
+
 /// The bins in which nothing was interrupted, with their places, and where the load lasted.
 fn clean_bins<'a>(
     timeline: &'a Timeline,
     pps: f64,
     interruptions: &[Interruption],
-) -> Option<(Vec<(usize, &'a Bin)>, Range<usize>)> {
+) -> Option<(PlacedBins<'a>, Range<usize>)> {
     let first = timeline.bins.iter().position(|bin| bin.offered > 0)?;
     let last = timeline.bins.iter().rposition(|bin| bin.offered > 0)?;
     let mut clean = vec![true; timeline.bins.len()];
