@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::{has_namespaces, linerate};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use results::record::GoalResult;
+use results::record::{GoalResult, LimitedBy};
 use stats::Random;
 
 /// A way to search, and the device that it suits.
@@ -126,6 +126,29 @@ fn beside_processes_that_burn_all_cores_a_search_is_never_silently_wrong() {
     });
     let near = (found.pps / capacity - 1.0).abs() <= 0.02;
     assert!(near || (found.disturbed && HURRIED.holds(capacity, &found)), "{capacity}: {found:?}");
+}
+
+#[test]
+fn a_device_that_bursts_overflow_is_never_silently_low() {
+    if !has_namespaces() {
+        return;
+    }
+    let (capacity, line) =
+        (889_000.0, "search --goal ndr:width=1%,initial=100ms,final=250ms,sum=1s --time-limit 15s --json");
+    let record = linerate(line).arg("--dut").arg("calibrated:rate=889kpps,burst=64").run().well().record();
+    let ndr = record.finding.results()["ndr"];
+    let came: u64 =
+        record.finding.trials().iter().flat_map(|trial| &trial.bursts).map(|(_, frames)| frames).sum();
+    assert!(came > 100_000, "{came} frames came in bursts that were counted");
+    let is_marked = ndr.limited_by == LimitedBy::Tester || ndr.disturbed || ndr.irregular.is_some();
+    assert!(is_marked || ndr.upper_pps.is_some_and(|upper| upper >= capacity * 0.97), "{ndr:?}");
+    if ndr.limited_by == LimitedBy::Tester {
+        let named = record
+            .notes
+            .iter()
+            .any(|note| note.contains("limited by tester: frames arrive in bursts of up to"));
+        assert!(named || record.tester.self_test.is_some(), "{:?}", record.notes);
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use results::Record;
+use results::record::Status;
 use tempfile::TempDir;
 
 use namespace::Namespace;
@@ -298,8 +299,10 @@ impl Finished {
 
     /// The record on standard output.
     pub fn record(&self) -> Record {
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("no record ({error}): {}\n{}", self.stdout, self.stderr))
+        let record = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no record ({error}): {}\n{}", self.stdout, self.stderr));
+        consistent(&record);
+        record
     }
 
     /// The JSON on standard output.
@@ -347,13 +350,23 @@ pub fn refusal_without_privileges(line: &str) -> String {
     stderr
 }
 
-/// All records in `directory`, none if it is not there. All that ends in `.json` must be one.
+/// Fails if figures of a record contradict each other. One that is being written is not settled yet.
+#[track_caller]
+fn consistent(record: &Record) {
+    if record.status != Status::Running {
+        assert_eq!(results::consistency::contradictions(record), [""; 0], "{}", record.name);
+    }
+}
+
+/// All records in `directory`, none if it is not there. All that ends in `.json` must be one, and no figure of one
+/// contradicts another.
 pub fn records(directory: &Path) -> Vec<Record> {
     if !directory.exists() {
         return Vec::new();
     }
     let loaded = results::store::load_all(directory).unwrap();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    loaded.records.iter().for_each(consistent);
     loaded.records
 }
 

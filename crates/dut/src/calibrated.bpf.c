@@ -9,6 +9,9 @@
  *   stall_after  after N frames, both directions together, nothing is forwarded any more.
  *
  * Broadcast and multicast frames are forwarded and touch neither rule nor count.
+ *
+ * Where there is an interval, it also counts how frames arrive: a burst are frames that follow each
+ * other faster than twice the rate.
  */
 #include "frame.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -22,10 +25,17 @@ const volatile __u32 interval_fraction; /* and so many 2^-32 ns more */
 const volatile __u64 tolerance_ns;
 const volatile __u64 stall_after;
 
+/* Two for each doubling of the length: 1, 2, 3, 4, 6, 8, 12 ... 768. */
+#define BUCKETS 20
+#define LONGEST 1023
+
 struct direction {
 	__u64 frames;
 	__u64 bytes; /* without FCS */
 	__u64 forwarded;
+	__u64 bursts[BUCKETS]; /* frames that came in bursts so long */
+	__u64 last_ns;
+	__u64 length; /* of the burst that goes on */
 	__u64 due_ns; /* when the next frame is due, if frames come at the rate */
 	__u64 due_fraction;
 };
@@ -54,10 +64,8 @@ static bool is_stalled(void)
  * it comes more than the tolerance before it is due. The fraction keeps the long-run rate exact
  * where the interval is not a whole number of nanoseconds.
  */
-static bool conforms(struct direction *direction)
+static bool conforms(struct direction *direction, __u64 now)
 {
-	__u64 now = bpf_ktime_get_ns();
-
 	if (direction->due_ns < now) {
 		direction->due_ns = now;
 		direction->due_fraction = 0;
@@ -70,12 +78,37 @@ static bool conforms(struct direction *direction)
 	return true;
 }
 
+static __u32 bucket_of(__u64 length)
+{
+	__u32 octave = 0;
+
+	for (__u32 bit = 1; bit < 10; bit++)
+		if (length >> bit)
+			octave = bit;
+	return octave ? octave * 2 + ((length >> (octave - 1)) & 1) : 0;
+}
+
+static void count_burst(struct direction *direction, __u64 now)
+{
+	if (now - direction->last_ns >= interval_ns / 2) {
+		__u32 bucket = bucket_of(direction->length);
+
+		if (bucket < BUCKETS)
+			direction->bursts[bucket] += direction->length;
+		direction->length = 0;
+	}
+	if (direction->length < LONGEST)
+		direction->length++;
+	direction->last_ns = now;
+}
+
 SEC("xdp.frags")
 int calibrated(struct xdp_md *ctx)
 {
 	__u32 index = ctx->ingress_ifindex == interfaces[1];
 	__u32 out = interfaces[!index];
 	struct direction *direction = bpf_map_lookup_elem(&directions, &index);
+	__u64 now = 0;
 
 	if (!direction)
 		return XDP_ABORTED;
@@ -84,11 +117,15 @@ int calibrated(struct xdp_md *ctx)
 
 	direction->frames++;
 	direction->bytes += bpf_xdp_get_buff_len(ctx);
+	if (interval_ns) {
+		now = bpf_ktime_get_ns();
+		count_burst(direction, now);
+	}
 	if (drop_every && direction->frames % drop_every == 0)
 		return XDP_DROP;
 	if (loss && bpf_get_prandom_u32() < loss)
 		return XDP_DROP;
-	if (interval_ns && !conforms(direction))
+	if (interval_ns && !conforms(direction, now))
 		return XDP_DROP;
 	if (stall_after && is_stalled())
 		return XDP_DROP;

@@ -5,7 +5,7 @@ mod rules;
 
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Counters, Result, Running, Site};
+use lab::{Addressing, Bursts, Counters, Result, Running, Site};
 use libbpf_rs::MapHandle;
 use wire::rate::Rate;
 
@@ -74,6 +74,9 @@ const USER_SPACE_PAUSE: u64 = 1_000_000 << 32;
 /// Nanoseconds in a second, times 2^32: intervals are kept in fractions of a nanosecond, so
 /// that a rate is exact in the long run.
 const FIXED_SECOND: f64 = 1e9 * (1_u64 << 32) as f64;
+
+/// Frames, bytes and frames forwarded, then those of bursts, as in `struct direction`.
+const WORDS: usize = 3 + lab::BURST_LENGTHS;
 
 /// The parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,18 +163,23 @@ impl Device for Calibrated {
                     Ok(())
                 })?;
             let directions = kept(MapHandle::try_from(&loaded.maps.directions))?;
+            let queue = if limits.interval > 0 { self.burst.unwrap_or(KERNEL_BURST) } else { 0 };
+            let count = move |direction| count(&directions, direction, queue);
             Ok(Running {
                 links: site.attach(&loaded.progs.calibrated)?,
-                counters: Some(Box::new(move || Ok([count(&directions, 0)?, count(&directions, 1)?]))),
+                counters: Some(Box::new(move || Ok([count(0)?, count(1)?]))),
                 ..Running::default()
             })
         })
     }
 }
 
-fn count(directions: &MapHandle, direction: u32) -> Result<Counters> {
-    let [frames, bytes, forwarded] = words::<3>(directions, direction)?.first().copied().unwrap_or_default();
-    Ok(Counters { frames, bytes: bytes + FCS * frames, forwarded, ..Counters::default() })
+/// What a direction counted, of a device whose queue holds so many frames; 0 of one without a rate.
+fn count(directions: &MapHandle, direction: u32, queue: u64) -> Result<Counters> {
+    let words = words::<WORDS>(directions, direction)?.first().copied().unwrap_or([0; WORDS]);
+    let [frames, bytes, forwarded, bursts @ ..] = words;
+    let bytes = bytes + FCS * frames;
+    Ok(Counters { frames, bytes, forwarded, bursts: Bursts { queue, frames: bursts }, ..Counters::default() })
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dut::DutSpec;
-use lab::holder::{self, HolderError, Purpose, Server, Side};
+use lab::HolderError;
+use lab::holder::{self, Purpose, Server, Side};
 use lab::{Destination, Error, Lab, PortsError, RealPorts, check_machine, open_port};
 use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use support::{RawPort, can_build_labs, start};

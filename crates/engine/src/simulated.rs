@@ -171,7 +171,9 @@ pub struct SimulatedEngine {
 impl SimulatedEngine {
     /// A tester connected to a device, at time zero, sending nothing.
     #[must_use]
-    pub fn new(device: Device, tester: Tester) -> Self {
+    pub fn new(mut device: Device, mut tester: Tester) -> Self {
+        device.disturbances.sort_by_key(|disturbance| disturbance.from);
+        tester.disturbances.sort_by_key(|disturbance| disturbance.from);
         let directions = tester.directions.clamp(1, 2);
         let lanes = (0..directions).map(|direction| Lane::new(&device, &tester, direction)).collect();
         Self {
@@ -197,6 +199,8 @@ impl SimulatedEngine {
 
     /// Lets virtual time pass until `end`.
     fn advance(&mut self, end: u64) {
+        forget(&mut self.device.disturbances, self.now_ns);
+        forget(&mut self.tester.disturbances, self.now_ns);
         while self.now_ns < end {
             if self.burst_end <= self.now_ns {
                 self.load = Load::Idle;
@@ -283,10 +287,17 @@ fn divide(frames: u64, waiting: &[u64]) -> Vec<u64> {
     [share, frames - share].into_iter().take(waiting.len()).collect()
 }
 
-/// The product of the factors of all disturbances at `now_ns`.
+/// Drops those that are over.
+fn forget(disturbances: &mut Vec<Disturbance>, now_ns: u64) {
+    let now = Duration::from_nanos(now_ns);
+    disturbances.retain(|it| it.from.saturating_add(it.length) > now);
+}
+
+/// The product of the factors of all disturbances at `now_ns`; they are sorted by their beginnings.
 fn factor(disturbances: &[Disturbance], now_ns: u64) -> f64 {
     let now = Duration::from_nanos(now_ns);
-    let active = disturbances.iter().filter(|d| d.from <= now && now < d.from.saturating_add(d.length));
+    let begun = disturbances.iter().take_while(|it| it.from <= now);
+    let active = begun.filter(|it| now < it.from.saturating_add(it.length));
     active.map(|disturbance| disturbance.factor.max(0.0)).product()
 }
 

@@ -131,6 +131,33 @@ pub struct Counters {
     pub reordered: u64,
     /// Those of them that it sent on twice.
     pub duplicated: u64,
+    /// How they came.
+    pub bursts: Bursts,
+}
+
+/// Lengths of bursts that are told apart.
+pub const BURST_LENGTHS: usize = 20;
+
+/// How frames came at a device that knows: a burst are frames that follow each other faster than twice its
+/// rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bursts {
+    /// Frames that its queue holds; 0 of a device that does not know how they came.
+    pub queue: u64,
+    /// Frames that came in bursts of each [length](Self::length).
+    pub frames: [u64; BURST_LENGTHS],
+}
+
+impl Bursts {
+    /// The least length of those at this place: 1, 2, 3, 4, 6, 8, 12 … 768.
+    #[must_use]
+    pub fn length(place: usize) -> u64 {
+        match place {
+            0 | 1 => 1,
+            _ if place.is_multiple_of(2) => 1 << (place / 2).min(62),
+            _ => 3 << (place / 2 - 1).min(60),
+        }
+    }
 }
 
 impl Counters {

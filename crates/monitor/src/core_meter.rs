@@ -1,4 +1,4 @@
-//! A core's use while a load test runs: the core enters, how busy it was leaves.
+//! A core's use while a load test runs: the core enters, how busy it was in each window leaves.
 
 use std::time::Instant;
 
@@ -10,11 +10,17 @@ pub struct CoreMeter {
 }
 
 impl CoreMeter {
-    const WINDOW_S: f64 = 0.4;
+    const WINDOW_S: f64 = 0.24;
 
     /// Begins to watch `core`, where the kernel tells of it.
     pub fn new(core: usize) -> Option<Self> {
         Some(Self { clock: crate::CoreClock::new(core).ok()?, since: Instant::now(), last: None })
+    }
+
+    /// Forgets what was: a new phase begins, and what the core did before is not told of it.
+    pub fn restart(&mut self) {
+        _ = self.clock.sample();
+        (self.since, self.last) = (Instant::now(), None);
     }
 
     /// The share of the last window that the core was busy, 0 to 1.

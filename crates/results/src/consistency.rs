@@ -12,6 +12,7 @@ const SECOND_NS: f64 = 1e9;
 
 /// Takes out of a finished record what its own samples contradict, and notes it.
 pub fn settle(record: &mut Record) {
+    crate::shared_core::correct(record);
     if let Some(cost) = record.tester.receive_cost_ns {
         let note = match too_costly(record) {
             true => {
@@ -48,6 +49,9 @@ pub fn contradictions(record: &Record) -> Vec<String> {
     if too_costly(record) {
         found.push("receiving costs more than the core has".to_owned());
     }
+    if record.tester.receive_share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+        found.push("receiving took more of the core than all of it".to_owned());
+    }
     for sample in &record.samples {
         found.extend(of_sample(sample).map(|what| format!("at {:.3} s: {what}", sample.at_s)));
     }
@@ -82,7 +86,8 @@ fn received_pps(record: &Record) -> f64 {
 }
 
 /// Why the tester's own limits are not those of this run, if so.
-fn stale_self_test(record: &Record) -> Option<String> {
+#[must_use]
+pub fn stale_self_test(record: &Record) -> Option<String> {
     let alone = record.tester.self_test.as_ref()?;
     let measured = || record.samples.iter().filter(|sample| sample.phase != Phase::WarmUp);
     let directions = || measured().flat_map(|sample| &sample.directions);
@@ -148,6 +153,10 @@ fn of_direction(direction: &Direction) -> impl Iterator<Item = &'static str> {
     let falls = |it: crate::record::RateInterval| it.upper_pps.is_some_and(|upper| upper < it.lower_pps);
     let found = [
         (direction.forwarded > direction.offered, "more came back than left"),
+        (
+            direction.unshared_rate_pps.is_some_and(|unshared| unshared < held),
+            "the rate without the receiver is below the rate with it",
+        ),
         (
             limit.is_some_and(falls) || evidence.forwarded.is_some_and(falls),
             "an upper bound is below its lower one",
@@ -246,6 +255,8 @@ mod tests {
         assert_eq!(wrong(&|it| it.samples[9].directions[0].loss_ratio = 0.5), 1);
         assert_eq!(wrong(&|it| it.directions[0].max_rate_pps *= 2.0), 1);
         assert_eq!(wrong(&|it| it.directions[0].forwarded = u64::MAX), 1);
+        assert_eq!(wrong(&|it| it.directions[0].unshared_rate_pps = Some(1.0)), 1);
+        assert_eq!(wrong(&|it| it.tester.receive_share = Some(1.92)), 1);
         assert_eq!(wrong(&|it| it.directions[0].evidence.as_mut().unwrap().affected = 1_000), 1);
     }
 }

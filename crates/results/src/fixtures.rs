@@ -246,6 +246,7 @@ impl Scenario {
         Direction {
             name: name.to_owned(),
             max_rate_pps,
+            unshared_rate_pps: None,
             max_forwarded_pps,
             l1_bps,
             l2_bps: size::pps_to_l2_bps(max_forwarded_pps, self.frame_size),
@@ -365,6 +366,7 @@ fn tester() -> Tester {
         receive_core: Some(1),
         receive_cores: Vec::new(),
         receive_cost_ns: Some(46.0),
+        receive_share: None,
         ports: vec![port("lr-port0", "02:00:00:00:00:01"), port("lr-port1", "02:00:00:00:00:02")],
         self_test: None,
     }

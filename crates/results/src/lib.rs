@@ -9,6 +9,7 @@ pub mod export;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod record;
+mod shared_core;
 pub mod store;
 pub mod time;
 

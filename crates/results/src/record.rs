@@ -242,6 +242,10 @@ pub struct Tester {
     pub receive_cores: Vec<usize>,
     /// What receiving one frame costs the core it runs on, if that was measured, in nanoseconds.
     pub receive_cost_ns: Option<f64>,
+    /// The share of the device's core that receiving took while the device was at its limit, 0 to 1, if both
+    /// shared that core and it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_share: Option<f64>,
     /// The two ports.
     pub ports: Vec<Port>,
     /// Its own limits, where they are known.
@@ -369,9 +373,28 @@ pub struct Undisturbed {
     pub offered: u64,
     /// Frames of these that came back.
     pub forwarded: u64,
+    /// Frames of these that left in the last quarter of a trial; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_offered: u64,
+    /// Frames of those that came back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_forwarded: u64,
+}
+
+/// Whether a count that files may lack is nought.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants it so
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Undisturbed {
+    /// The loss ratio of the frames that left in the last quarter of a trial; `None` where that is not known.
+    #[must_use]
+    pub fn late_loss_ratio(&self) -> Option<f64> {
+        let lost = self.late_offered.saturating_sub(self.late_forwarded);
+        (self.late_offered > 0).then(|| lost as f64 / self.late_offered as f64)
+    }
+
     /// (offered − forwarded) / offered.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
@@ -420,6 +443,11 @@ pub struct Direction {
     /// search, with no more than its strictest goal forgives.
     #[serde(alias = "max_lossless_pps")]
     pub max_rate_pps: f64,
+    /// What `max_rate_pps` would be if the tester did not receive on the device's core, in frames per second:
+    /// by the share of the core that receiving took. Absent where that is not known, or the core was not the
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unshared_rate_pps: Option<f64>,
     /// Highest rate that came back, in frames per second.
     pub max_forwarded_pps: f64,
     /// `max_forwarded_pps` as L1, in bits per second.

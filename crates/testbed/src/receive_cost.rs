@@ -1,15 +1,17 @@
 //! What receiving costs the core that the device works on: a lab like the one to be tested enters,
-//! and the commands that configured its device; nanoseconds a frame leave.
+//! and the commands that configured its device; nanoseconds a frame and the share of the core leave.
 //!
 //! Where there are only two cores, the tester's ports receive on the device's core, in soft
 //! interrupts that nobody accounts for. So it is measured beforehand, in a second lab of the same
 //! kind: there the ports receive on kernel threads of their own, whose time the scheduler counts,
-//! while the device is at its limit and receiving is as efficient as it gets. What was found is kept, since it
-//! takes half a second and hangs on the machine, the device and the distance of the cores.
+//! while the device is at its limit and receiving is as efficient as it gets. The share is that of the
+//! time in which the device was at its limit, so it is never more than the core has; and since both slow
+//! down together, it also holds where the core is slower in the run than it was then. What was found is
+//! kept, since it takes half a second and hangs on the machine, the device and the distance of the cores.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use dut::DutSpec;
@@ -17,6 +19,7 @@ use dut::program::Dut;
 use engine::xdp::{Config, XdpEngine};
 use engine::{Engine, Load};
 use lab::{Lab, NapiThread, Placement};
+use serde::{Deserialize, Serialize};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
 use crate::self_test::kept::{Kept, ReceiveCost};
@@ -29,11 +32,19 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// Fewer frames than this say nothing.
 const ENOUGH_FRAMES: u64 = 10_000;
 
-/// Nanoseconds of the device's core that receiving one 64-byte frame costs in a lab like `lab`, whose
-/// device `commands` configured: as it was measured before with the same device, commands and cores on this
-/// machine, while the cores were as far from each other as now; else as it is measured now. `None` where
-/// nothing arrives, or too little to tell.
-pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
+/// What receiving takes of the device's core.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receiving {
+    /// Nanoseconds for one 64-byte frame.
+    pub cost_ns: f64,
+    /// The share of its time while the device is at its limit, 0 to 1.
+    pub share: f64,
+}
+
+/// What receiving takes of the device's core in a lab like `lab`, whose device `commands` configured: as it
+/// was measured before with the same device, commands and cores on this machine, while the cores were as far
+/// from each other as now; else as it is measured now. `None` where nothing arrives, or too little to tell.
+pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
     let placement = lab.placement();
     let distance = placement.generate.first().and_then(|core| monitor::core_distance([*core, placement.dut]));
     let distance_ns = distance.and_then(|distance| u64::try_from(distance.as_nanos()).ok());
@@ -41,15 +52,16 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
     if let (Some(now), Some(cost)) = (distance_ns, kept.receive_cost(&key))
         && is_near(cost.distance_ns, now)
     {
-        return Ok(Some(cost.ns));
+        return Ok(Some(cost.receiving));
     }
     let Some(first) = measure(lab, commands)? else { return Ok(None) };
     let Some(distance_ns) = distance_ns else { return Ok(Some(first)) };
-    // The lesser of two: a machine that is disturbed takes longer, never less.
-    let ns = measure(lab, commands)?.map_or(first, |second| first.min(second));
+    // That of the lesser cost: a machine that is disturbed takes longer, never less.
+    let second = measure(lab, commands)?.filter(|second| second.cost_ns < first.cost_ns);
+    let receiving = second.unwrap_or(first);
     // Without a place to keep it, the next run measures it again.
-    let _ = kept.put_receive_cost(&key, Some(ReceiveCost { ns, distance_ns }));
-    Ok(Some(ns))
+    let _ = kept.put_receive_cost(&key, Some(ReceiveCost { receiving, distance_ns }));
+    Ok(Some(receiving))
 }
 
 /// Forgets the cost in a lab like `lab`, which a run has contradicted.
@@ -71,7 +83,7 @@ fn is_near(one: u64, other: u64) -> bool {
     more <= less.saturating_add(less / 2)
 }
 
-fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
+fn measure(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
     let dut = match lab.dut().name() {
         "sink" => return Ok(None),
         // Its limits are its purpose; it hands frames over like the plain cross connect.
@@ -94,15 +106,19 @@ fn measure(lab: &Lab, commands: &[String]) -> Result<Option<f64>> {
     twin.pin()?;
     let threads = twin.receive_apart()?;
 
-    let before = time(&threads);
+    let (before, began) = (time(&threads), Instant::now());
     let interval = engine.begin(Load::Max)?;
     engine.wait(DURATION)?;
+    let (loaded, lasted) = (time(&threads).saturating_sub(before), began.elapsed());
     engine.begin(Load::Idle)?;
     engine.wait(DRAIN)?;
     let used = time(&threads).saturating_sub(before);
     let received: u64 = engine.counts(interval)?.iter().map(|counts| counts.forwarded).sum();
     let enough = received >= ENOUGH_FRAMES && !used.is_zero();
-    Ok(enough.then(|| used.as_nanos() as f64 / received as f64))
+    Ok(enough.then(|| Receiving {
+        cost_ns: used.as_nanos() as f64 / received as f64,
+        share: (loaded.as_secs_f64() / lasted.as_secs_f64()).min(1.0),
+    }))
 }
 
 /// The time that `threads` have run.

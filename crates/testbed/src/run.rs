@@ -19,7 +19,7 @@ use results::record::{
 };
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, FrameTable, Profile};
-use trial::{Noise, Observer, ObserverError, Strategy};
+use trial::{Bursts, Noise, Observer, ObserverError, Strategy};
 
 use crate::Testbed;
 use crate::control::Control;
@@ -303,6 +303,7 @@ struct Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _planned: Duration) {
         self.progress.phase(phase);
+        self.meter.iter_mut().for_each(CoreMeter::restart);
     }
 
     fn drain(&mut self, _planned: Duration) {
@@ -342,6 +343,10 @@ impl Observer for Watcher<'_> {
 
     fn lost_by_rules(&mut self) -> Option<u64> {
         Some(self.testbed.passed()?.iter().flat_map(|passed| passed.dropped).sum())
+    }
+
+    fn bursts(&mut self) -> Option<Bursts> {
+        self.testbed.bursts()
     }
 
     fn nodes(&mut self) -> Option<NodeRuntimes> {

@@ -45,7 +45,7 @@ pub struct Testbed {
     engine: EngineName,
     placement: Placement,
     line_rate_bps: f64,
-    receive_cost_ns: Option<f64>,
+    receive: Option<receive_cost::Receiving>,
     reset_command: Option<String>,
     /// What is known of real interfaces.
     inspection: Option<Inspection>,
@@ -111,7 +111,7 @@ impl Testbed {
             engine,
             placement,
             line_rate_bps: FALLBACK_LINE_RATE,
-            receive_cost_ns: None,
+            receive: None,
             reset_command: None,
             inspection: None,
             dut_commands: device.dut_commands.clone(),
@@ -152,7 +152,7 @@ impl Testbed {
         // What AF_XDP costs there is another figure, which is not known.
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
             let _paused = program.as_ref().map(|program| program.pause());
-            self.receive_cost_ns = receive_cost::of(lab, &self.dut_commands)?;
+            self.receive = receive_cost::of(lab, &self.dut_commands)?;
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Testbed {
 
     /// What receiving one frame costs the device's core, in nanoseconds, if that was measured.
     pub fn receive_cost_ns(&self) -> Option<f64> {
-        self.receive_cost_ns
+        self.receive.map(|receive| receive.cost_ns)
     }
 
     /// The two ports.

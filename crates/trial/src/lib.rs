@@ -54,7 +54,7 @@ pub use outcome::{Failure, Outcome};
 pub use ramp::Ramp;
 pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
-pub use search::{Goal, Search};
+pub use search::{Bursts, Goal, Search};
 pub use soak::Soak;
 pub use strategy::Strategy;
 pub use undisturbed::Interruption;

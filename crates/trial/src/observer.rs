@@ -8,7 +8,7 @@ use results::record::{
     DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Sample, Trial,
 };
 
-use crate::Noise;
+use crate::{Bursts, Noise};
 
 /// Why an observer cannot go on, like a full disk.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
@@ -87,6 +87,12 @@ pub trait Observer {
     /// a queue full, because the machine kept its core or the tester's from working.
     fn lost_by_rules(&mut self) -> Option<u64> {
         self.next()?.lost_by_rules()
+    }
+
+    /// How frames came at the device since it was started, both directions together; `None` of one that does
+    /// not know. Asked before and after each trial of a search.
+    fn bursts(&mut self) -> Option<Bursts> {
+        self.next()?.bursts()
     }
 
     /// What the nodes of the device have done since it started, where it is a graph of them.

@@ -19,19 +19,27 @@
 //!   machine may have cost. A loss beyond the goal's proves something only if it is more than
 //!   that, too; else the trial is repeated, as long as all that were take no more than half of the
 //!   time. What passed in spite of noise has passed.
-//! - The search ends when its time is over, with the interval that it has by then.
+//! - At low rates trials are long, few of them decide, and each may meet a disturbance that nobody saw. An
+//!   overload lasts: a queue that is full stays full. So a loss that was over in the last quarter of such a
+//!   trial counts for a third: it takes seven of them, not three, to prove that the device loses frames there.
+//! - While the machine is in another state than usual, as when its cores are far apart, what is lost is
+//!   told of that state alone.
+//! - The search ends when its time is over, with the interval that it has by then. An upper bound is
+//!   then made of trials at several loads: what is lost at one load is lost at all higher ones.
 
+mod bursts;
 mod controller;
 mod database;
 mod finding;
 mod goal;
 mod ladder;
 mod selector;
+mod state;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::Engine;
+use engine::{Engine, Load};
 use results::record::{
     self, Direction, DirectionSample, Finding as Found, GoalResult, LimitedBy, Phase, Sample, Trial,
     TrialDirection, TrialVerdict, Undisturbed,
@@ -42,11 +50,12 @@ use crate::outcome::passes;
 use crate::session::{Session, Stop};
 use crate::undisturbed::left_out;
 use crate::{Conditions, Failure, Noise, Observer, Outcome, Strategy, strategy};
+pub use bursts::Bursts;
 use controller::{Controller, Ended, Limits, Step, TrialEnd};
-use database::{Database, Observation, Verdict};
-use finding::Finding;
+use database::{Observation, Verdict};
 pub use goal::Goal;
 use ladder::Rung;
+use state::{Books, Seen, named};
 
 /// The longest search.
 const MAX_SEARCH: Duration = Duration::from_secs(24 * 3600);
@@ -152,13 +161,14 @@ impl Strategy for Search {
 /// What a search knows while it goes on.
 #[derive(Debug)]
 pub(crate) struct State {
-    controller: Controller,
+    books: Books,
     goals: Vec<Goal>,
-    /// What was seen in each direction alone.
-    directions: Vec<Database>,
+    directions: usize,
     trials: Vec<Trial>,
-    /// How much longer it may wait for the machine to be what it was.
-    patience: Duration,
+    /// The other state of the machine, in words, if it was ever in it.
+    other: Option<String>,
+    /// Frames that the device's queue holds, where it knows how frames came.
+    queue: Option<u64>,
 }
 
 impl State {
@@ -171,15 +181,17 @@ impl State {
             overhead: search.conditions.drain,
         };
         Self {
-            controller: Controller::new(search.goals.clone(), limits),
+            books: Books::new(Controller::new(search.goals.clone(), limits), directions),
             goals: search.goals.clone(),
-            directions: vec![Database::default(); directions],
+            directions,
             trials: Vec::new(),
-            patience: limits.repeat_budget,
+            other: None,
+            queue: None,
         }
     }
 
     pub(crate) fn drive(&mut self, search: &Search, session: &mut Session) -> Result<(), Stop> {
+        session.end_quiet_drains();
         self.drive_with(search, session, &mut |_, _| Ok(()))
     }
 
@@ -192,12 +204,19 @@ impl State {
     ) -> Result<(), Stop> {
         let drain = search.conditions.drain;
         session.warm_up(&search.conditions)?;
-        while let Step::Measure { load, pps, duration } = self.controller.next(session.elapsed()) {
-            let (sample, noise) = session.trial(Phase::Trial, pps, duration, drain)?;
-            if forwarded(&sample) == 0 && noise.cost < 1.0 {
+        while let Step::Measure { load, pps, duration } = self.books.next(session.elapsed()) {
+            let bursts_before = session.bursts();
+            let (sample, machine, own) =
+                session.trial_apart(Phase::Trial, Load::Rate(pps), duration, drain)?;
+            if forwarded(&sample) == 0 && machine.cost + own.cost < 1.0 {
                 search.probe(session)?;
             }
-            self.take_in(load, pps, duration, &sample, noise);
+            let bursts = bursts_before.zip(session.bursts()).map(|(then, now)| now.since(&then));
+            self.take_in(load, pps, duration, &sample, (machine, own));
+            if let Some((trial, bursts)) = self.trials.last_mut().zip(bursts) {
+                trial.bursts = bursts.frames.into_iter().collect();
+                self.queue = Some(bursts.queue);
+            }
             if let Some(trial) = self.trials.last() {
                 session.show_trial(trial, &self.results())?;
             }
@@ -208,40 +227,44 @@ impl State {
                 "{left_out} frames lost during host interruptions were excluded from the result"
             ));
         }
-        if let Some(ended) = self.controller.ended() {
+        self.seen_bursts()
+            .notes(self.names(), &self.books.findings())
+            .into_iter()
+            .for_each(|note| session.note(note));
+        self.note_of_other_state().into_iter().for_each(|note| session.note(note));
+        if let Some(ended) = self.books.ended() {
             session.note(reason(ended, search.max_duration));
         }
         Ok(())
     }
 
-    /// Tells the controller what one trial saw, and keeps it for the record.
-    fn take_in(&mut self, load: Rung, pps: f64, duration: Duration, sample: &Sample, noise: Noise) {
-        let trial = TrialAt { load, pps, duration, measured_s: sample.duration_s, noise: &noise };
+    /// Tells the controller what one trial saw, and keeps it for the record. The noise is the machine's,
+    /// and that of the trial itself.
+    fn take_in(
+        &mut self,
+        load: Rung,
+        pps: f64,
+        duration: Duration,
+        sample: &Sample,
+        (machine, own): (Noise, Noise),
+    ) {
+        let is_other = machine.hides_all();
+        // What lasts is the other state itself, and no noise in it.
+        let in_other = Noise { cost: machine.cost, ..Noise::default() }.and(own.clone());
+        let noise = machine.clone().and(own);
+        let measured_s = sample.duration_s;
         let sum = sum(&sample.directions);
+        let trial = TrialAt { load, pps, duration, measured_s, noise: &noise };
         let all = observation(&trial, &sum, sample.directions.len());
         let fell_short = sample.directions.iter().any(|direction| fell_short(sample.duration_s, direction));
-        let count = sample.directions.len().max(1) as f64;
-        let (offered_pps, forwarded_pps) = (sum.offered_pps / count, sum.forwarded_pps / count);
-        // While all of it runs on another machine, so to speak, other loads tell no more: the same one is
-        // tried again until that is over.
-        let tells_nothing =
-            noise.hides_all() && self.goals.iter().any(|goal| all.loss_ratio > goal.loss_ratio);
-        if tells_nothing && !self.patience.is_zero() {
-            self.patience = self.patience.saturating_sub(duration);
-        } else if fell_short {
-            let held_up = noise.cost >= 1.0 - all.offered_share;
-            self.controller.observe(TrialEnd::FellShort {
-                load,
-                duration,
-                offered_pps,
-                forwarded_pps,
-                held_up,
-            });
+        let seen = |trial: &TrialAt| see(trial, sample, &sum, fell_short);
+        if is_other {
+            self.other = machine.disturbed.or_else(|| self.other.take());
+            let passed = !fell_short && self.goals.iter().all(|goal| all.loss_ratio <= goal.loss_ratio);
+            let other = TrialAt { noise: &in_other, ..trial };
+            self.books.note_other(seen(&other), passed.then(|| seen(&trial)), duration);
         } else {
-            for (database, direction) in self.directions.iter_mut().zip(&sample.directions) {
-                database.add(observation(&trial, direction, 1));
-            }
-            self.controller.observe(TrialEnd::Sound { observation: all, forwarded_pps });
+            self.books.note(seen(&trial));
         }
         let verdict = |goal: &Goal| match all.verdict(goal.loss_ratio) {
             _ if fell_short => TrialVerdict::TesterFellShort,
@@ -264,6 +287,7 @@ impl State {
             verdicts: self.goals.iter().map(|goal| (goal.name.clone(), verdict(goal))).collect(),
             noise: noise.cost,
             disturbed: noise.disturbed,
+            bursts: Vec::new(),
             directions: sample.directions.iter().map(direction).collect(),
         });
     }
@@ -280,20 +304,34 @@ impl State {
 
     /// What is found so far, all directions added up.
     pub(crate) fn results(&self) -> BTreeMap<String, GoalResult> {
-        self.named(self.controller.findings(), self.directions.len().max(1) as f64)
+        let findings = self.books.findings();
+        let decided = self.seen_bursts().decided(&findings);
+        named(self.names(), &findings, self.directions.max(1) as f64, &decided)
     }
 
-    /// Findings by the goals' names, their rates times `factor`.
-    fn named(&self, findings: Vec<Finding>, factor: f64) -> BTreeMap<String, GoalResult> {
-        let names = self.goals.iter().map(|goal| goal.name.clone());
-        names.zip(findings.iter().map(|finding| result(finding, factor))).collect()
+    fn seen_bursts(&self) -> bursts::Seen<'_> {
+        bursts::Seen { trials: &self.trials, queue: self.queue }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.goals.iter().map(|goal| &goal.name)
+    }
+
+    /// Which results are of another state of the machine than the usual one, in words.
+    fn note_of_other_state(&self) -> Option<String> {
+        let of_other = self.books.of_other();
+        let names: Vec<&str> =
+            of_other.iter().filter_map(|place| self.names().nth(*place)).map(String::as_str).collect();
+        let state = self.other.as_deref().filter(|_| !names.is_empty())?;
+        Some(format!("{} measured while {state}: without that, the device may do more", names.join(" and ")))
     }
 
     /// What was found in all, and adds to each direction what was found there.
     pub(crate) fn conclude(self, directions: &mut [Direction]) -> record::Search {
         let results = self.results();
-        for (direction, database) in directions.iter_mut().zip(&self.directions) {
-            direction.results = self.named(self.controller.findings_in(database), 1.0);
+        let decided = self.seen_bursts().decided(&self.books.findings());
+        for (place, direction) in directions.iter_mut().enumerate() {
+            direction.results = named(self.names(), &self.books.findings_in(place), 1.0, &decided);
             self.judge(direction);
         }
         record::Search {
@@ -374,11 +412,14 @@ fn sum(directions: &[DirectionSample]) -> DirectionSample {
     sum.undisturbed = undisturbed.map(|undisturbed| Undisturbed {
         offered: undisturbed.iter().map(|direction| direction.offered).sum(),
         forwarded: undisturbed.iter().map(|direction| direction.forwarded).sum(),
+        late_offered: undisturbed.iter().map(|direction| direction.late_offered).sum(),
+        late_forwarded: undisturbed.iter().map(|direction| direction.late_forwarded).sum(),
     });
     sum
 }
 
 /// A trial, whichever directions it is looked at in.
+#[derive(Clone, Copy)]
 struct TrialAt<'a> {
     load: Rung,
     pps: f64,
@@ -386,6 +427,23 @@ struct TrialAt<'a> {
     /// How long it really took.
     measured_s: f64,
     noise: &'a Noise,
+}
+
+/// What `trial` saw, of which `sum` is all directions together.
+fn see(trial: &TrialAt, sample: &Sample, sum: &DirectionSample, fell_short: bool) -> Seen {
+    let count = sample.directions.len();
+    let share = count.max(1) as f64;
+    let (offered_pps, forwarded_pps) = (sum.offered_pps / share, sum.forwarded_pps / share);
+    let all = observation(trial, sum, count);
+    if fell_short {
+        let held_up = trial.noise.cost >= 1.0 - all.offered_share;
+        let TrialAt { load, duration, .. } = *trial;
+        let lossless = sum.forwarded >= sum.offered;
+        let end = TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up, lossless };
+        return Seen { end, directions: Vec::new() };
+    }
+    let directions = sample.directions.iter().map(|direction| observation(trial, direction, 1)).collect();
+    Seen { end: TrialEnd::Sound { observation: all, forwarded_pps }, directions }
 }
 
 /// What `trial` saw in `lanes` directions.
@@ -400,25 +458,14 @@ fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observa
         Some(loss_ratio) => (loss_ratio.min(seen.loss_ratio), noise.lasting),
         None => (seen.loss_ratio, noise.cost),
     };
-    Observation { load, pps, duration, loss_ratio, offered_share, noise }
+    let late = seen.undisturbed.and_then(|undisturbed| undisturbed.late_loss_ratio());
+    let late_loss_ratio = late.unwrap_or(loss_ratio);
+    Observation { load, pps, duration, loss_ratio, late_loss_ratio, offered_share, noise }
 }
 
 /// Whether the tester offered too little, by more than a frame.
 pub(crate) fn fell_short(measured_s: f64, seen: &DirectionSample) -> bool {
     (seen.offered as f64) < seen.intended_pps * measured_s * (1.0 - SHORTFALL) - 1.0
-}
-
-fn result(finding: &Finding, factor: f64) -> GoalResult {
-    let lower_pps = finding.lower_pps.unwrap_or(0.0) * factor;
-    GoalResult {
-        pps: lower_pps,
-        lower_pps,
-        upper_pps: finding.upper_pps.map(|pps| pps * factor),
-        conditional_throughput_pps: finding.conditional_throughput_pps.unwrap_or(0.0) * factor,
-        irregular: finding.irregular,
-        disturbed: finding.disturbed,
-        limited_by: finding.limited_by,
-    }
 }
 
 /// What limited several results together: the tester if it limited any, then the device, then

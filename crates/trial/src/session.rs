@@ -5,6 +5,7 @@
 //! return later: every interval is read when it ends and again after the drain (or once 900 more
 //! have begun, because an engine keeps a thousand).
 
+mod drain;
 mod finish;
 mod interrupted;
 mod silence;
@@ -19,8 +20,8 @@ use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
 use crate::outcome::{Failure, passes};
 use crate::sample::{Measured, Percentiles, fewest_judged, lost, lost_in_interruptions};
-use crate::undisturbed::undisturbed;
-use crate::{Interruption, Noise, Observer, ObserverError};
+use crate::undisturbed::undisturbed_trial;
+use crate::{Bursts, Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
 
 /// Intervals that may wait for their final reading.
@@ -95,6 +96,8 @@ pub(crate) struct Session<'a> {
     silence: Silence,
     /// What the samples are judged by after the last drain.
     pass: interrupted::Pass,
+    /// Whether a drain may end when no frame came for a while.
+    ends_quiet_drains: bool,
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
@@ -118,6 +121,7 @@ impl<'a> Session<'a> {
             totals_read: started,
             silence,
             pass: interrupted::Pass::default(),
+            ends_quiet_drains: false,
             forsaken: false,
             notes: Vec::new(),
         }
@@ -202,62 +206,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sends nothing for `duration`, then takes the final counts of all that was sent.
-    pub(crate) fn drain(&mut self, duration: Duration) -> Result<(), Stop> {
-        self.begin_drain(duration)?;
-        self.end_drain(duration, duration)
-    }
-
-    /// The same, but ends as soon as all frames have returned.
-    fn drain_until_returned(&mut self, duration: Duration) -> Result<(), Stop> {
-        let first = duration / 20;
-        self.begin_drain(duration)?;
-        self.engine.wait(first)?;
-        if self.all_returned()? {
-            self.read_totals()?;
-            self.settle(0);
-            return Ok(());
-        }
-        self.end_drain(duration, duration - first)
-    }
-
-    fn begin_drain(&mut self, duration: Duration) -> Result<(), Stop> {
-        self.idle()?;
-        if !self.forsaken {
-            self.observer.drain(duration);
-        }
-        Ok(())
-    }
-
-    /// Waits for what is `left` of a drain of `duration`.
-    fn end_drain(&mut self, duration: Duration, left: Duration) -> Result<(), Stop> {
-        let last = duration / 10;
-        self.engine.wait(left.saturating_sub(last))?;
-        self.read_totals()?;
-        let before = self.forwarded();
-        self.engine.wait(last)?;
-        self.read_totals()?;
-        if self.forwarded() > before {
-            self.note(format!(
-                "frames still returned when a drain of {duration:?} ended; what came later counts as lost: lengthen the drain"
-            ));
-        }
-        self.settle(0);
-        Ok(())
-    }
-
-    /// Whether nothing is missing of what left in the intervals that are not settled.
-    fn all_returned(&mut self) -> Result<bool, Stop> {
-        for (_, measured) in &self.unsettled {
-            let counts = self.engine.counts(measured.interval)?;
-            let missing = counts.iter().any(|counts| counts.forwarded < counts.offered);
-            if missing || !self.engine.has_left(measured.interval) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Offers one load for `duration`, drains, and returns the final counts, with the noise that may
     /// have spoiled them: the machine's, and departures that it delayed.
     pub(crate) fn trial(
@@ -278,6 +226,19 @@ impl<'a> Session<'a> {
         duration: Duration,
         drain: Duration,
     ) -> Result<(Sample, Noise), Stop> {
+        let (sample, machine, own) = self.trial_apart(phase, load, duration, drain)?;
+        Ok((sample, machine.and(own)))
+    }
+
+    /// The same, but the noise of the machine is apart from that of departures that were late and of
+    /// queues that a reference device found full.
+    pub(crate) fn trial_apart(
+        &mut self,
+        phase: Phase,
+        load: Load,
+        duration: Duration,
+        drain: Duration,
+    ) -> Result<(Sample, Noise, Noise), Stop> {
         let before = self.totals.clone();
         let by_rules = self.observer.lost_by_rules();
         self.run(phase, &[load], duration)?;
@@ -300,7 +261,7 @@ impl<'a> Session<'a> {
             let left = lost(&sample).saturating_sub(now.saturating_sub(then));
             Noise::of_overrun(fewest_judged(&sample), left, lost_in_interruptions(&sample))
         });
-        Ok((sample, std::mem::take(&mut self.noise).and(late).and(overrun.unwrap_or_default())))
+        Ok((sample, std::mem::take(&mut self.noise), late.and(overrun.unwrap_or_default())))
     }
 
     /// Adds to the last sample, of a load of `pps`, what became of the frames that left while nothing
@@ -316,7 +277,7 @@ impl<'a> Session<'a> {
             return Ok(());
         };
         for (timeline, direction) in timelines.iter().zip(&mut sample.directions) {
-            direction.undisturbed = undisturbed(timeline, pps, interruptions);
+            direction.undisturbed = undisturbed_trial(timeline, pps, interruptions);
         }
         Ok(())
     }
@@ -352,6 +313,11 @@ impl<'a> Session<'a> {
     /// All samples whose counts are final, as those of ended intervals are after a drain.
     pub(crate) fn samples(&self) -> &[Sample] {
         &self.samples
+    }
+
+    /// How frames came at the device since it was started, where it knows.
+    pub(crate) fn bursts(&mut self) -> Option<Bursts> {
+        self.observer.bursts()
     }
 
     /// Resets the device while the load goes on.

@@ -6,6 +6,8 @@
 //! its milliseconds are. What is left out depends on when cores were interrupted and on what left
 //! the tester, never on what came back: a device that loses frames of its own does so in all bins.
 
+use std::ops::Range;
+
 use engine::{Bin, Timeline};
 use results::record::Undisturbed;
 
@@ -33,6 +35,9 @@ const ROUNDING: f64 = 2.0;
 /// The least share of the bins that must be left to tell anything.
 const ENOUGH: f64 = 0.2;
 
+/// The end of a trial, as a share of it.
+const LATE: f64 = 0.25;
+
 /// What became of the frames of a constant load of `pps` that left while nothing was interrupted and
 /// the tester kept to its schedule. `None` where that is too little to tell anything.
 pub(crate) fn undisturbed(
@@ -40,6 +45,41 @@ pub(crate) fn undisturbed(
     pps: f64,
     interruptions: &[Interruption],
 ) -> Option<Undisturbed> {
+    let (clean, _) = clean_bins(timeline, pps, interruptions)?;
+    Some(sum(clean.into_iter().map(|(_, bin)| bin)))
+}
+
+/// The same of a trial, and what became of those that left in its last quarter.
+pub(crate) fn undisturbed_trial(
+    timeline: &Timeline,
+    pps: f64,
+    interruptions: &[Interruption],
+) -> Option<Undisturbed> {
+    let (clean, bins) = clean_bins(timeline, pps, interruptions)?;
+    let end = bins.end - ((bins.len() as f64 * LATE) as usize);
+    let late = sum(clean.iter().filter(|(at, _)| *at >= end).map(|(_, bin)| *bin));
+    let all = sum(clean.iter().map(|(_, bin)| *bin));
+    Some(Undisturbed { late_offered: late.offered, late_forwarded: late.forwarded, ..all })
+}
+
+/// The frames of `bins` together.
+fn sum<'a>(bins: impl Iterator<Item = &'a Bin>) -> Undisturbed {
+    bins.fold(Undisturbed::default(), |sum, bin| Undisturbed {
+        offered: sum.offered + bin.offered,
+        forwarded: sum.forwarded + bin.forwarded,
+        ..sum
+    })
+}
+
+/// Bins with their places in the timeline.
+type PlacedBins<'a> = Vec<(usize, &'a Bin)>;
+
+/// The bins in which nothing was interrupted, with their places, and where the load lasted.
+fn clean_bins<'a>(
+    timeline: &'a Timeline,
+    pps: f64,
+    interruptions: &[Interruption],
+) -> Option<(PlacedBins<'a>, Range<usize>)> {
     let first = timeline.bins.iter().position(|bin| bin.offered > 0)?;
     let last = timeline.bins.iter().rposition(|bin| bin.offered > 0)?;
     let mut clean = vec![true; timeline.bins.len()];
@@ -60,18 +100,15 @@ pub(crate) fn undisturbed(
         // The first bin begins in the middle; that disturbs nothing.
         leave_out(at as u64, at as u64 + if at == first { 0 } else { settling });
     }
-    let regular = timeline.bins.iter().zip(&clean).filter(|(_, clean)| **clean).map(|(bin, _)| bin);
-    let (count, sum) = regular.fold((0_usize, Undisturbed::default()), |(count, sum), bin| {
-        let Undisturbed { offered, forwarded } = sum;
-        let sum = Undisturbed { offered: offered + bin.offered, forwarded: forwarded + bin.forwarded };
-        (count + 1, sum)
-    });
-    (sum.offered > 0 && count as f64 >= (last - first + 1) as f64 * ENOUGH).then_some(sum)
+    let regular: Vec<_> = timeline.bins.iter().enumerate().filter(|(at, _)| clean[*at]).collect();
+    let any = regular.iter().any(|(_, bin)| bin.offered > 0);
+    let bins = first..last + 1;
+    (any && regular.len() as f64 >= bins.len() as f64 * ENOUGH).then_some((regular, bins))
 }
 
 /// Of `lost` frames, those that were lost in what is left out; `None` where that is not known.
 pub(crate) fn left_out(lost: u64, undisturbed: Option<Undisturbed>) -> Option<u64> {
-    let Undisturbed { offered, forwarded } = undisturbed?;
+    let Undisturbed { offered, forwarded, .. } = undisturbed?;
     Some(lost.saturating_sub(offered.saturating_sub(forwarded)))
 }
 
@@ -105,7 +142,7 @@ mod tests {
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[])), Some(2100));
         let sum = undisturbed(&lossy, 1e6, &[interruption(99, 2_000)]);
         // 98 to 131, 30 ms of settling with them, and the two at the ends.
-        assert_eq!(sum, Some(Undisturbed { offered: 464_000, forwarded: 464_000 }));
+        assert_eq!(sum, Some(Undisturbed { offered: 464_000, forwarded: 464_000, ..Undisturbed::default() }));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(300, 2_000)])), Some(2100));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(103, 50)])), Some(1400), "not before it");
     }
@@ -124,6 +161,19 @@ mod tests {
         assert_eq!(loss(undisturbed(&bursty, 1e6, &[])), Some(0));
         bursty.bins[250].offered = 1010;
         assert_eq!(loss(undisturbed(&bursty, 1e6, &[])), Some(70));
+    }
+
+    #[test]
+    fn a_loss_that_passed_is_told_from_one_that_lasts() {
+        let late =
+            |timeline: &Timeline| undisturbed_trial(timeline, 1e6, &[]).unwrap().late_loss_ratio().unwrap();
+        let passing = timeline(|at| if (100..103).contains(&at) { 700 } else { 0 });
+        assert_eq!(late(&passing), 0.0);
+        let lasting = timeline(|at| if at < 300 { 0 } else { 10 });
+        assert!((late(&lasting) - 0.01).abs() < 1e-9);
+        let at_the_end = [interruption(375, 50_000), interruption(430, 50_000)];
+        let unknown = undisturbed_trial(&lasting, 1e6, &at_the_end).unwrap();
+        assert_eq!(unknown.late_loss_ratio(), None, "{unknown:?}");
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Judge {
         Direction {
             name: direction_name(direction),
             max_rate_pps: finding.lossless_pps(),
+            unshared_rate_pps: None,
             max_forwarded_pps: peak,
             l1_bps,
             l2_bps: pps_to_l2_bps(peak, frame_size),

@@ -248,7 +248,7 @@ mod tests {
             .table(&Endpoints([endpoint(1), endpoint(2)]), Directions::Forward);
         let outlet = || Outlet::new(Silent::default(), WhenFull::Waits);
         let mut sender = Sender::new(Builder::new(&table, 0, 1), Schedule::new(0, 1), [outlet(), outlet()]);
-        let (board, tally) = (Board::new(), Tally::new());
+        let (board, tally) = (Board::new(), Tally::new(traffic::Apart::default()));
         let load = |load, start| Announced::new(load, 1, 1, start).unwrap();
         board.announce(1, &load(Load::Burst { pps: 1e6, frames: 1 }, 0));
         sender.send(&board, &tally, 0);

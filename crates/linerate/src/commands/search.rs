@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_millis(100);
 #[command(mut_arg("drain", |arg| arg.default_value("200ms").help("How long to wait for the last frames of each trial")))]
 pub struct Args {
     /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
-    /// final=500ms,sum=5s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
+    /// final=500ms,sum=3s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
     /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
     /// that a queue of so many frames hides no overload [default: ndr and pdr, the loss of pdr is 0.5%]
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "RATE", default_value = "100%", value_parser = args::rate)]
     max_rate: Rate,
     /// How long the search takes at most
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "40s", value_parser = args::duration)]
     time_limit: Duration,
     #[command(flatten)]
     measurement: Measurement,

@@ -85,6 +85,10 @@ pub struct Trial {
     /// What the machine did meanwhile, in words, if it was more than usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
+    /// How frames came at the device, where it knows: the least length of a burst in frames, and how many
+    /// frames came in such. Frames of a burst follow each other faster than twice the device's rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bursts: Vec<(u64, u64)>,
     /// One for each direction.
     pub directions: Vec<TrialDirection>,
 }

@@ -13,6 +13,7 @@ use traffic::{Directions, Profile};
 
 use crate::Testbed;
 use crate::environment;
+use crate::receive_cost::Receiving;
 
 /// What a finding depends on, in words.
 pub struct Key(String);
@@ -49,14 +50,14 @@ struct Content {
     handovers: BTreeMap<String, BTreeMap<usize, u64>>,
     /// What receiving costs, by all that it depends on but the distance of the cores.
     #[serde(default)]
-    receive_costs: BTreeMap<String, ReceiveCost>,
+    receiving: BTreeMap<String, ReceiveCost>,
 }
 
 /// What receiving costs the core of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceiveCost {
-    /// Nanoseconds a frame.
-    pub ns: f64,
+    /// What it takes of the core.
+    pub receiving: Receiving,
     /// How far the device's core was from the generator's then: nanoseconds of a cache line's way to and fro.
     pub distance_ns: u64,
 }
@@ -110,7 +111,7 @@ impl Kept {
     /// The cost of receiving that is kept for `key`.
     #[must_use]
     pub fn receive_cost(&self, key: &str) -> Option<ReceiveCost> {
-        self.read().receive_costs.remove(key)
+        self.read().receiving.remove(key)
     }
 
     /// Keeps a cost of receiving, or with `None` forgets the one that was kept.
@@ -120,8 +121,8 @@ impl Kept {
     pub fn put_receive_cost(&self, key: &str, cost: Option<ReceiveCost>) -> Result<()> {
         let mut content = self.read();
         match cost {
-            Some(cost) => content.receive_costs.insert(key.to_owned(), cost),
-            None => content.receive_costs.remove(key),
+            Some(cost) => content.receiving.insert(key.to_owned(), cost),
+            None => content.receiving.remove(key),
         };
         self.write(&content)
     }
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(kept.handovers("0 and 1"), handovers(90));
         kept.put_handovers("0 and 1", &handovers(80)).unwrap();
         assert_eq!(kept.handovers("0 and 1"), handovers(80));
-        let cost = ReceiveCost { ns: 46.0, distance_ns: 90 };
+        let cost = ReceiveCost { receiving: Receiving { cost_ns: 46.0, share: 0.1 }, distance_ns: 90 };
         kept.put_receive_cost("linux-router", Some(cost)).unwrap();
         assert_eq!(kept.receive_cost("linux-router"), Some(cost));
         kept.put_receive_cost("linux-router", None).unwrap();

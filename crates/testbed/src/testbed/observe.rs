@@ -60,6 +60,17 @@ impl Testbed {
         Some(counted.into())
     }
 
+    /// How frames came at the device since it was started, both directions together, where it knows.
+    pub fn bursts(&self) -> Option<trial::Bursts> {
+        let counted = self.lab()?.dut_counters().ok()??.map(|counters| counters.bursts);
+        let queue = counted.iter().map(|bursts| bursts.queue).max().filter(|queue| *queue > 0)?;
+        let mut frames = BTreeMap::new();
+        for (place, count) in counted.iter().flat_map(|bursts| bursts.frames.iter().enumerate()) {
+            *frames.entry(lab::Bursts::length(place)).or_default() += count;
+        }
+        Some(trial::Bursts { queue, frames })
+    }
+
     /// What became of the frames that a device started in user space took, one for each direction, where it
     /// counts.
     pub fn passed(&self) -> Option<[Passed; 2]> {
@@ -121,7 +132,8 @@ impl Testbed {
             cores: self.placement.generate.clone(),
             receive_core: self.lab().map(|_| self.placement.receive),
             receive_cores: self.placement.receive_cores.clone(),
-            receive_cost_ns: self.receive_cost_ns,
+            receive_cost_ns: self.receive.map(|receive| receive.cost_ns),
+            receive_share: self.receive.map(|receive| receive.share),
             ports: ports.collect(),
             self_test: None,
         }

@@ -194,6 +194,7 @@ impl Stand {
             forwarded: zero.forwarded + one.forwarded,
             reordered: zero.reordered + one.reordered,
             duplicated: zero.duplicated + one.duplicated,
+            ..lab::Counters::default()
         })
     }
 

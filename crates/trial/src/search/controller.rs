@@ -23,7 +23,7 @@ use super::selector::{Candidate, Hints, Range, Selector};
 const SHORTFALLS: u32 = 3;
 
 /// A trial at a low load becomes at most one part in so many of the search's time long.
-const LONGEST_SHARE: u32 = 40;
+const LONGEST_SHARE: u32 = 12;
 
 /// What bounds a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,8 +53,15 @@ pub(crate) enum TrialEnd {
     /// It says something of its load. `forwarded_pps` is the mean of the directions.
     Sound { observation: Observation, forwarded_pps: f64 },
     /// The tester offered less than it should have; rates are means of the directions. `held_up` says
-    /// that the noise accounts for all that it did not offer.
-    FellShort { load: Rung, duration: Duration, offered_pps: f64, forwarded_pps: f64, held_up: bool },
+    /// that the noise accounts for all that it did not offer, `lossless` that all of what it did came back.
+    FellShort {
+        load: Rung,
+        duration: Duration,
+        offered_pps: f64,
+        forwarded_pps: f64,
+        held_up: bool,
+        lossless: bool,
+    },
 }
 
 /// The state of a search.
@@ -109,6 +116,12 @@ impl Controller {
         }
     }
 
+    /// One of the same goals that knows nothing yet but what the tester can offer.
+    pub(crate) fn afresh(&self) -> Self {
+        let Self { goals, limits, range, tester_limits, .. } = self;
+        Self { range: *range, tester_limits: *tester_limits, ..Self::new(goals.clone(), *limits) }
+    }
+
     /// What to do after `elapsed`.
     pub(crate) fn next(&mut self, elapsed: Duration) -> Step {
         if self.ended.is_some() {
@@ -131,18 +144,29 @@ impl Controller {
         }
     }
 
+    /// Whether its goals are reached, or it ended.
+    pub(crate) fn is_done(&self) -> bool {
+        let mut selectors = self.selectors.clone();
+        let reached =
+            |selector: &mut Selector| selector.nominate(&self.database, &self.ladder, self.range).is_none();
+        self.ended.is_some() || selectors.as_mut().is_some_and(|all| all.iter_mut().all(reached))
+    }
+
     /// Takes in a trial.
     pub(crate) fn observe(&mut self, trial: TrialEnd) {
         match trial {
             TrialEnd::Sound { observation, forwarded_pps } => {
                 let says_nothing = |loss_ratio: &f64| observation.verdict(*loss_ratio) == Verdict::Unclear;
-                if self.asked.iter().all(says_nothing) {
+                if !self.asked.is_empty() && self.asked.iter().all(says_nothing) {
                     self.disturb(observation.duration);
                 }
                 self.database.add(observation);
                 self.begin(forwarded_pps);
             }
-            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up } => {
+            TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up, lossless } => {
+                if lossless && offered_pps >= self.limits.min_pps {
+                    self.pass(offered_pps, duration);
+                }
                 if held_up || self.database.highest().is_some_and(|highest| highest >= load) {
                     // The tester can offer this: something kept it from doing so.
                     self.disturb(duration);
@@ -153,6 +177,20 @@ impl Controller {
                 }
             }
         }
+    }
+
+    /// What a tester that fell short did offer passed, however late it left.
+    fn pass(&mut self, offered_pps: f64, duration: Duration) {
+        let load = self.ladder.at_or_below(offered_pps).min(self.range.ceiling);
+        self.database.add(Observation {
+            load,
+            pps: self.ladder.pps(load),
+            duration,
+            loss_ratio: 0.0,
+            late_loss_ratio: 0.0,
+            offered_share: 1.0,
+            noise: 0.0,
+        });
     }
 
     fn disturb(&mut self, duration: Duration) {

@@ -8,6 +8,12 @@ use std::time::Duration;
 use super::goal::Target;
 use super::ladder::Rung;
 
+/// How many lossy trials at loads up to one are enough to call it an upper bound when time is over …
+const FIRM: usize = 3;
+/// … where at most one in so many more passed at that load or above.
+const CONTRADICTED: usize = 4;
+/// So many times as much trial time a loss takes that was over before its trial was, where few trials decide.
+const PASSING: u128 = 3;
 /// By how many trials those that say nothing of a load must outnumber the others, until it is left.
 const PATIENCE: usize = 3;
 
@@ -22,6 +28,8 @@ pub(crate) struct Observation {
     pub(crate) duration: Duration,
     /// Frames lost by the device as a share of those offered to it.
     pub(crate) loss_ratio: f64,
+    /// The same of those offered in the last quarter of the trial.
+    pub(crate) late_loss_ratio: f64,
     /// Frames offered as a share of those intended, at most 1.
     pub(crate) offered_share: f64,
     /// The share of the frames whose loss the machine may account for.
@@ -43,6 +51,12 @@ impl Observation {
     /// Whether it is long enough to count in full.
     fn is_full(&self, target: &Target) -> bool {
         self.duration >= target.durations(self.pps).0
+    }
+
+    /// Whether it is one of few, and lost more than `target` forgives, but no longer at its end: an overload
+    /// lasts, so that a disturbance that nobody saw may be why.
+    fn is_passing(&self, target: &Target) -> bool {
+        self.late_loss_ratio <= target.loss_ratio && target.is_stretched(self.pps)
     }
 
     pub(crate) fn verdict(&self, loss_ratio: f64) -> Verdict {
@@ -94,6 +108,28 @@ impl Database {
             }
         }
         bounds
+    }
+
+    /// The lowest load above `lower` that trials of any length make an upper bound together: a device
+    /// that loses more than `target` forgives at one load does so at all higher ones. The trials are so many
+    /// that no single disturbance, which nobody saw, can have spoiled them all.
+    pub(crate) fn pooled_upper(&self, target: &Target, lower: Option<Rung>) -> Option<Rung> {
+        let count = |load: Rung, verdict: Verdict| {
+            let counts = |trial: &&Observation| {
+                trial.verdict(target.loss_ratio) == verdict
+                    && (verdict != Verdict::High || !trial.is_passing(target))
+            };
+            self.at(load).filter(counts).count()
+        };
+        let mut high = 0;
+        let above = self.loads.keys().copied().filter(|load| lower.is_none_or(|lower| *load > lower));
+        let mut above = above;
+        above.find(|load| {
+            let here = count(*load, Verdict::High);
+            high += here;
+            let low: usize = self.loads.range(*load..).map(|(load, _)| count(*load, Verdict::Low)).sum();
+            here > 0 && high >= FIRM && low * CONTRADICTED <= high
+        })
     }
 
     /// The highest load that was tried.
@@ -182,7 +218,8 @@ impl Sums {
                 (false, Verdict::High) => &mut sums.short_high,
                 (_, Verdict::Unclear) => continue,
             };
-            *sum += trial.duration.as_nanos();
+            let is_weak = trial.verdict(target.loss_ratio) == Verdict::High && trial.is_passing(target);
+            *sum += trial.duration.as_nanos() / if is_weak { PASSING } else { 1 };
         }
         sums
     }
@@ -229,6 +266,7 @@ mod tests {
                 pps: 1e6,
                 duration,
                 loss_ratio,
+                late_loss_ratio: loss_ratio,
                 offered_share: 1.0,
                 noise: 0.0,
             });
@@ -302,6 +340,7 @@ mod tests {
             pps: 1e6,
             duration: Duration::from_secs(1),
             loss_ratio,
+            late_loss_ratio: loss_ratio,
             offered_share: 1.0,
             noise,
         };
@@ -317,6 +356,51 @@ mod tests {
         assert_eq!(proved_bad.class(0, &goal), Class::Upper);
         database.add(trial(0.004, 1.0));
         assert_eq!(database.class(0, &goal), Class::Lower);
+    }
+
+    #[test]
+    fn trials_at_several_loads_make_an_upper_bound_together() {
+        let goal = target(1, 1, 0.0, 0.5);
+        let mut database = Database::default();
+        add(&mut database, 90, 1, 1, 0.9);
+        add(&mut database, 30, 1, 1, 0.1);
+        assert_eq!(database.pooled_upper(&goal, None), None, "two trials");
+        add(&mut database, 20, 1, 1, 0.1);
+        assert_eq!(database.pooled_upper(&goal, None), Some(90));
+        assert_eq!(database.pooled_upper(&goal, Some(20)), None, "what passed is no evidence of loss");
+        add(&mut database, 25, 2, 1, 0.1);
+        assert_eq!(database.pooled_upper(&goal, None), Some(25));
+        add(&mut database, 28, 1, 1, 0.0);
+        assert_eq!(database.pooled_upper(&goal, None), Some(30), "a higher load passed");
+    }
+
+    #[test]
+    fn a_loss_that_passed_takes_more_trials_where_few_decide() {
+        // A trial of 5 s at 20 pps, of which four decide.
+        let goal = Target { frames: 100.0, longest: Duration::from_secs(5), ..target(1, 6, 0.0, 0.5) };
+        let trial = |pps: f64, seconds: u64, loss_ratio: f64, late_loss_ratio: f64| Observation {
+            load: 0,
+            pps,
+            duration: Duration::from_secs(seconds),
+            loss_ratio,
+            late_loss_ratio,
+            offered_share: 1.0,
+            noise: 0.0,
+        };
+        let after = |trials: &[Observation]| {
+            let mut database = Database::default();
+            trials.iter().for_each(|trial| database.add(*trial));
+            (database.class(0, &goal), database.pooled_upper(&goal, None))
+        };
+        let (lasting, passing, low) =
+            (trial(20.0, 5, 0.1, 0.1), trial(20.0, 5, 0.1, 0.0), trial(20.0, 5, 0.0, 0.0));
+        assert_eq!(after(&[lasting; 2]), (Class::Undecided, None));
+        assert_eq!(after(&[lasting; 3]), (Class::Upper, Some(0)));
+        assert_eq!(after(&[passing; 6]), (Class::Undecided, None));
+        assert_eq!(after(&[passing; 7]), (Class::Upper, None), "the device loses frames now and then");
+        assert_eq!(after(&[passing, passing, low, low]), (Class::Lower, None));
+        let usual = trial(1000.0, 1, 0.1, 0.0);
+        assert_eq!(after(&[usual; 4]), (Class::Upper, Some(0)), "many short trials decide");
     }
 
     #[test]

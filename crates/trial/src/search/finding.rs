@@ -1,6 +1,6 @@
 //! What a search found for one goal: observations enter, a [`Finding`] leaves. Pure.
 
-use results::record::{Irregular, LimitedBy};
+use results::record::{GoalResult, Irregular, LimitedBy};
 
 use super::database::Database;
 use super::goal::Target;
@@ -33,10 +33,26 @@ pub(crate) struct Finding {
     pub(crate) limited_by: LimitedBy,
 }
 
+impl Finding {
+    /// As the record has it, its rates times `factor`.
+    pub(crate) fn result(&self, factor: f64) -> GoalResult {
+        let lower_pps = self.lower_pps.unwrap_or(0.0) * factor;
+        GoalResult {
+            pps: lower_pps,
+            lower_pps,
+            upper_pps: self.upper_pps.map(|pps| pps * factor),
+            conditional_throughput_pps: self.conditional_throughput_pps.unwrap_or(0.0) * factor,
+            irregular: self.irregular,
+            disturbed: self.disturbed,
+            limited_by: self.limited_by,
+        }
+    }
+}
+
 /// What `database` says of the last of `targets`. Where it says nothing, the bounds of the
 /// targets before stand in, and the finding is marked as preliminary. But on a machine that
 /// disturbed trials only lower bounds do: a disturbance that went unnoticed makes frames get
-/// lost, not pass.
+/// lost, not pass. There an upper bound takes several trials, at whatever loads.
 pub(crate) fn find(
     targets: &[Target],
     ladder: &Ladder,
@@ -62,6 +78,11 @@ pub(crate) fn find(
         if at_top || upper.is_some_and(|load| load <= range.floor) {
             break;
         }
+    }
+    let at_top = lower.is_some_and(|(load, _)| load >= range.ceiling);
+    if let (None, false, Some(goal)) = (upper, at_top, targets.last()) {
+        upper = database.pooled_upper(goal, lower.map(|(load, _)| load));
+        preliminary |= upper.is_some();
     }
     let width = targets.last().map_or(0, |target| target.width);
     let irregular = match (lower, upper) {

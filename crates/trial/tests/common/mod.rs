@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod host;
+
 use std::time::Duration;
 
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
