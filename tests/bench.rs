@@ -223,7 +223,7 @@ fn shards_that_run_at_once_make_one_bench() {
         let done = end.stderr.matches("/6] ").count();
         assert_eq!(done, if tests.is_some() { 6 } else { 0 }, "{}", end.stderr);
         assert!(
-            tests.is_none_or(|test| end.stderr.contains(&format!("[1/6] plain, {test}"))),
+            tests.is_none_or(|test| end.stderr.contains(&format!("[1/6] plain/{test}/one"))),
             "{}",
             end.stderr
         );

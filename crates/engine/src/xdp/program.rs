@@ -5,9 +5,10 @@
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, PrintLevel, set_print};
 
 use crate::Error;
 use crate::timeline::Bins;
@@ -48,12 +49,16 @@ impl<S> Loaded<S> {
             set_up(&mut open)?;
             open.load()
         };
-        match load() {
+        kept().clear();
+        let printed_before = set_print(Some((PrintLevel::Warn, |_, text| keep(&text))));
+        let loaded = load();
+        set_print(printed_before);
+        match loaded {
             Ok(skeleton) => Ok(Self { skeleton: ManuallyDrop::new(skeleton), storage }),
             Err(error) => {
                 // SAFETY: the skeleton was consumed by the failed load, so nothing borrows it.
                 drop(unsafe { Box::from_raw(storage) });
-                Err(refused(&error))
+                Err(refused(&error, &kept()))
             }
         }
     }
@@ -88,7 +93,32 @@ impl<S> Drop for Loaded<S> {
     }
 }
 
-fn refused(error: &libbpf_rs::Error) -> Error {
+/// What libbpf said while programs were loaded last: it has the verifier's reasons.
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+/// Bytes that are kept of it.
+const KEPT: usize = 1 << 20;
+/// Lines of the verifier's log that an error shows.
+const SHOWN: usize = 4;
+
+fn kept() -> std::sync::MutexGuard<'static, String> {
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep(text: &str) {
+    let mut messages = kept();
+    if messages.len() + text.len() <= KEPT {
+        messages.push_str(text);
+    }
+}
+
+fn refused(error: &libbpf_rs::Error, messages: &str) -> Error {
+    if let Some((program, reasons)) = refused_by_the_verifier(messages) {
+        return Error::Refused(format!(
+            "the verifier of this kernel does not accept Linerate's program '{program}': please report it, with the \
+             version of the kernel and its reasons: {}; until it is mended, `--engine af_xdp` needs no such program",
+            reasons.join(" | ")
+        ));
+    }
     let remedy = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
             ": run as root, or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
@@ -96,6 +126,17 @@ fn refused(error: &libbpf_rs::Error) -> Error {
         _ => "; Linux 5.18 or newer with BPF is needed, `linerate doctor` says what is missing",
     };
     Error::Refused(format!("the kernel does not load Linerate's XDP program: {error:#}{remedy}"))
+}
+
+/// The program that the verifier refused, and the last lines of its reasons, as libbpf prints them.
+fn refused_by_the_verifier(messages: &str) -> Option<(&str, Vec<&str>)> {
+    let (before, log) = messages.split_once("-- BEGIN PROG LOAD LOG --\n")?;
+    let (log, _) = log.split_once("-- END PROG LOAD LOG --").unwrap_or((log, ""));
+    let program = before.rsplit('\'').nth(1)?;
+    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("processed ");
+    let mut last: Vec<&str> = log.lines().filter(is_reason).rev().take(SHOWN).collect();
+    last.reverse();
+    (!last.is_empty()).then_some((program, last))
 }
 
 /// Values of a map that are plain old data: structs of integers, laid out as in C.
@@ -186,4 +227,24 @@ fn unreadable(error: &libbpf_rs::Error) -> Error {
     Error::Failed(format!(
         "a kernel counter cannot be read or set: {error:#}; this is a defect, please report it"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_why_the_verifier_refused_a_program() {
+        let error = libbpf_rs::Error::from_raw_os_error(13);
+        let messages = "libbpf: prog 'generate': BPF program load failed: Permission denied\n\
+                        libbpf: prog 'generate': -- BEGIN PROG LOAD LOG --\n\
+                        0: R1=ctx(off=0,imm=0) R10=fp0\n1: (bf) r6 = r1\nR2 invalid mem access 'scalar'\n\
+                        processed 2 insns (limit 1000000) max_states_per_insn 0\n\
+                        -- END PROG LOAD LOG --\nlibbpf: failed to load object\n";
+        let text = refused(&error, messages).to_string();
+        assert!(text.contains("'generate'") && text.contains("R2 invalid mem access 'scalar';"), "{text}");
+        assert!(!text.contains("processed") && !text.contains("failed to load object"), "{text}");
+        let text = refused(&error, "").to_string();
+        assert!(text.contains("CAP_PERFMON"), "{text}");
+    }
 }

@@ -43,8 +43,7 @@ static __always_inline void count_untaken(struct sent *count, enum reason reason
 {
 	__u32 index = reason;
 
-	/* The verifiers of Linux 6.1 and 6.12 do not see that a switch gives few values. */
-	asm volatile("" : "+r"(index));
+	OPAQUE(index); /* the verifiers of Linux 6.1 and 6.12 do not see that a switch gives few values */
 	if (index < REASONS)
 		count->untaken[index] += frames;
 }
@@ -55,7 +54,7 @@ static __always_inline void count_sent(struct sent *count, __u32 id, __u32 direc
 {
 	__u32 key = id * DIRECTIONS + direction;
 	struct bins *bins = bpf_map_lookup_elem(&sent_bins, &key);
-	__u32 late = run->late;
+	__u64 late = run->late;
 	struct stream_sent *stream = stream_sent_of(id, run->stream, direction);
 	struct histogram *late_counts;
 
@@ -70,6 +69,7 @@ static __always_inline void count_sent(struct sent *count, __u32 id, __u32 direc
 	if (late == UNPACED)
 		return;
 	late_counts = bpf_map_lookup_elem(&lateness, &key);
+	OPAQUE(late); /* the verifier of Linux 6.1 forgets the bound of a number that was kept on the stack */
 	if (late_counts && late < BUCKETS)
 		late_counts->counts[late] += frames;
 }
