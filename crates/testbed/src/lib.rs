@@ -2,6 +2,7 @@
 //! strategy enter, a record leaves.
 
 pub mod control;
+pub mod core_profile;
 pub mod cost;
 pub mod counting;
 pub mod cross_check;
@@ -19,6 +20,7 @@ pub mod remote_device;
 mod reset_command;
 pub mod run;
 pub mod self_test;
+pub mod sending;
 pub mod stop;
 pub mod target;
 mod testbed;
