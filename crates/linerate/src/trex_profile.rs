@@ -4,13 +4,12 @@
 //! bounded output.
 
 use std::env;
-use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use programs::bounded;
 use serde_json::Value;
 use traffic::{Directions, Profile};
 use wording::usage::misuse;
@@ -23,8 +22,6 @@ pub const PYTHON: &str = "LINERATE_TREX_PYTHON";
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The most bytes of streams.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// The most bytes of complaints that are kept.
-const MOST_COMPLAINTS: u64 = 1 << 20;
 /// What runs there.
 const SCRIPT: &str = include_str!("trex_profile.py");
 
@@ -76,7 +73,7 @@ pub fn read(file: &str, directions: Directions) -> Result<Profile> {
         );
     }
     let ports: &[&str] = if directions == Directions::Both { &["0", "1"] } else { &["0"] };
-    let answer = run(&python, file, ports, TIME_LIMIT)?;
+    let answer = run(&python, file, ports)?;
     let lists: Vec<Vec<Value>> =
         serde_json::from_slice(&answer).with_context(|| format!("{file} made no streams"))?;
     let (Some(forward), reverse) = (lists.first(), lists.get(1)) else { bail!("{file} made no streams") };
@@ -86,38 +83,15 @@ pub fn read(file: &str, directions: Directions) -> Result<Profile> {
 }
 
 /// What the script prints of `file`.
-fn run(python: &Path, file: &str, ports: &[&str], limit: Duration) -> Result<Vec<u8>> {
-    let file_path = std::path::absolute(file)?;
+fn run(python: &Path, file: &str, ports: &[&str]) -> Result<Vec<u8>> {
+    let name = format!("the profile {file}");
     let mut command = Command::new(python);
-    command.arg("-").arg(&file_path).args(ports);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Started(command.spawn().with_context(|| format!("cannot run {}", python.display()))?);
-    if let Some(mut input) = child.0.stdin.take() {
-        // A Python that ends early says why below.
-        let _ = input.write_all(SCRIPT.as_bytes());
+    command.arg("-").arg(std::path::absolute(file)?).args(ports);
+    let answer = bounded::run(&name, command, SCRIPT.as_bytes(), TIME_LIMIT, MOST_OUTPUT)?;
+    if answer.status.success() {
+        return Ok(answer.output);
     }
-    let answer = child.0.stdout.take().map(|output| collect(output, MOST_OUTPUT));
-    let complaints = child.0.stderr.take().map(|output| collect(output, MOST_COMPLAINTS));
-    let deadline = Instant::now() + limit;
-    let status = loop {
-        match child.0.try_wait()? {
-            Some(status) => break status,
-            None if Instant::now() > deadline => {
-                bail!("the profile {file} took longer than {limit:?} and was ended")
-            }
-            None => thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    // What the profile itself has started may hold the pipes open.
-    let said = |collected: Option<Collected>| collected.map(|it| it.until(deadline)).unwrap_or_default();
-    let (answer, complaints) = (said(answer), said(complaints));
-    if answer.len() as u64 > MOST_OUTPUT {
-        bail!("the profile {file} makes more than {MOST_OUTPUT} bytes of streams");
-    }
-    if status.success() {
-        return Ok(answer);
-    }
-    Err(misuse(format!("the profile {file} failed: {}", in_one_line(&String::from_utf8_lossy(&complaints)))))
+    Err(misuse(format!("{name} failed: {}", in_one_line(&answer.complaints))))
 }
 
 /// What Python complains of, and where.
@@ -126,39 +100,6 @@ fn in_one_line(complaints: &str) -> String {
     let what = lines().next_back().unwrap_or("it did not say why");
     let place = lines().rfind(|line| line.starts_with("File ")).unwrap_or_default();
     if place.is_empty() { what.to_owned() } else { format!("{what} ({place})") }
-}
-
-/// A process that does not outlive us.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Bytes that a thread reads.
-struct Collected(std::sync::mpsc::Receiver<Vec<u8>>);
-
-impl Collected {
-    fn until(&self, deadline: Instant) -> Vec<u8> {
-        self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())).unwrap_or_default()
-    }
-}
-
-/// Reads `from` to its end on another thread; of more than `most` bytes only one more is kept.
-fn collect(from: impl Read + Send + 'static, most: u64) -> Collected {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let mut from = from;
-        let _ = (&mut from).take(most + 1).read_to_end(&mut bytes);
-        // The rest is read and forgotten, so that nobody waits.
-        let _ = std::io::copy(&mut from, &mut std::io::sink());
-        let _ = sender.send(bytes);
-    });
-    Collected(receiver)
 }
 
 #[cfg(test)]
@@ -175,19 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_has_a_bounded_time_and_its_failure_is_told() {
+    fn the_failure_of_a_profile_is_told_in_one_line() {
         let directory = tempfile::tempdir().unwrap();
-        let limit = Duration::from_millis(200);
-        let begun = Instant::now();
-        let slow = fake(directory.path(), "exec sleep 60");
-        let error = run(&slow, "x.py", &["0"], limit).unwrap_err().to_string();
-        assert!(error.contains("took longer") && begun.elapsed() < Duration::from_secs(20), "{error}");
         let broken = fake(directory.path(), "echo NameError: x >&2; exit 1");
-        let error = run(&broken, "x.py", &["0"], TIME_LIMIT).unwrap_err().to_string();
+        let error = run(&broken, "x.py", &["0"]).unwrap_err().to_string();
         assert_eq!(error, "the profile x.py failed: NameError: x");
         let traceback = "Traceback:\n  File \"a.py\", line 2, in f\n    x\nNameError: x\n";
         assert_eq!(in_one_line(traceback), "NameError: x (File \"a.py\", line 2, in f)");
         let works = fake(directory.path(), "echo \"[[$3]]\"");
-        assert_eq!(run(&works, "x.py", &["0"], TIME_LIMIT).unwrap(), b"[[0]]\n");
+        assert_eq!(run(&works, "x.py", &["0"]).unwrap(), b"[[0]]\n");
     }
 }

@@ -1,5 +1,6 @@
 //! Programs of other people, as devices and as generators: a command enters; what the program printed leaves.
 
+pub mod bounded;
 mod process;
 
 use std::env;

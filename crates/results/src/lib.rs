@@ -6,6 +6,7 @@ pub mod bench;
 pub mod certificate;
 pub mod consistency;
 pub mod export;
+pub mod facts;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod record;

@@ -1,7 +1,6 @@
 //! `linerate compare`: repeats of several configurations enter; which is better, and what that rests
 //! on, leaves.
 
-mod facts;
 mod group;
 
 use std::io::IsTerminal;
@@ -12,6 +11,7 @@ use clap::ValueEnum;
 use report::judgement::{Compared, Judged, verdict_word};
 use report::metric::{Metric, Reading};
 use report::terminal::compare as sentences;
+use results::facts;
 use serde_json::{Value, json};
 use stats::comparison::{Outlook, Question, Verdict, compare, regresses};
 use stats::ministat::{self, Options, Version};

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use report::metric::{Metric, Reading};
+use results::facts::{self, Facts};
 use results::record::{Record, Status};
 use results::store;
 use stats::ministat::data;
 use wording::usage::{in_one_line, misuse};
-
-use super::facts::{self, Facts};
 
 /// How files of numbers are read, and where runs are looked for.
 pub struct Reader<'a> {

@@ -78,7 +78,8 @@ pub fn main(args: &Args) -> Result<Exit> {
         load: args.rate,
         duration: args.duration,
     };
-    let take = |target: &Target| -> Result<CoreProfile> { core_profile::take(&request, target, &profiler, &stop) };
+    let take =
+        |target: &Target| -> Result<CoreProfile> { core_profile::take(&request, target, &profiler, &stop) };
     let taken = take(&target)?;
     let folded = args.output.with_extension("folded");
     write(&folded, &taken.folded.to_string())?;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use results::Record;
+use crate::record::{Port, Record};
 
 /// What is known of one record, by name.
 pub type Facts = BTreeMap<String, String>;
 
 /// What was done and sent. Figures that differ in it are not figures of the same thing.
+#[must_use]
 pub fn measurement(record: &Record) -> Facts {
     let strategy = &record.strategy;
     let mut facts = named([
@@ -23,11 +24,10 @@ pub fn measurement(record: &Record) -> Facts {
 }
 
 /// What it was done to, with, and where: what is compared may be among it.
+#[must_use]
 pub fn configuration(record: &Record) -> Facts {
     let (tester, environment) = (&record.tester, &record.environment);
-    let ports = |value: fn(&results::record::Port) -> String| {
-        tester.ports.iter().map(value).collect::<Vec<_>>().join(", ")
-    };
+    let ports = |value: fn(&Port) -> String| tester.ports.iter().map(value).collect::<Vec<_>>().join(", ");
     let mut facts = named([
         ("device", record.dut.label()),
         ("device's core", record.dut.core.map_or_else(|| "unknown".to_owned(), |core| core.to_string())),
@@ -88,7 +88,7 @@ fn prefixed<'a>(prefix: &'a str, facts: &'a Facts) -> impl Iterator<Item = (Stri
 
 #[cfg(test)]
 mod tests {
-    use results::fixtures::Scenario;
+    use crate::fixtures::Scenario;
 
     use super::*;
 
