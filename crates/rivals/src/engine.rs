@@ -163,7 +163,13 @@ impl Engine for ProgramEngine<'_> {
                 return Err(Error::Refused(format!("{} sends as fast as it can, and at no rate", self.name)));
             }
         }
-        self.marks.push(self.ground.count().map_err(failed)?);
+        let mut mark = self.ground.count().map_err(failed)?;
+        if self.marks.is_empty() {
+            // What is still on the cable left before the run: it does not arrive in it.
+            let sent = mark.since(self.before).left;
+            mark.arrived = mark.arrived.max(self.before.arrived + sent);
+        }
+        self.marks.push(mark);
         Ok(self.marks.len() as Interval - 1)
     }
 

@@ -93,10 +93,13 @@ impl<'a> InLab<'a> {
     }
 }
 
-/// What the kernel counted at both ends of the cable of port 0.
+/// What the kernel counted at both ends of the cable of port 0. Arrivals are read first, so that no packet has
+/// arrived that has not left.
 fn count(lab: &Lab) -> Result<Count> {
-    let counters = lab.interface_counters()?;
-    let [port, _, device, _] = counters.as_slice() else { return Ok(Count::default()) };
+    let (earlier, later) = (lab.interface_counters()?, lab.interface_counters()?);
+    let ([_, _, device, _], [port, ..]) = (earlier.as_slice(), later.as_slice()) else {
+        return Ok(Count::default());
+    };
     Ok(Count { left: port.sent, refused: port.send_dropped, arrived: device.received })
 }
 
