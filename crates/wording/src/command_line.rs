@@ -49,7 +49,7 @@ fn in_one_line(error: &clap::Error, program: &Command, words: impl Iterator<Item
         (ErrorKind::UnknownArgument, Some(similar)) => {
             format!("{said}. A similar argument exists: '{similar}'")
         }
-        (ErrorKind::MissingRequiredArgument, _) => format!("{said}. '{path} --help' explains them"),
+        (ErrorKind::MissingRequiredArgument, _) => format!("{said}; '{path} --help' explains them"),
         (ErrorKind::UnknownArgument, None) if commands.is_empty() || said.contains("'-") => {
             format!("{said}. '{path} --help' shows all")
         }
@@ -154,7 +154,7 @@ mod tests {
         let program = Command::new("p").subcommand(Command::new("compare").arg(groups));
         let error = program.clone().try_get_matches_from(["p", "compare"]).unwrap_err();
         let said = in_one_line(&error, &program, words("compare"));
-        assert!(said.ends_with("<GROUP>. 'p compare --help' explains them"), "{said}");
+        assert!(said.ends_with("<GROUP>; 'p compare --help' explains them"), "{said}");
     }
 
     #[test]
