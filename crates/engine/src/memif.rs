@@ -40,6 +40,8 @@ pub struct End {
     pub id: u32,
     /// What both ends must know; empty for nothing.
     pub secret: String,
+    /// Whether memory that the client can take away is used all the same; see [`Config::unsealed`].
+    pub unsealed: bool,
 }
 
 /// An end, and what controls it.
@@ -112,6 +114,7 @@ fn open_one(
     let interface = Config {
         id: end.id,
         secret: end.secret.clone(),
+        unsealed: end.unsealed,
         name: end.name.clone(),
         receive_queues: queues as u16,
         send_queues: queues as u16,

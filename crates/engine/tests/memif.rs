@@ -25,7 +25,8 @@ fn socket() -> Socket {
 }
 
 fn end(number: u8, role: Role, socket: &Socket) -> End {
-    End { name: format!("memif{number}"), role, socket: socket.clone(), id: 0, secret: String::new() }
+    let secret = String::new();
+    End { name: format!("memif{number}"), role, socket: socket.clone(), id: 0, secret, unsealed: false }
 }
 
 /// Both ends of one memif.

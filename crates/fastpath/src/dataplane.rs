@@ -1,5 +1,10 @@
 //! The data plane: frames enter, frames leave, and what concerns the control plane becomes an event. A worker
 //! moves vectors of packets through the graph of nodes; it never waits.
+//!
+//! What peers send decides where bytes are read. So no index here can be beyond the end: modules read by `get`,
+//! `first_chunk` and patterns, and the few tables that are indexed are as long as their index can be large.
+
+#![deny(clippy::indexing_slicing)]
 
 pub mod bridge;
 pub(crate) mod bucket;

@@ -1,5 +1,5 @@
-//! A peer on shared memory that tries every trick at once, beside two that behave: these lose nothing, the router
-//! grows no further, and ends when it is told to.
+//! Peers on shared memory that try every trick at once, beside two that behave: these lose nothing, the router
+//! grows no further, and ends within a second when it is told to.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -27,10 +27,21 @@ use crate::process::{Router, fastpath};
 
 /// Frames that the peer that behaves has on their way at a time.
 const BATCH: u64 = 32;
+/// Frames that its rings hold: also those that the hostile ones send there while the test does not get its turn.
+const RING: u16 = 4096;
 /// How long they may take, on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The router's link address at the interface of the hostile peer.
-const EVIL: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x12]);
+/// Hostile peers, each at an interface of its own.
+const HOSTILE: u8 = 3;
+/// How many tricks each is ahead of the one before, so that different ones meet.
+const AHEAD: u32 = 3;
+/// How long the router may take to end.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// The router's link address at the interface of a hostile peer.
+fn mac_at(peer: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 1, peer])
+}
 
 fn socket(name: &str) -> Socket {
     Socket::Abstract(format!("fastpath-hostile-{}-{name}", std::process::id()))
@@ -38,7 +49,7 @@ fn socket(name: &str) -> Socket {
 
 fn peer(name: &str) -> Opened {
     let mut opened =
-        Memif::open(Config { ring_size: 256, ..Config::new(Role::Client, socket(name)) }).unwrap();
+        Memif::open(Config { ring_size: RING, ..Config::new(Role::Client, socket(name)) }).unwrap();
     process::until("a connection", || {
         opened.memif.poll(Duration::from_millis(1)).unwrap();
         opened.memif.is_connected().then_some(())
@@ -54,14 +65,16 @@ fn configuration(directory: &std::path::Path, core: usize) -> String {
              addresses = [\"{subnet}\"]\n"
         )
     };
+    let hostile: String = (0..HOSTILE)
+        .map(|peer| interface(&format!("evil{peer}"), mac_at(peer), &format!("10.{}.0.1/16", 2 + peer)))
+        .collect();
     format!(
-        "[control]\nsocket = \"{}\"\n[workers]\ncores = [{core}]\nidle = \"sleep\"\n{}{}{}\
+        "[control]\nsocket = \"{}\"\n[workers]\ncores = [{core}]\nidle = \"sleep\"\n{}{}{hostile}\
          [[route]]\nprefix = \"48.0.0.0/8\"\nvia = [{{ gateway = \"10.1.0.2\" }}]\n\
          [[neighbour]]\ninterface = \"wan\"\naddress = \"10.1.0.2\"\nmac = \"{}\"\n",
         directory.join("control").display(),
         interface("lan", OURS[0], "10.0.0.1/24"),
         interface("wan", OURS[1], "10.1.0.1/24"),
-        interface("evil", EVIL, "10.2.0.1/16"),
         THEIRS[1],
     )
 }
@@ -129,23 +142,24 @@ fn flood(client: &Client, frames: u32, make: impl Fn(u32) -> Vec<u8>) {
     }
 }
 
-fn from_evil(destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
-    frame(EVIL, destination, ttl, length)
+fn from_evil(peer: u8, destination: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
+    frame(mac_at(peer), destination, ttl, length)
 }
 
 /// Asks the router for its address, as a station that nobody knows.
-fn made_up(number: u32) -> Vec<u8> {
+fn made_up(peer: u8, number: u32) -> Vec<u8> {
     let [_, a, b, c] = number.wrapping_mul(2_654_435_761).to_be_bytes();
     let mac = MacAddress([2, 9, 9, a, b, c]);
-    let header = ethernet::Header { destination: EVIL, source: mac, ethertype: ethernet::ARP };
-    let (sender, target) = ([10, 2, b, c].into(), [10, 2, 0, 1].into());
-    let packet = arp::Header { operation: arp::REQUEST, sender_mac: mac, sender, target_mac: EVIL, target };
+    let target_mac = mac_at(peer);
+    let header = ethernet::Header { destination: target_mac, source: mac, ethertype: ethernet::ARP };
+    let (sender, target) = ([10, 2 + peer, b, c].into(), [10, 2 + peer, 0, 1].into());
+    let packet = arp::Header { operation: arp::REQUEST, sender_mac: mac, sender, target_mac, target };
     [&header.emit()[..], &packet.emit()].concat()
 }
 
-/// One trick after the other.
-fn trick(number: u32) {
-    let at = socket("evil");
+/// One trick after the other, by one of the hostile peers.
+fn trick(peer: u8, number: u32) {
+    let at = socket(&format!("evil{peer}"));
     if number.is_multiple_of(4) {
         // Files that nobody asked for, and memory that can be taken away.
         let file = tempfile::tempfile().unwrap();
@@ -174,11 +188,13 @@ fn trick(number: u32) {
     }
     client.shared.put(TO_CLIENT + HEAD, 8_u16.to_le_bytes());
     match number % 8 {
-        1 => flood(&client, 3000, made_up),
-        2 => flood(&client, 3000, |number| from_evil([10, 2, (number >> 8) as u8, number as u8], 64, 46)),
-        3 => flood(&client, 3000, |number| from_evil([48, 0, 0, 1], (number % 2) as u8 + 1, 46)),
+        1 => flood(&client, 3000, |number| made_up(peer, number)),
+        2 => flood(&client, 3000, |number| {
+            from_evil(peer, [10, 2 + peer, (number >> 8) as u8, number as u8], 64, 46)
+        }),
+        3 => flood(&client, 3000, |number| from_evil(peer, [48, 0, 0, 1], (number % 2) as u8 + 1, 46)),
         5 => flood(&client, 1000, |number| {
-            let mut long = from_evil([48, 0, 0, 2], 64, 46);
+            let mut long = from_evil(peer, [48, 0, 0, 2], 64, 46);
             long.resize(46 + 4 * number as usize, 0xee);
             long
         }),
@@ -205,7 +221,7 @@ fn trick(number: u32) {
                 let filled = u16::from_le_bytes(head).wrapping_add(8);
                 client.shared.put(TO_SERVER + HEAD, filled.to_le_bytes());
             }
-            let echo = changed(from_evil([10, 2, 0, 1], 64, 46), |frame| frame[23] = 1);
+            let echo = changed(from_evil(peer, [10, 2 + peer, 0, 1], 64, 46), |frame| frame[23] = 1);
             flood(&client, 10, |_| echo.clone());
         }
     }
@@ -228,7 +244,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Has a router forward for those that behave while one does not.
+/// Has a router forward for those that behave while others do not.
 fn beside_a_hostile_one(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("router.toml");
@@ -239,16 +255,18 @@ fn beside_a_hostile_one(time: Duration) {
     let (mut lan, mut wan) = (peer("lan"), peer("wan"));
     let (ending, stop) = (Instant::now() + time, AtomicBool::new(false));
     thread::scope(|scope| {
-        let hostile = scope.spawn(|| {
+        let stop = &stop;
+        let hostile = move |peer: u8| {
             let mut tricks = 0;
             while !stop.load(Relaxed) {
-                trick(tricks);
+                trick(peer, u32::from(peer) * AHEAD + tricks);
                 tricks += 1;
             }
             tricks
-        });
+        };
+        let hostile: Vec<_> = (0..HOSTILE).map(|peer| scope.spawn(move || hostile(peer))).collect();
         // Also where something is not as it should be.
-        let _stopping = Stop(&stop);
+        let _stopping = Stop(stop);
         let mut next = 0;
         let mut at_first = None;
         while Instant::now() < ending {
@@ -261,22 +279,22 @@ fn beside_a_hostile_one(time: Duration) {
         }
         let (then, now) = (at_first.unwrap(), size(router.id()));
         stop.store(true, Relaxed);
-        let tricks = hostile.join().unwrap();
-        assert!(tricks > 8, "only {tricks} tricks");
+        let tricks: Vec<u32> = hostile.into_iter().map(|peer| peer.join().unwrap()).collect();
+        assert!(tricks.iter().all(|tricks| *tricks > 8), "only {tricks:?} tricks");
         assert!(now.0 < then.0 + 100_000, "it has grown from {} to {} kB", then.0, now.0);
         assert!(now.1 < then.1 + 100, "it had {} files, and has {}", then.1, now.1);
-        println!("{next} frames passed beside {tricks} tricks; {} kB, {} files", now.0, now.1);
+        println!("{next} frames passed beside {tricks:?} tricks; {} kB, {} files", now.0, now.1);
     });
     let lines = router.said_so_far();
     assert!(lines.iter().all(|line| line.starts_with("fastpath: ") && !line.contains('\x1b')), "{lines:?}");
     let stopping = Instant::now();
     router.stop(Signal::SIGTERM);
     let took = stopping.elapsed();
-    assert!(took < Duration::from_secs(2), "it took {took:?} to end");
+    assert!(took < ENDING, "it took {took:?} to end");
 }
 
 #[test]
-fn those_that_behave_lose_nothing_beside_one_that_tries_every_trick() {
+fn those_that_behave_lose_nothing_beside_some_that_try_every_trick() {
     beside_a_hostile_one(Duration::from_secs(8));
 }
 

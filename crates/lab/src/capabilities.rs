@@ -129,7 +129,7 @@ fn locked_memory() -> Check {
         Ok((soft, _)) if soft == nix::libc::RLIM_INFINITY => good("locked memory", "unlimited"),
         // Since 5.11 BPF maps count against the memory cgroup, not against this limit.
         Ok((soft, _)) => {
-            good("locked memory", format!("{} KiB, which BPF does not count against", soft / 1024))
+            good("locked memory", format!("{} KiB (the kernel does not count BPF programs)", soft / 1024))
         }
         Err(errno) => short_of("locked memory", Level::Degraded, errno.to_string(), "See 'ulimit -l'"),
     }

@@ -116,7 +116,7 @@ pub struct Device {
     /// A device of the built-in lab, with its parameters: NAME[:KEY=VALUE,…]
     #[arg(long, value_name = "DUT", conflicts_with = "ports")]
     pub dut: Option<DutSpec>,
-    /// Two interfaces of this machine with your device in between
+    /// Two interfaces of this host, with your device between them
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
     /// Packet I/O: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or memif in user
@@ -231,7 +231,8 @@ impl Device {
         if let (Some(zero), Some(one)) = (&self.port0, &self.port1) {
             if !engine.is_in_user_space() {
                 return Err(misuse(
-                    "--port0 and --port1 are of user space: add --engine dpdk or memif, or give --ports A,B",
+                    "--port0 and --port1 name ports in user space: add --engine dpdk or memif. Interfaces of the kernel are \
+                     named with --ports A,B",
                 ));
             }
             let takes = "--gateway-macs takes two addresses, the device's at port 0 and at port 1";

@@ -5,7 +5,7 @@ use results::Record;
 use results::record::{Direction, Evidence, LimitedBy, Phase, RateInterval, Sample, Status};
 use wire::human::{count, pps};
 
-use crate::outcome::loss;
+use crate::figures::loss;
 
 /// What a rate is held at, as `≤ 0.1 % loss`; without a loss threshold `no loss`.
 pub fn threshold(records: &[&Record]) -> String {

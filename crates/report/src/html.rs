@@ -34,8 +34,9 @@ use serde::Serialize;
 
 use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison};
+use crate::figures::{capitalized, percent};
 use crate::lead::Lead;
-use crate::outcome::{Mark, capitalized, percent};
+use crate::outcome::Mark;
 use bars::{Bar, Bars};
 use benches::{Chart, Section, sections};
 pub use facts::command_line;

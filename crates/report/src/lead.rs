@@ -8,7 +8,8 @@ use wire::human::pps;
 
 use crate::comparison::{Comparison, Row};
 use crate::evidence;
-use crate::outcome::{Kind, Mark, Outcome, capitalized};
+use crate::figures::capitalized;
+use crate::outcome::{Kind, Mark, Outcome};
 
 /// Intervals that overlap and are no further apart than this, from end to end, are about the same rate.
 const ALIKE: f64 = 1.15;

@@ -4,6 +4,7 @@
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
 //!             of one run: evidence (the interval of its headline, in words), overload (what is still forwarded)
+//!             figures as all of them write them: figures
 //!             of a comparison: lead (the sentence that a report begins with)
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
@@ -14,6 +15,7 @@ mod certificate;
 mod comparison;
 pub mod csv;
 mod evidence;
+mod figures;
 pub mod html;
 pub mod judgement;
 mod lead;

@@ -9,12 +9,13 @@ use wire::size::pps_to_l1_bps;
 
 use crate::bench::{Bench, Cell};
 use crate::comparison::Comparison;
+use crate::figures::{capitalized, percent};
 use crate::html::benches::{commands, notes, spread_text};
 use crate::html::facts::{Environment, command_line, environments};
 use crate::judgement::{figures, remarks, sentence};
 use crate::links::{CAPTION, HEAD, Links};
 use crate::nodes::{graphs, table};
-use crate::outcome::{Outcome, capitalized, percent};
+use crate::outcome::Outcome;
 
 /// All benches of `records` that have figures, and a matrix of what belongs to none.
 #[must_use]

@@ -9,7 +9,7 @@ use results::record::{
     Direction, Distribution, Finding, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
 };
 
-use crate::terminal;
+use crate::figures::plain_duration;
 
 /// A name that is no figure of a record, with those that are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,7 +159,7 @@ impl Metric {
     #[must_use]
     pub fn show(&self, value: f64) -> String {
         match self {
-            Self::Latency(..) => terminal::duration(value),
+            Self::Latency(..) => plain_duration(value),
             Self::Loss => format!("{:.4} %", value * 100.0),
             _ => wire::human::pps(value),
         }

@@ -8,8 +8,9 @@ use results::record::{
 use wire::human::pps;
 use wire::size;
 
+use crate::evidence;
+use crate::figures::{duration, loss, percent};
 use crate::overload::Overload;
-use crate::{evidence, terminal};
 
 /// What a run's figures are, by its strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,18 +282,6 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// A duration in nanoseconds, three digits or more.
-pub fn duration(ns: f64) -> String {
-    terminal::duration(ns).replace(" us", " µs")
-}
-
-/// A share of frames in percent to two digits: losses may be small.
-pub fn loss(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    let decimals = if percent > 0.0 && percent < 10.0 { 1 - percent.log10().floor() as i32 } else { 0 };
-    format!("{percent:.*}%", usize::try_from(decimals).unwrap_or(0))
-}
-
 /// The load of a latency test that stands for all: half of what the device bears, or the first one.
 pub fn typical_load(record: &Record) -> Option<&LoadLatency> {
     let loads = &record.finding.latency()?.loads;
@@ -386,17 +375,6 @@ pub fn status(status: Status) -> &'static str {
         Status::Interrupted => "interrupted",
         Status::Failed => "failed",
     }
-}
-
-/// `text` with a capital at its beginning.
-pub fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// Whole percent from ten on, one decimal below: `97%`, `4.4%`.
-pub fn percent(value: f64) -> String {
-    if value.abs() < 9.95 { format!("{value:.1}%") } else { format!("{value:.0}%") }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use results::record::{Phase, Sample};
 use wire::human::pps;
 
 use crate::evidence;
-use crate::outcome::percent;
+use crate::figures::percent;
 
 /// A device that forwards less than this share of its maximum rate when overloaded has collapsed.
 const COLLAPSE: f64 = 0.9;

@@ -26,9 +26,10 @@ use results::record::{Direction, LimitedBy};
 use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison, Row};
+use crate::figures::percent;
 use crate::lead::Lead;
 use crate::links::Links;
-use crate::outcome::{Kind, Mark, Outcome, limited_by, percent, status};
+use crate::outcome::{Kind, Mark, Outcome, limited_by, status};
 use crate::{evidence, shared_core};
 use columns::{Align, Columns, Text};
 use repeats::{Repeats, repeats};
@@ -75,17 +76,6 @@ pub fn plot(record: &Record, width: usize, height: usize, colour: bool) -> Strin
     }
     let draw = if record.finding.trials().is_empty() { plot::plot } else { trials::plot };
     draw(record, width, height, colour)
-}
-
-/// A duration in nanoseconds, three digits or more.
-#[must_use]
-pub fn duration(ns: f64) -> String {
-    match ns {
-        ns if ns < 999.5 => format!("{ns:.0} ns"),
-        ns if ns < 999.95e3 => format!("{:.1} us", ns / 1e3),
-        ns if ns < 999.95e6 => format!("{:.1} ms", ns / 1e6),
-        ns => format!("{:.1} s", ns / 1e9),
-    }
 }
 
 /// Tests against devices: each run's headline in packets a second with its interval, directions added up.

@@ -77,7 +77,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The file is not JSON.
-    #[error("{path}: is not JSON ({source})")]
+    #[error("{path}: is no result file of Linerate: it is not JSON ({source})")]
     NotJson {
         /// The file.
         path: PathBuf,

@@ -6,6 +6,7 @@ pub mod datagram;
 mod engine;
 mod ground;
 mod iperf3;
+pub mod known;
 mod measurement;
 mod own;
 pub mod program;

@@ -3,7 +3,7 @@
 //! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
 //! counts packets at that port and at the other end of the cable. In user space they send through memory
 //! that Linerate's own sink shares and counts, or onto a port that drops all, where they alone count. What a
-//! program says it sent stands beside that. [`crate::program`] knows the generators, [`programs`] runs one,
+//! program says it sent stands beside that. [`crate::known`] has the generators, [`programs`] runs one,
 //! [`crate::ground`] counts, [`crate::engine`] makes it an engine.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ use wording::usage::misuse;
 use crate::datagram::{self, Datagram, Way};
 use crate::engine::{Left, ProgramEngine};
 use crate::ground::{InLab, Started};
-use crate::program::{self, Chosen, Launch, Program, Target, Task};
+use crate::known::{self, Chosen};
+use crate::program::{self, Launch, Program, Target, Task};
 use crate::user_space;
 
 /// How long the last packets are waited for.
@@ -118,7 +119,7 @@ impl Measurement {
     pub fn refusal(&self) -> Option<String> {
         let online = lab::placement::online().unwrap_or_default();
         let core = self.target.cores.as_ref().unwrap_or(&online).first().copied().unwrap_or(0);
-        program::refusal(self.program.0, self.datagram, core)
+        known::refusal(self.program.0, self.datagram, core)
     }
 
     /// How long it takes.

@@ -1,20 +1,16 @@
 //! The generators: what to send and from where enters; the command that does it leaves, and from
 //! what it says when it ends, how many packets it says it sent.
 //!
-//! A new generator is one file here and one line in `ALL`.
+//! A new generator is one file here and one line in `known::ALL`.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
 use lab::Port;
 use programs::Said;
-use programs::is_installed;
 
 use super::datagram::{Datagram, Way};
-use super::{iperf3, own, tcpreplay, testpmd, trafgen, user_space, xdp_trafficgen};
 
 /// A program that sends datagrams as fast as it can until it is interrupted.
 pub trait Program: Sync {
@@ -123,58 +119,6 @@ pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-const ALL: [&dyn Program; 12] = [
-    &own::KERNEL,
-    &own::AF_XDP,
-    &own::MEMIF,
-    &own::NULL,
-    &iperf3::Iperf3,
-    &trafgen::Trafgen,
-    &tcpreplay::Tcpreplay,
-    &testpmd::AF_PACKET,
-    &testpmd::AF_XDP,
-    &testpmd::MEMIF,
-    &testpmd::NULL,
-    &xdp_trafficgen::XdpTrafficgen,
-];
-
-/// One of the generators.
-#[derive(Clone, Copy)]
-pub struct Chosen(pub &'static dyn Program);
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
-
-impl FromStr for Chosen {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || ALL.map(Program::name).join(", ");
-        let found = ALL.into_iter().find(|program| program.name() == text);
-        found.map(Self).ok_or_else(|| format!("there is no generator '{text}'. There are: {}", known()))
-    }
-}
-
-/// Why `program` cannot send such datagrams from that core here, with the remedy.
-pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option<String> {
-    if program.target() != Target::Lab
-        && let Some(refusal) = user_space::refusal(program)
-    {
-        return Some(refusal);
-    }
-    if !is_installed(program.executable()) {
-        return Some(format!(
-            "{} is not installed; install it (Debian's package {})",
-            program.executable(),
-            program.package()
-        ));
-    }
-    program.refusal(datagram, core)
-}
-
 /// Refuses datagrams that need several packets, for programs that send whole ones only, of `most`
 /// bytes.
 pub fn refuse_fragments(name: &str, datagram: Datagram, most: u16) -> Option<String> {
@@ -229,12 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_are_known_by_name_and_what_they_cannot_do_is_said() {
-        for program in ALL {
-            assert_eq!(program.name().parse::<Chosen>().unwrap().0.name(), program.name());
-        }
-        let unknown = "pktgen".parse::<Chosen>().unwrap_err();
-        assert!(unknown.contains("'pktgen'") && unknown.contains("trafgen"), "{unknown}");
+    fn a_generator_refuses_what_it_cannot_send_whole() {
         let large = "1500".parse().unwrap();
         assert!(refuse_fragments("a", large, UNFRAGMENTED).unwrap().contains("1472 bytes"));
     }

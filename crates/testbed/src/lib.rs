@@ -9,6 +9,7 @@ pub mod cross_check;
 mod dut_command;
 pub mod environment;
 pub mod inspection;
+mod kept;
 pub mod machine;
 pub mod port;
 pub mod progress;

@@ -7,7 +7,7 @@ use monitor::{Bounds, Disturbance, Mark, Monitor};
 use trial::{Interruption, Noise};
 
 use crate::Testbed;
-use crate::self_test::kept::Kept;
+use crate::kept::Kept;
 
 /// Watches the cores of a run, stretch by stretch.
 pub struct Machine {

@@ -19,10 +19,9 @@ use dut::program::Dut;
 use engine::xdp::{Config, XdpEngine};
 use engine::{Engine, Load};
 use lab::{Lab, NapiThread, Placement};
-use serde::{Deserialize, Serialize};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
-use crate::self_test::kept::{Kept, ReceiveCost};
+use crate::kept::{Kept, ReceiveCost, Receiving};
 use crate::{dut_command, port};
 
 /// How long the device is loaded.
@@ -31,15 +30,6 @@ const DURATION: Duration = Duration::from_millis(250);
 const DRAIN: Duration = Duration::from_millis(50);
 /// Fewer frames than this say nothing.
 const ENOUGH_FRAMES: u64 = 10_000;
-
-/// What receiving takes of the device's core.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Receiving {
-    /// Nanoseconds for one 64-byte frame.
-    pub cost_ns: f64,
-    /// The share of its time while the device is at its limit, 0 to 1.
-    pub share: f64,
-}
 
 /// What receiving takes of the device's core in a lab like `lab`, whose device `commands` configured: as it
 /// was measured before with the same device, commands and cores on this machine, while the cores were as far

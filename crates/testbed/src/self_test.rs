@@ -2,10 +2,9 @@
 //! Results near that are its own limit, and say so.
 //!
 //! The lab has such a cable, so load tests test themselves; between real interfaces somebody
-//! must plug it in first. Either way the finding is [`kept`] until the machine or the version
+//! must plug it in first. Either way the finding is kept ([`crate::kept`]) until the machine or the version
 //! changes.
 
-pub mod kept;
 mod measure;
 
 use anyhow::Result;
@@ -15,23 +14,38 @@ use traffic::{Directions, Profile};
 use wire::human;
 
 use crate::Testbed;
+use crate::kept::Kept;
 use crate::stop;
-use kept::{Kept, Key};
 
 /// A result within this share of the ceiling may be the tester's limit.
 const NEAR: f64 = 0.95;
 
+/// All that a finding depends on but the machine, in words.
+fn key(testbed: &Testbed, profile: &Profile, directions: Directions) -> String {
+    let ports: Vec<String> = match (testbed.lab(), testbed.user_space()) {
+        (Some(_), _) => vec!["lab".to_owned()],
+        (_, Some(user_space)) => vec![user_space.kind_of_ports()],
+        (None, None) => {
+            let ports = testbed.ports().iter();
+            ports.map(|port| format!("{} {}", port.name, port.mac)).collect()
+        }
+    };
+    let engine = testbed.engine();
+    let what = (profile.name(), profile.tunables(), profile.source(), directions);
+    format!("{engine} {what:?} {ports:?} on {}", testbed.cores_in_words())
+}
+
 /// Measures the tester, and keeps what was found.
 pub fn measure_and_keep(testbed: &Testbed, profile: &Profile, directions: Directions) -> Result<SelfTest> {
     let found = measure::measure(testbed, profile, directions, &stop::flag()?)?;
-    Kept::open().put(&Key::new(testbed, profile, directions), &found)?;
+    Kept::open().put(&key(testbed, profile, directions), &found)?;
     Ok(found)
 }
 
 /// What is known of the tester for this run: what was kept, else in the lab what is measured now.
 /// Without either, why not.
 pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Result<SelfTest, String> {
-    let (kept, key) = (Kept::open(), Key::new(testbed, profile, directions));
+    let (kept, key) = (Kept::open(), key(testbed, profile, directions));
     if let Some(found) = kept.get(&key) {
         return Ok(found);
     }
@@ -55,7 +69,7 @@ fn again(testbed: &Testbed, profile: &Profile, directions: Directions) -> Result
     let stop = stop::flag().map_err(unknown)?;
     let found = measure::measure(testbed, profile, directions, &stop).map_err(unknown)?;
     // Without a place to keep it, the next run measures it again.
-    let _ = Kept::open().put(&Key::new(testbed, profile, directions), &found);
+    let _ = Kept::open().put(&key(testbed, profile, directions), &found);
     Ok(found)
 }
 

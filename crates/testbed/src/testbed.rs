@@ -23,6 +23,7 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::inspection::{self, Inspection};
+use crate::kept::Receiving;
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
@@ -45,7 +46,7 @@ pub struct Testbed {
     engine: EngineName,
     placement: Placement,
     line_rate_bps: f64,
-    receive: Option<receive_cost::Receiving>,
+    receive: Option<Receiving>,
     reset_command: Option<String>,
     /// What is known of real interfaces.
     inspection: Option<Inspection>,

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::memif::Socket;
 use anyhow::Result;
 use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
 use dut::{DutSpec, Passed};
@@ -63,7 +64,7 @@ impl UserSpace {
         placement: &Placement,
         max_frame_size: usize,
     ) -> Result<Self> {
-        let link = link::to_named(engine, named.ports.clone(), main_core(placement), named.force)?;
+        let link = to_named(engine, named.ports.clone(), main_core(placement), named.force)?;
         let site = site(placement, max_frame_size)?;
         Ok(Self::over(engine, link, None, named.next_hops, placement, site))
     }
@@ -80,7 +81,7 @@ impl UserSpace {
             return Err(misuse(refusal));
         }
         let dut = Dut::start(dut, &site, [mac(0), mac(1)])?;
-        let link = link::to_sockets(engine, &dut.sockets(), max_frame_size, main_core(placement))?;
+        let link = to_sockets(engine, &dut.sockets(), max_frame_size, main_core(placement))?;
         let next_hops = dut.next_hops();
         Ok(Self::over(engine, link, Some(dut), next_hops, placement, site))
     }
@@ -151,7 +152,7 @@ impl UserSpace {
         let paused = dut.pause();
         let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
         let core = self.site.core;
-        let link = link::to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, core)?;
+        let link = to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, core)?;
         Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
     }
 
@@ -302,6 +303,34 @@ pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
         }
         vpp::NAME => vpp::refusal(),
         _ => None,
+    }
+}
+
+/// The other ends of a device that listens at `sockets`, for frames of up to `longest` bytes; `core` is for
+/// what DPDK does beside.
+///
+/// # Errors
+/// When the engine is unavailable.
+fn to_sockets(
+    engine: EngineName,
+    sockets: &[Socket; 2],
+    longest: usize,
+    core: usize,
+) -> Result<Box<dyn Link>> {
+    match engine {
+        EngineName::Memif => Ok(Box::new(memif::Ends::to(sockets))),
+        _ => Ok(Box::new(dpdk::Ports::to(sockets, longest, core)?)),
+    }
+}
+
+/// The two ports that a user names, who said `force` so many times.
+///
+/// # Errors
+/// When they are none, or this machine needs one of them itself.
+fn to_named(engine: EngineName, devices: [String; 2], core: usize, force: u8) -> Result<Box<dyn Link>> {
+    match engine {
+        EngineName::Memif => Ok(Box::new(memif::Ends::named(devices)?)),
+        _ => Ok(Box::new(dpdk::Ports::named(devices, core, force)?)),
     }
 }
 

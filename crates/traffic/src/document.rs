@@ -5,10 +5,12 @@ use toml::de::DeTable;
 use wire::{Rate, ipv6, size, tcp, vlan};
 
 use crate::error::Error;
-use crate::profile::{FILL, MAX_STREAMS, Profile, check};
+use crate::profile::{FILL, Profile, check};
 use crate::program::{Kind, Programs};
 use crate::reader::{Node, Section, Source};
-use crate::stream::{Ethernet, Icmp, Ipv4, Ipv6, Network, Stream, StreamError, Tcp, Transport, Udp, Vlan};
+use crate::stream::{
+    Ethernet, Icmp, Ipv4, Ipv6, MAX_STREAMS, Network, Stream, StreamError, Tcp, Transport, Udp, Vlan,
+};
 
 /// The largest weight.
 const MAX_WEIGHT: u128 = 1_000_000_000;

@@ -44,7 +44,7 @@ pub enum Error {
     #[error(transparent)]
     Field(#[from] FieldError),
     /// A profile has from one stream to 256.
-    #[error("a profile has 1 to {max} streams, not {0}", max = crate::profile::MAX_STREAMS)]
+    #[error("a profile has 1 to {max} streams, not {0}", max = crate::stream::MAX_STREAMS)]
     Streams(usize),
     /// The frames of a stream are impossible.
     #[error("stream '{stream}': {error}")]

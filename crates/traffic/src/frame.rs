@@ -18,6 +18,19 @@ pub struct Endpoint {
     pub destination: MacAddress,
 }
 
+/// Where frames go in each direction: 0 leaves by port 0, 1 by port 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints(pub [Endpoint; 2]);
+
+/// Which directions a table sends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directions {
+    /// Only port 0 → port 1.
+    Forward,
+    /// Both at once, frame by frame in turn.
+    Both,
+}
+
 /// Headers written one after the other.
 struct Headers {
     bytes: [u8; FrameTable::MAX_HEADER],

@@ -30,9 +30,9 @@ mod schedule;
 
 pub use capture::Capture;
 pub use error::Error;
-pub use frame::Endpoint;
+pub use frame::{Directions, Endpoint, Endpoints};
 pub use genome::Genome;
-pub use profile::{Directions, Endpoints, Profile};
+pub use profile::Profile;
 pub use stream::{IpVersion, Stream};
 pub use table::{Apart, FrameTable, Row, finish};
 pub use tunable::Tunables;

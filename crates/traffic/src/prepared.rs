@@ -4,8 +4,7 @@
 use wire::size;
 
 use crate::capture::recording::Layers;
-use crate::frame::Endpoint;
-use crate::profile::{Directions, Endpoints};
+use crate::frame::{Directions, Endpoint, Endpoints};
 use crate::stream::IpVersion;
 use crate::table::{Apart, FrameTable, Row};
 

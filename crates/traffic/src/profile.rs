@@ -5,30 +5,14 @@ use std::path::Path;
 
 use crate::capture::{Capture, Recording};
 use crate::error::Error;
-use crate::frame::Endpoint;
+use crate::frame::{Directions, Endpoints};
 use crate::prepared::Prepared;
 use crate::schedule;
-use crate::stream::{BothWays, IpVersion, Network, Stream, StreamError};
+use crate::stream::{BothWays, IpVersion, MAX_STREAMS, Network, Stream, StreamError};
 use crate::table::FrameTable;
-
-/// The most streams of a profile: a signature has 8 bits for them.
-pub const MAX_STREAMS: usize = 256;
 
 /// The byte that fills payloads unless a profile says otherwise: TRex's `x`.
 pub const FILL: u8 = b'x';
-
-/// Where frames go in each direction: 0 leaves by port 0, 1 by port 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoints(pub [Endpoint; 2]);
-
-/// Which directions a table sends in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directions {
-    /// Only port 0 → port 1.
-    Forward,
-    /// Both at once, frame by frame in turn.
-    Both,
-}
 
 /// A named set of streams, known to be possible.
 #[derive(Clone, Debug, PartialEq)]
@@ -264,7 +248,7 @@ impl Profile {
         match (&self.recording, &self.prepared) {
             (Some(recording), _) => recording.table(endpoints, directions, self.fill, max_rows),
             (None, Some(prepared)) => prepared.table(endpoints, directions, max_rows),
-            (None, None) => schedule::table(self, endpoints, directions, max_rows),
+            (None, None) => schedule::table((&self.streams, self.fill), endpoints, directions, max_rows),
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Profile → frame table: which stream sends when, for how long until all repeats, and which rows
+//! Streams → frame table: which stream sends when, for how long until all repeats, and which rows
 //! stand for a period that is too long.
 
-use crate::frame;
-use crate::profile::{Directions, Endpoints, Profile};
-use crate::stream::{Stream, gcd, saturating_lcm};
+use crate::frame::{self, Directions, Endpoints};
+use crate::stream::{BothWays, Stream, gcd, saturating_lcm};
 use crate::table::{Apart, FrameTable, Row};
 
 /// The most bytes that a table's headers take. The kernel holds a copy, and the tester
@@ -16,14 +15,15 @@ const MIN_SAMPLE: u64 = 1 << 16;
 /// How often a sample draws each different frame, on average.
 const DRAWS: u64 = 16;
 
-/// Builds the table of `profile`, of at most `max_rows` rows. See [`Profile::table`].
+/// Builds the table of a profile's streams and the byte that fills their payloads, of at most `max_rows` rows. See
+/// [`crate::Profile::table`].
 pub(crate) fn table(
-    profile: &Profile,
+    (streams, fill): (&BothWays, u8),
     endpoints: &Endpoints,
     directions: Directions,
     max_rows: usize,
 ) -> FrameTable {
-    let [forward, reverse] = profile.streams();
+    let [forward, reverse] = streams;
     let lanes = match directions {
         Directions::Forward => vec![forward],
         Directions::Both => vec![forward, reverse],
@@ -39,9 +39,9 @@ pub(crate) fn table(
 
     let mut table = FrameTable {
         rows: Vec::with_capacity(count),
-        headers: vec![profile.fill(); count * header_length],
+        headers: vec![fill; count * header_length],
         header_length,
-        fill: profile.fill(),
+        fill,
         period,
         apart: Apart::default(),
     };
@@ -52,7 +52,7 @@ pub(crate) fn table(
         let index = usize::from(stream);
         for (direction, (streams, endpoint)) in (0..).zip(lanes.iter().zip(&endpoints.0)) {
             if let (Some(template), Some(slot)) = (streams.get(index), slots.next()) {
-                let row = frame::emit(template, sent[index], endpoint, profile.fill(), slot);
+                let row = frame::emit(template, sent[index], endpoint, fill, slot);
                 table.rows.push(Row { stream, direction, ..row });
             }
         }
@@ -127,6 +127,7 @@ fn interleave(weights: &[u64], limit: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Profile;
     use crate::stream::tests::udp;
     use proptest::prelude::*;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use wire::{ethernet, human, icmp, ipv4, ipv6, tcp, udp, vlan};
 
-use crate::profile::MAX_STREAMS;
+use crate::stream::MAX_STREAMS;
 use crate::table::FrameTable;
 
 /// Addresses, protocol and ports of a frame.

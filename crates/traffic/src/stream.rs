@@ -6,6 +6,9 @@ use wire::{ethernet, icmp, ipv4, ipv6, signature, size, tcp, udp, vlan};
 
 use crate::field::Field;
 
+/// The most streams of a profile: a signature has 8 bits for them.
+pub const MAX_STREAMS: usize = 256;
+
 /// The streams of both directions: port 0 → port 1, and the reverse.
 pub type BothWays = [Vec<Stream>; 2];
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
 
 /// The command line of this process, which `program` describes, or how it ends: with what is wrong, or with the help asked for.
@@ -38,18 +38,51 @@ fn in_one_line(error: &clap::Error, program: &Command, words: impl Iterator<Item
     let (command, path) = innermost(program, words);
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let commands: Vec<&str> = shown.map(Command::get_name).collect();
-    match (error.kind(), error.get(ContextKind::SuggestedArg)) {
+    let text_of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // What clap finds similar is sometimes far away.
+    let similar = text_of(ContextKind::SuggestedArg)
+        .filter(|similar| text_of(ContextKind::InvalidArg).is_some_and(|typed| is_like(typed, similar)));
+    match (error.kind(), similar) {
         (ErrorKind::UnknownArgument, Some(similar)) => {
             format!("{said}. A similar argument exists: '{similar}'")
         }
+        (ErrorKind::MissingRequiredArgument, _) => format!("{said}; '{path} --help' explains them"),
         (ErrorKind::UnknownArgument, None) if commands.is_empty() || said.contains("'-") => {
             format!("{said}. '{path} --help' shows all")
         }
         (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, _) if !commands.is_empty() => {
-            format!("{said}. There are: {}", commands.join(", "))
+            let typed = text_of(ContextKind::InvalidSubcommand).unwrap_or_default();
+            match commands.iter().find(|command| is_like(typed, command)) {
+                Some(similar) => format!("{said}. A similar command exists: '{similar}'"),
+                None => format!("{said}. There are: {}", commands.join(", ")),
+            }
         }
         _ => said,
     }
+}
+
+/// Whether `typed` may have been meant as `known`: one contains the other, or few letters differ.
+fn is_like(typed: &str, known: &str) -> bool {
+    let (typed, known) = (typed.trim_start_matches('-'), known.trim_start_matches('-'));
+    let contains = typed.len() > 2 && (known.contains(typed) || typed.contains(known));
+    contains || distance(typed, known) <= 1 + typed.len() / 4
+}
+
+/// How many letters have to be put in, left out or exchanged to make one word of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let first: Vec<usize> = (0..=other.chars().count()).collect();
+    let last = one.chars().enumerate().fold(first, |above, (at, letter)| {
+        let mut row = vec![at + 1];
+        for ((other, above), left_above) in other.chars().zip(above.iter().skip(1)).zip(&above) {
+            let left = row.last().copied().unwrap_or_default();
+            row.push((left_above + usize::from(letter != other)).min(above + 1).min(left + 1));
+        }
+        row
+    });
+    last.last().copied().unwrap_or_default()
 }
 
 /// The subcommand that the words on the command line lead to, and what a user types to reach it; other words are
@@ -95,7 +128,33 @@ mod tests {
             said_of("show fib --jsom"),
             "unexpected argument '--jsom' found. A similar argument exists: '--json'"
         );
+        assert_eq!(said_of("shwo"), "unrecognized subcommand 'shwo'. A similar command exists: 'show'");
         assert_eq!(said_of("reload now"), "unexpected argument 'now' found. 'ctl reload --help' shows all");
+    }
+
+    #[test]
+    fn only_what_may_have_been_meant_is_similar() {
+        for (typed, known) in [
+            ("--gaol", "--goal"),
+            ("--bidir", "--bidirectional"),
+            ("rampp", "ramp"),
+            ("--frame-size", "--size"),
+        ] {
+            assert!(is_like(typed, known), "{typed} {known}");
+        }
+        for (typed, known) in [("--rate", "--duration"), ("nothing", "show"), ("-x", "--xdp"), ("", "lab")] {
+            assert!(!is_like(typed, known), "{typed} {known}");
+        }
+        assert_eq!((distance("", "abc"), distance("kitten", "sitting"), distance("ab", "ab")), (3, 3, 0));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_where_it_is_explained() {
+        let groups = clap::Arg::new("group").value_name("GROUP").required(true);
+        let program = Command::new("p").subcommand(Command::new("compare").arg(groups));
+        let error = program.clone().try_get_matches_from(["p", "compare"]).unwrap_err();
+        let said = in_one_line(&error, &program, words("compare"));
+        assert!(said.ends_with("<GROUP>; 'p compare --help' explains them"), "{said}");
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use anyhow::{Context, Result, bail};
 use engine::user_space::room;
 use fastpath::client::Client;
+use fastpath::control::log::Log;
 use fastpath::control::{Answer, Request, Show};
 use lab::{InterfaceCounters, Namespace, SIDES, Side};
 use results::record::{NodeRuntime, NodeRuntimes};
@@ -30,6 +31,8 @@ pub(super) const ZERO_COPY: &str = "zero-copy";
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// How long it is listened to at a time, until it runs.
 const MOMENT: Duration = Duration::from_secs(5);
+/// How long the router waits at its end for what it logs to be written.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
 /// Why it is no device of the lab in a build without DPDK, and what to do.
@@ -48,7 +51,11 @@ pub fn run(configuration: &str) -> Result<()> {
     unsafe { env::set_var("RUNTIME_DIRECTORY", DIRECTORY) };
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
-    fastpath::daemon::run(&file, &|text| eprintln!("{text}"))
+    // The reader of standard error may have gone, or stand still.
+    let log = Log::start(io::stderr(), "");
+    let ended = fastpath::daemon::run(&file, &|text| log.say(text));
+    log.end(FAREWELL);
+    ended
 }
 
 /// The command line of that process.

@@ -31,6 +31,7 @@ pub fn through_memif(
         socket: socket.clone(),
         id: 0,
         secret: String::new(),
+        unsealed: false,
     };
     // Who builds brings the memory, as the tester does: payloads stand there already.
     let (far, near) = (end("sink", Role::Server), end("build-rate", Role::Client));

@@ -321,7 +321,7 @@ pub struct Counters {
     /// By [`Reason`].
     pub reasons: [Counter; Reason::COUNT],
     /// By interface.
-    pub interfaces: Box<[InterfaceCounters]>,
+    pub interfaces: Box<[InterfaceCounters; INTERFACES]>,
     /// Packets that nodes made.
     pub made: Counter,
     /// Events that the router had no room for.
@@ -339,7 +339,7 @@ impl Default for Counters {
         Self {
             nodes: [(); Node::COUNT].map(|()| NodeCounters::default()),
             reasons: [(); Reason::COUNT].map(|()| Counter::default()),
-            interfaces: (0..INTERFACES).map(|_| InterfaceCounters::default()).collect(),
+            interfaces: Box::new([(); INTERFACES].map(|()| InterfaceCounters::default())),
             made: Counter::default(),
             events_lost: Counter::default(),
             loops: Counter::default(),
@@ -350,6 +350,27 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// What a node did.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "there is one for each node")]
+    pub(crate) fn node(&self, node: Node) -> &NodeCounters {
+        &self.nodes[node as usize]
+    }
+
+    /// How many packets ended so.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "there is one for each reason")]
+    pub(crate) fn reason(&self, reason: Reason) -> &Counter {
+        &self.reasons[reason as usize]
+    }
+
+    /// What went through an interface; a router has none beyond [`INTERFACES`].
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the remainder is an index")]
+    pub(crate) fn interface(&self, number: u16) -> &InterfaceCounters {
+        &self.interfaces[usize::from(number) % INTERFACES]
+    }
+
     /// Packets that arrived, that nodes made, that were sent, dropped and punted.
     #[must_use]
     pub fn balance(&self) -> Balance {

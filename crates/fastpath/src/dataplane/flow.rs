@@ -10,12 +10,14 @@ use wire::{ipv4, ipv6};
 #[must_use]
 pub fn of_ip4(packet: &[u8]) -> u32 {
     let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return 0 };
-    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (words, _) = header.as_chunks::<4>();
+    let &[_, place, _, source, destination] = words else { return 0 };
     let length = usize::from(header[0] & 0xf) * 4;
-    let has_ports = matches!(header[9], ipv4::TCP | ipv4::UDP) && word(4) & 0x3fff == 0;
-    let ports = packet.get(length..length + 4).filter(|_| has_ports);
-    let ports = ports.map_or(0, |ports| u32::from_be_bytes([ports[0], ports[1], ports[2], ports[3]]));
-    mix(u64::from(word(12)) << 32 | u64::from(word(16)), u64::from(ports) << 8 | u64::from(header[9]))
+    let has_ports = matches!(header[9], ipv4::TCP | ipv4::UDP) && u32::from_be_bytes(place) & 0x3fff == 0;
+    let ports = packet.get(length..).and_then(<[u8]>::first_chunk).filter(|_| has_ports);
+    let [source, destination, ports] = [source, destination, ports.copied().unwrap_or_default()]
+        .map(|word| u64::from(u32::from_be_bytes(word)));
+    mix(source << 32 | destination, ports << 8 | u64::from(header[9]))
 }
 
 /// The hash of an IPv6 packet's flow: by its label, where its source labels flows (RFC 6438, section 3), and
@@ -24,10 +26,12 @@ pub fn of_ip4(packet: &[u8]) -> u32 {
 pub fn of_ip6(packet: &[u8]) -> u32 {
     let Some(header) = packet.first_chunk::<{ ipv6::LENGTH }>() else { return 0 };
     let (words, _) = header.as_chunks::<8>();
+    let &[first, source, source_low, destination, destination_low] = words else { return 0 };
     let [first, source, source_low, destination, destination_low] =
-        [0, 1, 2, 3, 4].map(|at| u64::from_be_bytes(words[at]));
+        [first, source, source_low, destination, destination_low].map(u64::from_be_bytes);
     let label = (first >> 32) as u32 & ipv6::MAX_FLOW_LABEL;
-    let ports = packet[ipv6::LENGTH..].first_chunk().filter(|_| matches!(header[6], ipv4::TCP | ipv4::UDP));
+    let has_ports = matches!(header[6], ipv4::TCP | ipv4::UDP);
+    let ports = packet.get(ipv6::LENGTH..).and_then(<[u8]>::first_chunk).filter(|_| has_ports);
     let which = if label == 0 { ports.map_or(0, |ports| u32::from_be_bytes(*ports)) } else { label };
     let ends = mix(source ^ u64::from(mix(source_low, 0)), destination ^ u64::from(mix(destination_low, 0)));
     mix(u64::from(ends), u64::from(which) << 8 | u64::from(header[6]))

@@ -14,6 +14,9 @@ use crate::subnet::Subnet;
 /// The most bytes of a link header: Ethernet with two tags.
 pub const LINK_HEADER: usize = 22;
 
+/// Bytes of a link header with one VLAN tag.
+const TAGGED: usize = ethernet::LENGTH + vlan::LENGTH;
+
 /// What an interface does with what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -78,9 +81,8 @@ impl Interface {
         header[..ethernet::LENGTH].copy_from_slice(&ethernet.emit());
         let Some(id) = self.vlan else { return (header, ethernet::LENGTH as u8) };
         let tag = vlan::Tag { id, priority: 0, ethertype: carries };
-        let length = ethernet::LENGTH + vlan::LENGTH;
-        header[ethernet::LENGTH..length].copy_from_slice(&tag.emit());
-        (header, length as u8)
+        header[ethernet::LENGTH..TAGGED].copy_from_slice(&tag.emit());
+        (header, TAGGED as u8)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::dataplane::node::Node;
 use crate::dataplane::punt::Limits;
 use crate::dataplane::throttle::Throttle;
 use crate::dataplane::trace::Tracer;
-use crate::dataplane::vector::{Frame, Index, PACKETS, Packets};
+use crate::dataplane::vector::{Frame, Index, List, PACKETS, Packets};
 use crate::device::Output;
 use crate::events::Event;
 use crate::fib::{NextHop, Reader};
@@ -109,17 +109,60 @@ impl Context {
     }
 }
 
-/// The packets that wait for a node.
-struct Waiting {
-    packets: [Index; PACKETS],
-    count: usize,
-}
-
 /// Which packets wait for which nodes.
-pub struct Graph {
-    waiting: Box<[Waiting; Node::COUNT]>,
+struct Waiting {
+    packets: Box<[List; Node::COUNT]>,
     /// A bit for every node that has packets.
     nodes: u64,
+}
+
+impl Waiting {
+    /// Those that wait for a node.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "there is a list for each node")]
+    fn at(&mut self, node: Node) -> &mut List {
+        &mut self.packets[node as usize]
+    }
+
+    /// The first node that has packets.
+    #[inline(always)]
+    fn first(&self) -> Option<Node> {
+        Node::ALL.get(self.nodes.trailing_zeros() as usize).copied()
+    }
+
+    /// Moves the packets of a node to `vector`.
+    #[inline(always)]
+    fn take<'a>(&mut self, node: Node, vector: &'a mut [Index; PACKETS]) -> &'a [Index] {
+        self.nodes &= !(1 << node as u8);
+        self.at(node).take(vector)
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, packet: Index, node: Node) {
+        if self.at(node).push(packet) {
+            self.nodes |= 1 << node as u8;
+        }
+    }
+
+    /// Sends the packets of a vector on.
+    #[inline(always)]
+    fn distribute(&mut self, vector: &[Index], next: &[Node]) {
+        let Some(&first) = next.first() else { return };
+        if next.iter().fold(0, |others, &node| others | (node as u8 ^ first as u8)) == 0 {
+            if self.at(first).extend(vector) {
+                self.nodes |= 1 << first as u8;
+            }
+        } else {
+            for (&packet, &node) in vector.iter().zip(next) {
+                self.enqueue(packet, node);
+            }
+        }
+    }
+}
+
+/// The packets of a pass on their way.
+pub struct Graph {
+    waiting: Waiting,
     /// The vector that is being worked on, and where its packets go.
     vector: Box<[Index; PACKETS]>,
     next: Box<[Node; PACKETS]>,
@@ -127,10 +170,8 @@ pub struct Graph {
 
 impl Default for Graph {
     fn default() -> Self {
-        let none = [(); Node::COUNT].map(|()| Waiting { packets: [0; PACKETS], count: 0 });
         Self {
-            waiting: Box::new(none),
-            nodes: 0,
+            waiting: Waiting { packets: Box::new([const { List::EMPTY }; Node::COUNT]), nodes: 0 },
             vector: Box::new([0; PACKETS]),
             next: Box::new([Node::ErrorDrop; PACKETS]),
         }
@@ -153,40 +194,36 @@ impl Graph {
             context.trace.begin(count);
         }
         for index in 0..count {
-            self.enqueue(index as Index, node);
+            self.waiting.enqueue(index as Index, node);
         }
         let mut calls = 0;
-        while self.nodes != 0 {
+        loop {
             calls += 1;
             if calls > CALLS {
                 self.turn_away(packets);
             }
-            let at = self.nodes.trailing_zeros() as usize;
-            self.nodes &= !(1 << at);
-            let node = Node::ALL[at];
-            let waiting = &mut self.waiting[at];
-            let count = std::mem::take(&mut waiting.count);
-            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
-            let next = &mut self.next[..count];
+            let Some(node) = self.waiting.first() else { break };
+            let vector = self.waiting.take(node, &mut self.vector);
+            let next = self.next.get_mut(..vector.len()).unwrap_or_default();
             before(node, packets);
-            node.process(context, packets, &self.vector[..count], next);
+            node.process(context, packets, vector, next);
             if context.trace.on() {
                 let Context { trace, device, beside, .. } = context;
-                trace.note(node, *device, packets, &self.vector[..count], next, beside);
+                trace.note(node, *device, packets, vector, next, beside);
             }
             if !node.ends() {
-                self.distribute(count);
+                self.waiting.distribute(vector, next);
             }
             for (packet, node) in context.beside.drain(..) {
-                self.enqueue(packet, node);
+                self.waiting.enqueue(packet, node);
             }
             let now = clocks();
-            let counters = &context.counters.nodes[at];
+            let counters = context.counters.node(node);
             counters.calls.add(1);
-            counters.vectors.add(count as u64);
+            counters.vectors.add(vector.len() as u64);
             let clocks = now.wrapping_sub(clock);
             counters.clocks.add(clocks);
-            counters.dearest.note(clocks, count);
+            counters.dearest.note(clocks, vector.len());
             clock = now;
         }
         context.trace.end();
@@ -197,44 +234,10 @@ impl Graph {
     #[cold]
     fn turn_away(&mut self, packets: &mut Packets) {
         for &node in Node::ALL.iter().filter(|node| !node.ends()) {
-            let waiting = &mut self.waiting[node as usize];
-            let count = std::mem::take(&mut waiting.count);
-            self.nodes &= !(1 << node as u8);
-            self.vector[..count].copy_from_slice(&waiting.packets[..count]);
-            for at in 0..count {
-                let dropped = packets.drop(self.vector[at], Reason::Rewritten);
-                self.enqueue(self.vector[at], dropped);
+            for &packet in self.waiting.take(node, &mut self.vector) {
+                let dropped = packets.drop(packet, Reason::Rewritten);
+                self.waiting.enqueue(packet, dropped);
             }
-        }
-    }
-
-    /// Sends the packets of the vector on.
-    #[inline(always)]
-    fn distribute(&mut self, count: usize) {
-        let next = &self.next[..count];
-        let Some(&first) = next.first() else { return };
-        if next.iter().fold(0, |others, &node| others | (node as u8 ^ first as u8)) == 0 {
-            let waiting = &mut self.waiting[first as usize];
-            let to = waiting.count;
-            if let Some(places) = waiting.packets.get_mut(to..to + count) {
-                places.copy_from_slice(&self.vector[..count]);
-                waiting.count += count;
-                self.nodes |= 1 << first as u8;
-            }
-        } else {
-            for at in 0..count {
-                self.enqueue(self.vector[at], self.next[at]);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn enqueue(&mut self, packet: Index, node: Node) {
-        let waiting = &mut self.waiting[node as usize];
-        if let Some(place) = waiting.packets.get_mut(waiting.count) {
-            *place = packet;
-            waiting.count += 1;
-            self.nodes |= 1 << node as u8;
         }
     }
 }

@@ -89,7 +89,7 @@ impl Discovery {
         let read = neighbour::Header::parse(message).ok_or(Reason::NeighbourInvalid)?;
         let solicits = kind == neighbour::SOLICITATION;
         let option = if solicits { neighbour::SOURCE_LINK_ADDRESS } else { neighbour::TARGET_LINK_ADDRESS };
-        let options = &message[neighbour::LENGTH..];
+        let options = message.get(neighbour::LENGTH..).unwrap_or_default();
         let mac = neighbour::link_address(option, options).map_err(|_| Reason::NeighbourInvalid)?;
         let (source, to) = (header.source, header.destination);
         let possible = if solicits {
@@ -156,18 +156,21 @@ fn write_discovery(
 
 /// Puts the IPv6 header before the message of a packet, and the checksum into it, where zeros are.
 fn seal(packet: &mut [u8], source: Ipv6Addr, destination: Ipv6Addr, hop_limit: u8) {
+    let Some((before, message)) = packet.split_first_chunk_mut::<MESSAGE>() else { return };
     let header = ipv6::Header {
         traffic_class: 0,
         flow_label: 0,
-        payload_length: (packet.len() - MESSAGE) as u16,
+        payload_length: message.len() as u16,
         next_header: ipv6::ICMP,
         hop_limit,
         source,
         destination,
     };
-    packet[..MESSAGE].copy_from_slice(&header.emit());
-    let checksum = sum(&header, &packet[MESSAGE..]).checksum();
-    packet[MESSAGE + icmp::CHECKSUM_OFFSET..][..2].copy_from_slice(&checksum.to_be_bytes());
+    *before = header.emit();
+    let checksum = sum(&header, message).checksum();
+    if let Some(place) = message.get_mut(icmp::CHECKSUM_OFFSET..).and_then(<[u8]>::first_chunk_mut) {
+        *place = checksum.to_be_bytes();
+    }
 }
 
 /// What an error says (RFC 4443, section 3).
@@ -221,10 +224,10 @@ impl Problem {
     /// Writes the packet that tells it to the source of the packet `about`, `to`, of which it holds as much as
     /// there is room for in `packet`.
     pub fn write(self, packet: &mut [u8], (source, to): (Ipv6Addr, Ipv6Addr), hop_limit: u8, about: &[u8]) {
-        let Some((before, quoted)) = packet.split_at_mut_checked(MESSAGE + ERROR_HEADER) else { return };
-        let length = quoted.len().min(about.len());
-        quoted[..length].copy_from_slice(&about[..length]);
-        before[MESSAGE..][..4].copy_from_slice(&[self.kind, self.code, 0, 0]);
+        let parts = packet.split_first_chunk_mut::<{ MESSAGE + ERROR_HEADER }>();
+        let Some((before, quoted)) = parts else { return };
+        quoted.iter_mut().zip(about).for_each(|(place, byte)| *place = *byte);
+        before[MESSAGE..MESSAGE + 4].copy_from_slice(&[self.kind, self.code, 0, 0]);
         before[MESSAGE + 4..].copy_from_slice(&self.value.to_be_bytes());
         seal(packet, source, to, hop_limit);
     }
@@ -237,7 +240,7 @@ fn is_error(mut next: u8, mut rest: &[u8]) -> bool {
             ipv6::ICMP => return following < FIRST_INFORMATION || following == REDIRECT,
             HOP_BY_HOP | ROUTING | DESTINATION => 8 * (1 + usize::from(units)),
             // Of a fragment that is not the first nobody knows.
-            FRAGMENT if rest.get(2..4).is_some_and(|offset| offset[0] == 0 && offset[1] & !7 == 0) => 8,
+            FRAGMENT if matches!(rest, [_, _, 0, low, ..] if low & !7 == 0) => 8,
             _ => return false,
         };
         next = following;

@@ -183,10 +183,16 @@ fn sender(packets: &Packets, index: Index) -> Result<MacAddress, Reason> {
     if header.source.0[0] & 1 == 0 { Ok(header.source) } else { Err(Reason::GroupSource) }
 }
 
+/// The length that an IPv4 header says its packet has; 0 where it ends before it says so.
+fn ip4_length(packet: &[u8]) -> usize {
+    let bytes = packet.get(2..).and_then(<[u8]>::first_chunk);
+    bytes.map_or(0, |bytes| usize::from(u16::from_be_bytes(*bytes)))
+}
+
 /// Sends an IPv6 packet back to the station that its frame came from.
 fn send_back(packets: &mut Packets, index: Index, interface: &Interface) -> Result<Node, Reason> {
     let (header, length) = interface.link_header(sender(packets, index)?, ethernet::IPV6);
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     write_header(packets, index, &header, usize::from(length), number)?;
     Ok(Node::InterfaceOutput)
 }
@@ -216,7 +222,7 @@ fn rewrite_each(
 ) {
     let adjacencies = &context.forwarding.adjacencies;
     for (&index, next) in vector.iter().zip(next) {
-        let found = adjacencies.get(packets.adjacency[usize::from(index)] as usize);
+        let found = adjacencies.get(packets.adjacency[index] as usize);
         *next = match found.ok_or(Reason::OutputDown).and_then(|found| rewrite(packets, index, found)) {
             Ok(()) => Node::InterfaceOutput,
             Err(reason) => turn_away(packets, index, reason),
@@ -235,8 +241,15 @@ fn write_header(
     if !packets.make_room(index, length) {
         return Err(Reason::NoRoom);
     }
-    packets.bytes_mut(index)[..length].copy_from_slice(&header[..length]);
-    packets.output[usize::from(index)] = interface;
+    copy_header(packets.bytes_mut(index), header, length)?;
+    packets.output[index] = interface;
+    Ok(())
+}
+
+/// Copies so many bytes of a link header to the beginning of a frame.
+fn copy_header(frame: &mut [u8], header: &[u8; LINK_HEADER], length: usize) -> Result<(), Reason> {
+    let place = frame.get_mut(..length).ok_or(Reason::NoRoom)?;
+    place.copy_from_slice(header.get(..length).ok_or(Reason::NoRoom)?);
     Ok(())
 }
 
@@ -256,8 +269,8 @@ fn write_link_header(packets: &mut Packets, index: Index, adjacency: &Adjacency)
         };
         *place = *header;
     } else {
-        frame[..length].copy_from_slice(&adjacency.header[..length]);
+        copy_header(frame, &adjacency.header, length)?;
     }
-    packets.output[usize::from(index)] = adjacency.interface;
+    packets.output[index] = adjacency.interface;
     Ok(())
 }

@@ -187,25 +187,22 @@ impl Tracer {
     ) {
         let clock = clocks();
         for (&index, &next) in vector.iter().zip(next) {
-            let at = usize::from(index);
-            let Some(traced) = self.traced.get_mut(at) else { continue };
+            let Some(traced) = self.traced.get_mut(usize::from(index)) else { continue };
             let besides = || beside.iter().find(|(packet, _)| *packet == index).map(|(_, node)| *node);
             let mut note = Note {
                 node,
                 next: if node.ends() { besides() } else { Some(next) },
                 clock,
                 device,
-                arrived: packets.arrived[at],
-                output: packets.output[at],
-                adjacency: packets.adjacency[at],
-                reason: packets.reason[at],
+                arrived: packets.arrived[index],
+                output: packets.output[index],
+                adjacency: packets.adjacency[index],
+                reason: packets.reason[index],
                 network: packets.network(index),
                 length: packets.frame(index).len(),
                 bytes: [0; NOTED],
             };
-            let bytes = packets.bytes(index);
-            let noted = bytes.len().min(NOTED);
-            note.bytes[..noted].copy_from_slice(&bytes[..noted]);
+            note.bytes.iter_mut().zip(packets.bytes(index)).for_each(|(place, byte)| *place = *byte);
             traced.notes.push(note);
         }
     }

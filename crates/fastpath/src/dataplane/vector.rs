@@ -1,6 +1,7 @@
 //! The packets of a pass: frames that a device lends enter, and what nodes find out about each stands
 //! beside it, in arrays by its index, so that a node reads only what it needs.
 
+use std::ops;
 use std::slice;
 
 use crate::dataplane::counters::Reason;
@@ -100,21 +101,118 @@ impl Frame {
     }
 }
 
+/// One value for each packet of a pass.
+///
+/// The index of a packet is below [`PACKETS`], a power of two. Its low bits are taken all the same, which costs no
+/// branch: so no index is beyond the end.
+pub(crate) struct Column<T>([T; PACKETS]);
+
+const _: () = assert!(PACKETS.is_power_of_two());
+
+impl<T: Copy> Column<T> {
+    /// The same for each packet.
+    fn of(value: T) -> Self {
+        Self([value; PACKETS])
+    }
+}
+
+impl<T> ops::Index<Index> for Column<T> {
+    type Output = T;
+
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the remainder is an index")]
+    fn index(&self, packet: Index) -> &T {
+        debug_assert!(usize::from(packet) < PACKETS);
+        &self.0[usize::from(packet) % PACKETS]
+    }
+}
+
+impl<T> ops::IndexMut<Index> for Column<T> {
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the remainder is an index")]
+    fn index_mut(&mut self, packet: Index) -> &mut T {
+        debug_assert!(usize::from(packet) < PACKETS);
+        &mut self.0[usize::from(packet) % PACKETS]
+    }
+}
+
+/// As many numbers, of packets for example, as a pass has packets at most.
+pub(crate) struct List {
+    items: [u16; PACKETS],
+    count: usize,
+}
+
+impl List {
+    /// None.
+    pub const EMPTY: Self = Self { items: [0; PACKETS], count: 0 };
+
+    /// Those that it has.
+    #[inline(always)]
+    pub fn items(&self) -> &[u16] {
+        self.items.get(..self.count).unwrap_or_default()
+    }
+
+    /// Adds one, if `wanted` and there is room. Whether it is wanted costs no branch.
+    #[inline(always)]
+    pub fn push_if(&mut self, item: u16, wanted: bool) {
+        if let Some(place) = self.items.get_mut(self.count) {
+            *place = item;
+            self.count += usize::from(wanted);
+        }
+    }
+
+    /// Adds one, if there is room; says whether there was.
+    #[inline(always)]
+    pub fn push(&mut self, item: u16) -> bool {
+        let room = self.count < PACKETS;
+        self.push_if(item, true);
+        room
+    }
+
+    /// Adds all, if there is room for all; says whether there was.
+    #[inline(always)]
+    pub fn extend(&mut self, items: &[u16]) -> bool {
+        let end = self.count + items.len();
+        let Some(places) = self.items.get_mut(self.count..end) else { return false };
+        places.copy_from_slice(items);
+        self.count = end;
+        true
+    }
+
+    /// Moves those that it has to the beginning of `to`, and returns them there.
+    #[inline(always)]
+    pub fn take<'a>(&mut self, to: &'a mut [u16; PACKETS]) -> &'a [u16] {
+        let count = std::mem::take(&mut self.count);
+        match (to.get_mut(..count), self.items.get(..count)) {
+            (Some(to), Some(items)) => {
+                to.copy_from_slice(items);
+                to
+            }
+            _ => &[],
+        }
+    }
+
+    /// Has none any more.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+}
+
 /// The packets of a pass. Every packet has an index below [`PACKETS`].
 pub struct Packets {
-    frames: [Frame; PACKETS],
+    frames: Column<Frame>,
     /// Where the network header begins, from the start of the frame.
-    network: [u8; PACKETS],
+    network: Column<u8>,
     /// The interface that it arrived at.
-    pub(crate) arrived: [u16; PACKETS],
+    pub(crate) arrived: Column<u16>,
     /// The interface that it leaves by, where that is settled.
-    pub(crate) output: [u16; PACKETS],
+    pub(crate) output: Column<u16>,
     /// The adjacency that it goes to, where that is settled.
-    pub(crate) adjacency: [u32; PACKETS],
+    pub(crate) adjacency: Column<u32>,
     /// Why it is dropped.
-    pub(crate) reason: [Reason; PACKETS],
+    pub(crate) reason: Column<Reason>,
     count: usize,
-    made: Box<[u8]>,
+    made: Box<[[u8; MADE]]>,
     makes: usize,
 }
 
@@ -123,14 +221,14 @@ impl Packets {
     #[must_use]
     pub fn new() -> Box<Self> {
         Box::new(Self {
-            frames: [Frame::NONE; PACKETS],
-            network: [0; PACKETS],
-            arrived: [0; PACKETS],
-            output: [0; PACKETS],
-            adjacency: [0; PACKETS],
-            reason: [Reason::ALL[0]; PACKETS],
+            frames: Column::of(Frame::NONE),
+            network: Column::of(0),
+            arrived: Column::of(0),
+            output: Column::of(0),
+            adjacency: Column::of(0),
+            reason: Column::of(Reason::OutputDown),
             count: 0,
-            made: vec![0; VECTOR * MADE].into_boxed_slice(),
+            made: vec![[0; MADE]; VECTOR].into_boxed_slice(),
             makes: 0,
         })
     }
@@ -139,7 +237,7 @@ impl Packets {
     #[must_use]
     #[inline(always)]
     pub fn lent(&mut self) -> &mut [Frame] {
-        &mut self.frames[..VECTOR]
+        self.frames.0.get_mut(..VECTOR).unwrap_or_default()
     }
 
     /// Begins a pass with the first `count` lent frames.
@@ -171,19 +269,19 @@ impl Packets {
     /// A further packet, which a node made, of `length` bytes of zeros; `None` when there is no room. It
     /// counts as arrived at `interface`.
     pub fn make(&mut self, length: usize, interface: u16) -> Option<Index> {
-        if self.makes == VECTOR || self.count == PACKETS || length > MADE {
+        if self.count == PACKETS {
             return None;
         }
-        let buffer = &mut self.made[self.makes * MADE..][..MADE];
-        buffer[..length].fill(0);
-        let index = self.count;
+        let buffer = self.made.get_mut(self.makes)?;
+        buffer.get_mut(..length)?.fill(0);
+        let index = self.count as Index;
         self.frames[index] =
             Frame { data: buffer.as_mut_ptr(), length: length as u32, capacity: MADE as u32 };
         self.network[index] = 0;
         self.arrived[index] = interface;
         self.makes += 1;
         self.count += 1;
-        Some(index as Index)
+        Some(index)
     }
 
     /// How many packets can still be made.
@@ -198,20 +296,20 @@ impl Packets {
         if self.count == PACKETS {
             return None;
         }
-        let (from, to) = (usize::from(index), self.count);
+        let (from, to) = (index, self.count as Index);
         self.frames[to] = self.frames[from];
         self.network[to] = self.network[from];
         self.arrived[to] = self.arrived[from];
         self.count += 1;
-        Some(to as Index)
+        Some(to)
     }
 
     /// As [`Self::share`], with bytes of its own.
     pub fn copy(&mut self, index: Index) -> Option<Index> {
-        let copy = self.make(self.frame(index).len(), self.arrived[usize::from(index)])?;
+        let copy = self.make(self.frame(index).len(), self.arrived[index])?;
         let from = self.frame(index);
         self.bytes_mut(copy).copy_from_slice(from.bytes());
-        self.network[usize::from(copy)] = self.network[usize::from(index)];
+        self.network[copy] = self.network[index];
         Some(copy)
     }
 
@@ -219,20 +317,20 @@ impl Packets {
     #[must_use]
     #[inline(always)]
     pub fn frame(&self, index: Index) -> Frame {
-        self.frames[usize::from(index)]
+        self.frames[index]
     }
 
     /// The bytes of a packet from its Ethernet header on.
     #[must_use]
     #[inline(always)]
     pub fn bytes(&self, index: Index) -> &[u8] {
-        self.frames[usize::from(index)].bytes()
+        self.frames[index].bytes()
     }
 
     /// As [`Self::bytes`], to be rewritten.
     #[inline(always)]
     pub fn bytes_mut(&mut self, index: Index) -> &mut [u8] {
-        self.frames[usize::from(index)].bytes_mut()
+        self.frames[index].bytes_mut()
     }
 
     /// The bytes of a packet from its network header on; none where that is beyond its end.
@@ -253,19 +351,19 @@ impl Packets {
     #[must_use]
     #[inline(always)]
     pub fn network(&self, index: Index) -> usize {
-        usize::from(self.network[usize::from(index)])
+        usize::from(self.network[index])
     }
 
     /// Notes where the network header of a packet begins.
     #[inline(always)]
     pub fn set_network(&mut self, index: Index, offset: u8) {
-        self.network[usize::from(index)] = offset;
+        self.network[index] = offset;
     }
 
     /// Makes a frame `length` bytes long, as far as its memory goes; says whether it is. What is new was
     /// there before.
     pub fn resize(&mut self, index: Index, length: usize) -> bool {
-        let frame = &mut self.frames[usize::from(index)];
+        let frame = &mut self.frames[index];
         let fits = length <= frame.capacity as usize;
         if fits {
             frame.length = length as u32;
@@ -277,7 +375,7 @@ impl Packets {
     /// length.
     pub(crate) fn trim(&mut self, index: Index, length: usize) {
         let end = (self.network(index) + length).max(SHORTEST);
-        let frame = &mut self.frames[usize::from(index)];
+        let frame = &mut self.frames[index];
         frame.length = frame.length.min(end as u32);
     }
 
@@ -298,7 +396,7 @@ impl Packets {
             return false;
         }
         if network > header {
-            let frame = &mut self.frames[usize::from(index)];
+            let frame = &mut self.frames[index];
             let cut = network - header;
             // SAFETY: the network header is within the frame, so the cut is too.
             frame.data = unsafe { frame.data.add(cut) };
@@ -309,27 +407,27 @@ impl Packets {
         } else {
             return false;
         }
-        self.network[usize::from(index)] = header as u8;
+        self.network[index] = header as u8;
         true
     }
 
     /// Has the first cache line of a packet fetched.
     #[inline(always)]
     pub fn prefetch(&self, index: Index) {
-        prefetch(self.frames[usize::from(index)].data);
+        prefetch(self.frames[index].data);
     }
 
     /// Notes at which interface a packet arrived, and where its network header begins.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, index: Index, interface: u16, network: u8) {
-        self.arrived[usize::from(index)] = interface;
-        self.network[usize::from(index)] = network;
+        self.arrived[index] = interface;
+        self.network[index] = network;
     }
 
     /// Notes why a packet goes no further, and says where it goes.
     #[cold]
     pub(crate) fn drop(&mut self, index: Index, reason: Reason) -> Node {
-        self.reason[usize::from(index)] = reason;
+        self.reason[index] = reason;
         Node::ErrorDrop
     }
 

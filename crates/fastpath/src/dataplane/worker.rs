@@ -139,7 +139,7 @@ impl Worker {
             let frame: Vec<u8> = addresses.iter().copied().chain(tag).chain(rest.iter().copied()).collect();
             if let Some(index) = self.packets.make(frame.len(), interface) {
                 self.packets.bytes_mut(index).copy_from_slice(&frame);
-                self.packets.output[usize::from(index)] = interface;
+                self.packets.output[index] = interface;
             }
         }
         let count = self.packets.len();

@@ -50,7 +50,10 @@ impl Output for Taker {
     fn transmit(&mut self, frames: &[Frame]) -> usize {
         // SAFETY: they are lent until the pass ends, and only read.
         let (sent, stopped) = unsafe {
-            self.sender.send_each_that_fits(frames.len(), |at| (frames[at].pointer(), frames[at].len()))
+            self.sender.send_each_that_fits(frames.len(), |at| {
+                let frame = frames.get(at).copied().unwrap_or(Frame::NONE);
+                (frame.pointer(), frame.len())
+            })
         };
         self.stopped = stopped;
         sent

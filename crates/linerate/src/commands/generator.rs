@@ -6,7 +6,7 @@ use anyhow::Result;
 use rivals::Measurement;
 use rivals::build_rate::{Place, Wanted, measure, show};
 use rivals::datagram::Datagram;
-use rivals::program::Chosen;
+use rivals::known::Chosen;
 use testbed::stop;
 use traffic::IpVersion;
 use traffic::tunable::{Size, Vm};

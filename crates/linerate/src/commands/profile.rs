@@ -35,6 +35,11 @@ pub fn main(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// So many of something, as `1 frame` or `251 frames`.
+fn counted(count: u64, name: &str) -> String {
+    format!("{} {name}{}", human::count(count), if count == 1 { "" } else { "s" })
+}
+
 fn show(traffic: &Traffic, count: usize) -> Result<()> {
     let profile = traffic.profile()?;
     let endpoint = |port| Endpoint {
@@ -44,9 +49,9 @@ fn show(traffic: &Traffic, count: usize) -> Result<()> {
     let table = profile.table(&Endpoints([endpoint(0), endpoint(1)]), traffic.directions());
     print!("{}", table.show(count));
     println!(
-        "{} frames, {} flows a direction, mean frame size {:.1} bytes",
-        human::count(table.rows.len() as u64),
-        human::count(table.flows(0)),
+        "{}, {} in each direction, mean frame size {:.1} bytes",
+        counted(table.rows.len() as u64, "frame"),
+        counted(table.flows(0), "flow"),
         table.mean_frame_size(),
     );
     for note in profile.notes() {

@@ -90,7 +90,7 @@ impl FromStr for Size {
         match text.parse() {
             Ok(bytes @ size::MIN..=size::MAX) => Ok(Self::Bytes(bytes)),
             _ => Err(format!(
-                "'{text}' is no frame size: write {} to {} bytes (FCS included), or imix: and a genome",
+                "'{text}' is no frame size: write {} to {} bytes (FCS included), or a mix as an RFC 6985 genome, for example imix:aaafg",
                 size::MIN,
                 size::MAX
             )),

@@ -10,7 +10,8 @@ use wire::human::pps;
 use super::look::Look;
 use super::{anchor, place};
 use crate::comparison::{Comparison, Row};
-use crate::outcome::{Outcome, capitalized};
+use crate::figures::capitalized;
+use crate::outcome::Outcome;
 
 /// More bars than this nobody reads; the table has them all.
 const MOST: usize = 60;

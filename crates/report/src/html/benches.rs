@@ -17,7 +17,7 @@ use super::look::Look;
 use super::{anchor, place};
 use crate::bench::{Bench, Cell, Test, way};
 use crate::comparison::Comparison;
-use crate::outcome::percent;
+use crate::figures::percent;
 use crate::{links, nodes};
 
 /// One bench.

@@ -7,9 +7,9 @@ use results::certificate::Certificate;
 use results::record::{self, LimitedBy, Port, Tester};
 use wire::human::{bps, count, pps};
 
+use crate::figures::duration;
 use crate::links::Links;
 use crate::nodes::in_order;
-use crate::outcome::duration;
 use crate::terminal::meanwhile;
 
 /// A name and its value.

@@ -10,8 +10,9 @@ use super::strategies::rfc2544_groups;
 use super::{anchor, device, place};
 use crate::comparison::{Comparison, without_way};
 use crate::evidence;
+use crate::figures::{duration, loss, percent};
 use crate::links::Links;
-use crate::outcome::{Kind, Outcome, duration, limited_by, loss, loss_pattern, percent, typical_load};
+use crate::outcome::{Kind, Outcome, limited_by, loss_pattern, typical_load};
 
 /// The runs of one kind.
 pub struct RunTable {

@@ -10,7 +10,8 @@ use super::way::{Way, ways};
 use super::{anchor, place};
 use crate::comparison::Comparison;
 use crate::evidence;
-use crate::outcome::{Kind, Outcome, limited_by, loss, percent, status};
+use crate::figures::{loss, percent};
+use crate::outcome::{Kind, Outcome, limited_by, status};
 
 /// A run and its full record.
 pub struct Run<'a> {

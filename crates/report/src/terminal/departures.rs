@@ -3,7 +3,7 @@
 use results::record::Direction;
 use stats::Histogram;
 
-use crate::outcome::duration;
+use crate::figures::duration;
 
 /// The line; nothing where no departure had a time, as in a run at full speed. `alone` leaves the
 /// direction's name out.

@@ -10,8 +10,9 @@ use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles};
 use stats::Histogram;
 use wire::human::pps;
 
+use super::Look;
 use super::columns::{Align, Columns, Text};
-use super::{Look, duration};
+use crate::figures::plain_duration as duration;
 
 /// The tester fell short if it offered less than this share of the load.
 const SHORTFALL: f64 = 0.99;

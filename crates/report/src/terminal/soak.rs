@@ -9,8 +9,9 @@ use results::record::{
 };
 use wire::human::{count, pps};
 
+use super::Look;
 use super::columns::{Align, Columns, Text};
-use super::{Look, duration};
+use crate::figures::plain_duration as duration;
 use crate::outcome::loss_pattern;
 
 /// Events of a kind that are listed; all are in the record.

@@ -12,9 +12,6 @@ use lab::InterfaceCounters;
 use memif::Socket;
 use traffic::FrameTable;
 
-use super::{dpdk, memif as own};
-use crate::target::EngineName;
-
 /// What was counted at port 0 and port 1 of an engine, as long as that lives.
 pub type Watch = Box<dyn Fn() -> Result<Option<[InterfaceCounters; 2]>>>;
 
@@ -54,32 +51,4 @@ pub fn arguments(socket: &Socket) -> String {
 pub fn counters(port: PortCounted) -> InterfaceCounters {
     let PortCounted { name, received, receive_dropped, sent, send_dropped } = port;
     InterfaceCounters { name, received, receive_dropped, sent, send_dropped }
-}
-
-/// The other ends of a device that listens at `sockets`, for frames of up to `longest` bytes; `core` is for
-/// what DPDK does beside.
-///
-/// # Errors
-/// When the engine is unavailable.
-pub fn to_sockets(
-    engine: EngineName,
-    sockets: &[Socket; 2],
-    longest: usize,
-    core: usize,
-) -> Result<Box<dyn Link>> {
-    match engine {
-        EngineName::Memif => Ok(Box::new(own::Ends::to(sockets))),
-        _ => Ok(Box::new(dpdk::Ports::to(sockets, longest, core)?)),
-    }
-}
-
-/// The two ports that a user names, who said `force` so many times.
-///
-/// # Errors
-/// When they are none, or this machine needs one of them itself.
-pub fn to_named(engine: EngineName, devices: [String; 2], core: usize, force: u8) -> Result<Box<dyn Link>> {
-    match engine {
-        EngineName::Memif => Ok(Box::new(own::Ends::named(devices)?)),
-        _ => Ok(Box::new(dpdk::Ports::named(devices, core, force)?)),
-    }
 }

@@ -32,6 +32,7 @@ impl Ends {
             socket: sockets[number].clone(),
             id: 0,
             secret: String::new(),
+            unsealed: false,
         };
         let devices = sockets.each_ref().map(|socket| format!("memif:socket={socket},role=client"));
         Self { ends: [end(0), end(1)], devices }
@@ -80,6 +81,7 @@ fn end(number: usize, device: &str) -> Result<End> {
             socket: said.socket,
             id: said.id,
             secret: said.secret,
+            unsealed: said.unsealed,
         }),
         Ok(_) => {
             Err(misuse(format!("'{device}' is no memif: write memif:socket=/run/memif.sock,role=client")))
@@ -119,6 +121,9 @@ mod tests {
         let named = |one: &str| Ends::named(["memif:socket=/run/a,id=3".into(), one.into()]);
         let ends = named("memif:socket=@b,role=client,secret=x").ok().unwrap().ends;
         assert_eq!((ends[0].role, ends[0].id, ends[0].name.as_str()), (Role::Server, 3, "memif0"));
+        assert!(
+            named("memif:socket=/run/b,unsealed=true").ok().unwrap().ends[1].unsealed && !ends[0].unsealed
+        );
         assert_eq!((ends[1].role, ends[1].secret.as_str()), (Role::Client, "x"));
         for (wrong, clue) in
             [("null", "no memif"), ("memif:", "needs a socket"), ("net_memif0", "net_memif0")]

@@ -10,8 +10,7 @@ use wire::checksum::{self, Sum};
 use wire::{ethernet, icmp, ipv4, ipv6, signature, size, tcp, udp, vlan};
 
 use super::{Capture, CaptureError, Captured};
-use crate::frame::fill_slot;
-use crate::profile::{Directions, Endpoints};
+use crate::frame::{Directions, Endpoints, fill_slot};
 use crate::stream::IpVersion;
 use crate::table::{Apart, Checksum, FrameTable, Row};
 

@@ -117,7 +117,7 @@ impl Stations {
         let word = word(mac, interface);
         let first = self.line(mac);
         for at in [first, first ^ 1] {
-            for (place, held) in self.lines[at].0.iter().enumerate() {
+            for (place, held) in self.words(at).iter().enumerate() {
                 let known = held.load(Relaxed);
                 if known >> 16 != word >> 16 {
                     continue;
@@ -147,7 +147,7 @@ impl Stations {
             return Learned::Full;
         }
         for at in [first, first ^ 1] {
-            for (place, held) in self.lines[at].0.iter().enumerate() {
+            for (place, held) in self.words(at).iter().enumerate() {
                 if held.load(Relaxed) != 0 {
                     continue;
                 }
@@ -170,7 +170,7 @@ impl Stations {
         let wanted = word(mac, 0) >> 16;
         let first = self.line(mac);
         let line = |at: usize| {
-            let mut held = self.lines[at].0.iter().map(|held| held.load(Relaxed));
+            let mut held = self.words(at).iter().map(|held| held.load(Relaxed));
             held.find(|known| known >> 16 == wanted && *known != 0).map(|known| known as u16)
         };
         line(first).or_else(|| line(first ^ 1))
@@ -218,12 +218,18 @@ impl Stations {
         }
     }
 
+    /// The words of a line.
+    #[inline]
+    fn words(&self, at: usize) -> &[AtomicU64] {
+        self.lines.get(at).map_or(&[], |line| &line.0)
+    }
+
     /// Notes when a station was seen; nothing is stored, and no other worker's cache disturbed, where that
     /// is known.
     #[inline]
     fn refresh(&self, at: usize, place: usize) {
         let now = self.now.load(Relaxed);
-        let seen = &self.seen[at][place];
+        let Some(seen) = self.seen.get(at).and_then(|line| line.get(place)) else { return };
         if seen.load(Relaxed) != now {
             seen.store(now, Relaxed);
         }

@@ -28,6 +28,6 @@ impl Rss {
     #[inline]
     pub fn worker(&self, frame: &[u8]) -> usize {
         let hash = self.toeplitz.of_frame(frame);
-        usize::from(self.indirection[hash as usize % INDIRECTION])
+        self.indirection.get(hash as usize % INDIRECTION).map_or(0, |worker| usize::from(*worker))
     }
 }

@@ -24,6 +24,7 @@ pub const MICROSOFT: [u8; KEY] = [
 
 /// A key by which both directions of a flow have the same hash, since it repeats after 16 bits (Woo and Park,
 /// "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling", 2012).
+#[expect(clippy::indexing_slicing, reason = "it is evaluated by the compiler")]
 pub const SYMMETRIC: [u8; KEY] = {
     let mut key = [0x5a; KEY];
     let mut at = 0;
@@ -56,7 +57,8 @@ impl Toeplitz {
     #[must_use]
     #[inline]
     pub fn hash(&self, input: &[u8]) -> u32 {
-        self.tables.iter().zip(input).fold(0, |sum, (table, &byte)| sum ^ table[usize::from(byte)])
+        let added = |table: &[u32; 256], byte: u8| table.get(usize::from(byte)).copied().unwrap_or(0);
+        self.tables.iter().zip(input).fold(0, |sum, (table, &byte)| sum ^ added(table, byte))
     }
 
     /// The hash of a frame's flow: of the addresses of an IP packet and, where it is TCP or UDP and no
@@ -69,12 +71,13 @@ impl Toeplitz {
             if !matches!(carries, vlan::CUSTOMER | vlan::SERVICE) {
                 break;
             }
-            let Some(tag) = vlan::Tag::parse(&frame[at..]) else { return 0 };
+            let Some(tag) = frame.get(at..).and_then(vlan::Tag::parse) else { return 0 };
             (carries, at) = (tag.ethertype, at + vlan::LENGTH);
         }
+        let packet = frame.get(at..).unwrap_or_default();
         match carries {
-            ethernet::IPV4 => self.of_ip4(&frame[at..]),
-            ethernet::IPV6 => self.of_ip6(&frame[at..]),
+            ethernet::IPV4 => self.of_ip4(packet),
+            ethernet::IPV6 => self.of_ip6(packet),
             _ => 0,
         }
     }
@@ -105,7 +108,7 @@ impl Toeplitz {
         let has_ports = matches!(header[6], ipv4::TCP | ipv4::UDP);
         let end = if has_ports && packet.len() >= ipv6::LENGTH + 4 { ipv6::LENGTH + 4 } else { ipv6::LENGTH };
         // Addresses and ports stand next to each other.
-        self.hash(&packet[8..end])
+        self.hash(packet.get(8..end).unwrap_or_default())
     }
 }
 
@@ -195,6 +198,17 @@ mod tests {
                 let frame = frame((from, from_port), (to, to_port), protocol, tagged);
                 assert_eq!(toeplitz.of_frame(&frame), hash, "{from} -> {to}, a frame");
             }
+        }
+    }
+
+    #[test]
+    fn two_tags_are_passed_over_and_a_frame_of_more_is_not_walked() {
+        let toeplitz = Toeplitz::new(&MICROSOFT);
+        let (one, other) = (Ipv4Addr::new(66, 9, 149, 187).into(), Ipv4Addr::new(161, 142, 100, 80).into());
+        let plain = frame((one, 2794), (other, 1766), ipv4::UDP, false);
+        for (tags, hash) in [(0, 0x51cc_c178), (1, 0x51cc_c178), (2, 0x51cc_c178), (3, 0), (10_000, 0)] {
+            let tagged = [&plain[..12], &[0x81, 0, 0, 7].repeat(tags)[..], &plain[12..]].concat();
+            assert_eq!(toeplitz.of_frame(&tagged), hash, "{tags} tags");
         }
     }
 

@@ -141,7 +141,9 @@ impl Input for Receiver {
     fn receive(&mut self, frames: &mut [Frame]) -> usize {
         let published = self.ring.published.0.load(Ordering::Acquire);
         let mut count = 0;
-        while self.lent != published && count < frames.len() {
+        while self.lent != published
+            && let Some(frame) = frames.get_mut(count)
+        {
             let start = self.ring.line(self.lent);
             // SAFETY: the line is ours, and the sender began it with four bytes of length.
             let length = unsafe { start.cast::<u32>().read() };
@@ -152,7 +154,7 @@ impl Input for Receiver {
             let lines = lines_of(length as usize);
             let capacity = lines * LINE - HEADER;
             // SAFETY: these lines are ours until `release`, to be lent once, and have so many bytes.
-            frames[count] = unsafe { Frame::new(start.add(HEADER), length, capacity as u32) };
+            *frame = unsafe { Frame::new(start.add(HEADER), length, capacity as u32) };
             self.lent += lines;
             count += 1;
         }

@@ -22,7 +22,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Makes a reply of a request for one of our addresses; says where a packet goes, or why it ends here.
 fn answer(context: &mut Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     let forwarding = Arc::clone(&context.forwarding);
     let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let packet = packets.packet(index);

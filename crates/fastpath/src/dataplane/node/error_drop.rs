@@ -7,8 +7,7 @@ use crate::dataplane::vector::{Index, Packets};
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], _: &mut [Node]) {
     let counters = &context.counters;
     for &index in vector {
-        let index = usize::from(index);
-        counters.reasons[packets.reason[index] as usize].add(1);
-        counters.interfaces[usize::from(packets.arrived[index])].dropped.add(1);
+        counters.reason(packets.reason[index]).add(1);
+        counters.interface(packets.arrived[index]).dropped.add(1);
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     for (&index, next) in vector.iter().zip(next) {
         let frame = packets.bytes(index);
         let header = frame.first_chunk::<{ ethernet::LENGTH }>();
-        let node = header.filter(|header| plain && number(*header) == mac).and_then(carried);
+        let node =
+            header.filter(|header| plain && header.first_chunk().map(number) == Some(mac)).and_then(carried);
         *next = if let Some(node) = node {
             count += 1;
             bytes += frame.len() as u64;
@@ -38,7 +39,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
             other(context, forwarding, device, packets, index)
         };
     }
-    let counters = &context.counters.interfaces[usize::from(device.untagged)];
+    let counters = context.counters.interface(device.untagged);
     counters.received.add(count);
     counters.received_bytes.add(bytes);
 }
@@ -66,7 +67,7 @@ fn all_to_layer_2(
             }
         }
     }
-    let counters = &context.counters.interfaces[usize::from(interface)];
+    let counters = context.counters.interface(interface);
     counters.received.add(vector.len() as u64);
     counters.received_bytes.add(bytes);
 }
@@ -81,11 +82,11 @@ fn carried(header: &[u8; ethernet::LENGTH]) -> Option<Node> {
     }
 }
 
-/// The first six bytes as a number.
+/// An address as a number.
 #[inline(always)]
-fn number(bytes: &[u8]) -> u64 {
+fn number(mac: &[u8; 6]) -> u64 {
     let mut word = [0; 8];
-    word[..6].copy_from_slice(&bytes[..6]);
+    word[..6].copy_from_slice(mac);
     u64::from_le_bytes(word)
 }
 
@@ -109,7 +110,7 @@ fn other(
     };
     let (number, network) = found.map_or((device.untagged, 0), |found| (found.interface, found.network));
     packets.arrive(index, number, network);
-    let counters = &context.counters.interfaces[usize::from(number)];
+    let counters = context.counters.interface(number);
     counters.received.add(1);
     counters.received_bytes.add(packets.bytes(index).len() as u64);
     let decided = found.and_then(|found| {
@@ -134,7 +135,7 @@ fn read(frame: &[u8], device: &Device) -> Result<Found, Reason> {
     if carries != vlan::CUSTOMER && carries != vlan::SERVICE {
         return Ok(Found { interface: device.untagged, network: ethernet::LENGTH as u8, carries });
     }
-    let tag = vlan::Tag::parse(&frame[ethernet::LENGTH..]).ok_or(Reason::Runt)?;
+    let tag = frame.get(ethernet::LENGTH..).and_then(vlan::Tag::parse).ok_or(Reason::Runt)?;
     // A tag of number 0 has a priority alone (IEEE 802.1Q, 9.6).
     let interface = if tag.id == 0 { Some(device.untagged) } else { device.tagged(tag.id) };
     Ok(Found {

@@ -21,7 +21,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 fn learn(context: &mut Context, packets: &Packets, index: Index) -> Result<Node, Reason> {
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     let forwarding = Arc::clone(&context.forwarding);
     let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let said = Discovery::read(packets.packet(index), neighbour::ADVERTISEMENT)?;

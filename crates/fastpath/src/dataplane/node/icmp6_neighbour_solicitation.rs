@@ -24,7 +24,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 fn answer(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     let forwarding = Arc::clone(&context.forwarding);
     let interface = forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let asked = Discovery::read(packets.packet(index), neighbour::SOLICITATION)?;

@@ -24,7 +24,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Asks for the next hop of a packet.
 fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> Result<(), Reason> {
-    let adjacency = packets.adjacency[usize::from(index)] as usize;
+    let adjacency = packets.adjacency[index] as usize;
     let hop = context.forwarding.adjacencies.get(adjacency).map(|adjacency| adjacency.hop);
     let destination = packets.packet(index).get(16..20).and_then(|bytes| bytes.first_chunk::<4>());
     let (number, target, is_gateway) = match (hop, destination) {
@@ -36,12 +36,12 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
     let sender = interface.sender(target.into()).ok_or(Reason::ArpNoAddress)?;
     let IpAddr::V4(sender) = sender else { return Err(Reason::ArpNoAddress) };
     let address = u128::from(u32::from(target));
-    let arrived = packets.arrived[usize::from(index)];
+    let arrived = packets.arrived[index];
     if context.throttle.allows(&Wanted { interface: number, address, is_gateway, arrived }, now) {
         let frame = request(interface, sender, target);
         if let Some(made) = context.make(packets, frame.len(), number, Node::InterfaceOutput) {
             packets.bytes_mut(made).copy_from_slice(&frame);
-            packets.output[usize::from(made)] = number;
+            packets.output[made] = number;
         }
     }
     if context.throttle.is_silent(number, address, now) { Err(Reason::Ip4NoAnswer) } else { Ok(()) }
@@ -57,7 +57,7 @@ fn request(interface: &Interface, sender: Ipv4Addr, target: Ipv4Addr) -> Vec<u8>
         target_mac: MacAddress([0; 6]),
         target,
     };
-    let mut frame = header[..usize::from(length)].to_vec();
+    let mut frame = header.get(..usize::from(length)).unwrap_or_default().to_vec();
     frame.extend(request.emit());
     frame
 }

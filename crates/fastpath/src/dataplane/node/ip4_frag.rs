@@ -24,8 +24,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Makes all fragments of a packet, or none.
 fn cut(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
-    let at = usize::from(index);
-    let (adjacency, arrived) = (packets.adjacency[at], packets.arrived[at]);
+    let (adjacency, arrived) = (packets.adjacency[index], packets.arrived[index]);
     let found = context.forwarding.adjacencies.get(adjacency as usize).ok_or(Reason::OutputDown)?;
     let fragments = fragments(packets.packet(index), usize::from(found.mtu))?;
     if packets.room() < fragments.len() {
@@ -36,7 +35,7 @@ fn cut(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(),
         let made = context.make(packets, length, arrived, Node::Ip4Rewrite).ok_or(Reason::Ip4NoFragments)?;
         packets.set_network(made, ethernet::LENGTH as u8);
         packets.packet_mut(made).copy_from_slice(&fragment);
-        packets.adjacency[usize::from(made)] = adjacency;
+        packets.adjacency[made] = adjacency;
     }
     Ok(())
 }
@@ -59,7 +58,8 @@ fn fragments(packet: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, Reason> {
         return Err(Reason::Ip4TooBig);
     }
     let later = later_header(header);
-    let place = u16::from_be_bytes([header[6], header[7]]);
+    let fixed = header.first_chunk::<{ ipv4::LENGTH }>().ok_or(Reason::Rewritten)?;
+    let place = u16::from_be_bytes([fixed[6], fixed[7]]);
     // Behind the end of the longest packet offsets would begin anew, and a late fragment become a first one.
     if usize::from(place & OFFSET) * 8 + payload.len() > usize::from(u16::MAX) {
         return Err(Reason::Ip4BeyondEnd);
@@ -69,20 +69,27 @@ fn fragments(packet: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, Reason> {
         let more = if (number + 1) * room < payload.len() { MORE } else { place & MORE };
         let offset = (place & OFFSET) + (number * room / 8) as u16;
         let length = (fragment.len() + part.len()) as u16;
-        fragment[2..4].copy_from_slice(&length.to_be_bytes());
-        fragment[6..8].copy_from_slice(&(more | offset & OFFSET).to_be_bytes());
-        fragment[10..12].fill(0);
+        put(&mut fragment, 2, length);
+        put(&mut fragment, 6, more | offset & OFFSET);
+        put(&mut fragment, 10, 0);
         let checksum = Sum::default().bytes(&fragment).checksum();
-        fragment[10..12].copy_from_slice(&checksum.to_be_bytes());
+        put(&mut fragment, 10, checksum);
         fragment.extend_from_slice(part);
         fragment
     };
     Ok(payload.chunks(room).enumerate().map(fragment).collect())
 }
 
+/// Writes a word of a header.
+fn put(header: &mut [u8], at: usize, word: u16) {
+    if let Some(place) = header.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *place = word.to_be_bytes();
+    }
+}
+
 /// The header of fragments but the first: of the options it has those that say so in their first bit.
 fn later_header(header: &[u8]) -> Vec<u8> {
-    let (fixed, mut options) = header.split_at(ipv4::LENGTH);
+    let (fixed, mut options) = header.split_at_checked(ipv4::LENGTH).unwrap_or((header, &[]));
     let mut later = fixed.to_vec();
     while let Some((kind, rest)) = options.split_first().filter(|(kind, _)| **kind != 0) {
         let length =
@@ -94,7 +101,10 @@ fn later_header(header: &[u8]) -> Vec<u8> {
         options = left;
     }
     later.resize(later.len().next_multiple_of(4), 0);
-    later[0] = 0x40 | (later.len() / 4) as u8;
+    let words = (later.len() / 4) as u8;
+    if let Some(first) = later.first_mut() {
+        *first = 0x40 | words;
+    }
     later
 }
 

@@ -46,21 +46,20 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Makes the error about a packet, if there may be one. `None` says that there may not.
 fn tell(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> Option<()> {
-    let at = usize::from(index);
-    let (kind, code) = message(packets.reason[at])?;
-    let arrived = packets.arrived[at];
+    let (kind, code) = message(packets.reason[index])?;
+    let arrived = packets.arrived[index];
     let interface = context.forwarding.interfaces.get(usize::from(arrived))?;
     let packet = packets.packet(index);
     let receiver = receiver(interface, packets.bytes(index), packet)?;
     let sender = interface.sender(receiver.into()).or_else(|| any_address(context))?;
     let IpAddr::V4(sender) = sender else { return None };
-    let adjacency = context.forwarding.adjacencies.get(packets.adjacency[at] as usize);
+    let adjacency = context.forwarding.adjacencies.get(packets.adjacency[index] as usize);
     // The MTU of the next hop (RFC 1191, section 4).
-    let mtu = adjacency.filter(|_| packets.reason[at] == Reason::Ip4TooBig).map_or(0, |found| found.mtu);
-    let length = packet.get(2..4).map_or(0, |bytes| usize::from(u16::from_be_bytes([bytes[0], bytes[1]])));
+    let mtu = adjacency.filter(|_| packets.reason[index] == Reason::Ip4TooBig).map_or(0, |found| found.mtu);
+    let length = super::ip4_length(packet);
     let quoted = packet.get(..length.min(MOST - ipv4::LENGTH - HEADER)).unwrap_or(packet);
     // Before it is built, as that is the most of the work.
-    if !context.errors.allow(arrived, packets.reason[at] == Reason::Ip4TooBig, now) {
+    if !context.errors.allow(arrived, packets.reason[index] == Reason::Ip4TooBig, now) {
         return None;
     }
     let error = error(sender, receiver, [kind, code], mtu, quoted);

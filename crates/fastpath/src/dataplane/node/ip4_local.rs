@@ -22,12 +22,12 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 fn receive(context: &Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
-    let adjacency = packets.adjacency[usize::from(index)] as usize;
+    let adjacency = packets.adjacency[index] as usize;
     let hop = context.forwarding.adjacencies.get(adjacency).map(|adjacency| adjacency.hop);
     let Some(Hop::Local(number, address)) = hop else { return Err(Reason::OutputDown) };
     if !is_ours(context, number, address) {
         // It is for all stations of a subnet; from elsewhere it does not get there (RFC 2644).
-        let arrived = packets.arrived[usize::from(index)];
+        let arrived = packets.arrived[index];
         return if arrived == number { Ok(Node::Punt) } else { Err(Reason::Ip4DirectedBroadcast) };
     }
     let packet = packets.packet_mut(index);
@@ -52,7 +52,7 @@ fn is_echo_request(packet: &[u8]) -> bool {
 
 /// Makes an echo request its reply.
 fn reply(packet: &mut [u8]) -> Result<(), Reason> {
-    let length = packet.get(2..4).map_or(0, |bytes| usize::from(u16::from_be_bytes([bytes[0], bytes[1]])));
+    let length = super::ip4_length(packet);
     let message = packet.get_mut(ipv4::LENGTH..length).ok_or(Reason::Ip4Truncated)?;
     if message.len() < icmp::LENGTH {
         return Err(Reason::IcmpTruncated);
@@ -60,15 +60,15 @@ fn reply(packet: &mut [u8]) -> Result<(), Reason> {
     if Sum::default().bytes(message).checksum() != 0 {
         return Err(Reason::IcmpChecksum);
     }
-    message[0] = icmp::ECHO_REPLY;
+    let [kind, _, high, low, ..] = message else { return Err(Reason::IcmpTruncated) };
+    *kind = icmp::ECHO_REPLY;
     // The sum of what is left lost the type, in the high byte of a word (RFC 1624, equation 3).
-    let place = &mut message[icmp::CHECKSUM_OFFSET..][..2];
-    let before = u16::from_be_bytes([place[0], place[1]]);
+    let before = u16::from_be_bytes([*high, *low]);
     let type_gone = Sum::default().word(!before).word(!(u16::from(icmp::ECHO_REQUEST) << 8));
-    place.copy_from_slice(&type_gone.checksum().to_be_bytes());
+    [*high, *low] = type_gone.checksum().to_be_bytes();
     if let Some(header) = packet.first_chunk_mut::<{ ipv4::LENGTH }>() {
-        let (one, other) = header.split_at_mut(16);
-        one[12..].swap_with_slice(other);
+        let [.., a, b, c, d, e, f, g, h] = *header;
+        header[12..].copy_from_slice(&[e, f, g, h, a, b, c, d]);
         header[8] = LIFE;
         header[10..12].fill(0);
         let checksum = Sum::default().bytes(header).checksum();

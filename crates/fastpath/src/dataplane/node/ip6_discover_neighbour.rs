@@ -27,7 +27,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Asks for the next hop of a packet.
 fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> Result<(), Reason> {
-    let adjacency = packets.adjacency[usize::from(index)] as usize;
+    let adjacency = packets.adjacency[index] as usize;
     let hop = context.forwarding.adjacencies.get(adjacency).map(|adjacency| adjacency.hop);
     let header = ipv6::Header::parse(packets.packet(index)).ok_or(Reason::Ip6Truncated)?;
     let (number, target, is_gateway) = match hop {
@@ -39,7 +39,7 @@ fn ask(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> 
     if header.source.is_unicast_link_local() {
         return Err(Reason::Ip6BeyondScope);
     }
-    let (address, arrived) = (u128::from(target), packets.arrived[usize::from(index)]);
+    let (address, arrived) = (u128::from(target), packets.arrived[index]);
     if context.throttle.allows(&Wanted { interface: number, address, is_gateway, arrived }, now) {
         // Without room there is none this time.
         let _ = solicit(context, packets, number, target);

@@ -24,22 +24,22 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Has an error about a packet leave, if it may.
 fn report(context: &mut Context, packets: &mut Packets, index: Index, now: u64) -> Option<()> {
-    let adjacency = context.forwarding.adjacencies.get(packets.adjacency[usize::from(index)] as usize);
-    let problem = Problem::of(packets.reason[usize::from(index)], adjacency.map_or(0, |found| found.mtu))?;
+    let adjacency = context.forwarding.adjacencies.get(packets.adjacency[index] as usize);
+    let problem = Problem::of(packets.reason[index], adjacency.map_or(0, |found| found.mtu))?;
     let to_group = packets.bytes(index).first()? & 1 == 1;
     let packet = packets.packet(index);
     let header = ipv6::Header::parse(packet)?;
     // Without what the link put behind the packet.
     let about = packet.get(..ipv6::LENGTH + usize::from(header.payload_length))?;
-    if !problem.may_be_told(&header, &about[ipv6::LENGTH..], to_group) {
+    if !problem.may_be_told(&header, about.get(ipv6::LENGTH..).unwrap_or_default(), to_group) {
         return None;
     }
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     let interface = context.forwarding.interfaces.get(usize::from(number))?;
     let source = source(&context.forwarding, interface, header.source)?;
     let on_link = header.source.is_unicast_link_local();
     let (link, link_length) = interface.link_header(super::sender(packets, index).ok()?, ethernet::IPV6);
-    let is_too_big = packets.reason[usize::from(index)] == Reason::Ip6TooBig;
+    let is_too_big = packets.reason[index] == Reason::Ip6TooBig;
     if !context.errors.allow(number, is_too_big, now) {
         return None;
     }

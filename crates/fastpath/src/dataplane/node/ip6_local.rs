@@ -17,7 +17,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 fn take(context: &Context, packets: &mut Packets, index: Index) -> Result<Node, Reason> {
-    let number = packets.arrived[usize::from(index)];
+    let number = packets.arrived[index];
     let interface = context.forwarding.interfaces.get(usize::from(number)).ok_or(Reason::InputDown)?;
     let packet = packets.packet(index);
     let header = ipv6::Header::parse(packet).ok_or(Reason::Ip6Truncated)?;
@@ -29,10 +29,10 @@ fn take(context: &Context, packets: &mut Packets, index: Index) -> Result<Node, 
         return Ok(Node::Punt);
     }
     let message = icmp6::message(packet, &header)?;
-    match (message[0], message[1]) {
-        (neighbour::SOLICITATION, _) => Ok(Node::Icmp6NeighbourSolicitation),
-        (neighbour::ADVERTISEMENT, _) => Ok(Node::Icmp6NeighbourAdvertisement),
-        (icmp::ECHO_REQUEST_V6, 0) if !header.destination.is_multicast() => {
+    match *message {
+        [neighbour::SOLICITATION, ..] => Ok(Node::Icmp6NeighbourSolicitation),
+        [neighbour::ADVERTISEMENT, ..] => Ok(Node::Icmp6NeighbourAdvertisement),
+        [icmp::ECHO_REQUEST_V6, 0, ..] if !header.destination.is_multicast() => {
             // Who is known on its link alone is found by its link address.
             if header.source.is_unicast_link_local() {
                 icmp6::answer_echo(packets.packet_mut(index), LIFE - 1);

@@ -11,7 +11,7 @@ use crate::dataplane::vector::{Index, Packets};
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let (mut made, mut lost) = (0, 0);
     for (&index, next) in vector.iter().zip(next) {
-        let arrived = packets.arrived[usize::from(index)];
+        let arrived = packets.arrived[index];
         let forwarding = &context.forwarding;
         let Some((first, bridge)) =
             forwarding.bridge(arrived).and_then(|bridge| Some((first(forwarding, bridge, arrived)?, bridge)))
@@ -19,26 +19,26 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
             *next = packets.drop(index, Reason::L2NoPort);
             continue;
         };
-        packets.output[usize::from(index)] = first;
+        packets.output[index] = first;
         *next = Node::L2Output;
         for &port in bridge.ports.iter().filter(|&&port| port != arrived && port != first) {
             made += 1;
             let same = forwarding.vlan(port) == forwarding.vlan(arrived);
             match if same { packets.share(index) } else { packets.copy(index) } {
                 Some(further) => {
-                    packets.output[usize::from(further)] = port;
+                    packets.output[further] = port;
                     context.beside.push((further, Node::L2Output));
                 }
                 // It counts as made, and as dropped.
                 None => {
                     lost += 1;
-                    context.counters.interfaces[usize::from(arrived)].dropped.add(1);
+                    context.counters.interface(arrived).dropped.add(1);
                 }
             }
         }
     }
     context.counters.made.add(made);
-    context.counters.reasons[Reason::L2NoCopy as usize].add(lost);
+    context.counters.reason(Reason::L2NoCopy).add(lost);
 }
 
 /// The port that gets the frame itself. A frame whose bytes are shared must keep its tag, so this is a port

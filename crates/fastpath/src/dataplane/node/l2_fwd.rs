@@ -12,13 +12,13 @@ use crate::dataplane::vector::{Index, Packets};
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let forwarding = &context.forwarding;
     for (&index, next) in vector.iter().zip(next) {
-        let bridge = forwarding.bridge(packets.arrived[usize::from(index)]);
+        let bridge = forwarding.bridge(packets.arrived[index]);
         let destination = packets.bytes(index).first_chunk().map(|bytes| MacAddress(*bytes));
         *next =
             match bridge.zip(destination).ok_or(Reason::L2NoBridge).and_then(|(bridge, to)| find(bridge, to))
             {
                 Ok(Some(port)) => {
-                    packets.output[usize::from(index)] = port;
+                    packets.output[index] = port;
                     Node::L2Output
                 }
                 Ok(None) => Node::L2Flood,

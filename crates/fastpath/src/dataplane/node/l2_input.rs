@@ -10,17 +10,17 @@ use crate::dataplane::vector::{Index, Packets};
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let Some(&first) = vector.first() else { return };
     // Most vectors are of one interface: it is looked at once, and again where another follows.
-    let mut arrived = packets.arrived[usize::from(first)];
+    let mut arrived = packets.arrived[first];
     let mut way = way_of(&context.forwarding, arrived);
     for (&index, next) in vector.iter().zip(next) {
-        let at = packets.arrived[usize::from(index)];
+        let at = packets.arrived[index];
         if at != arrived {
             arrived = at;
             way = way_of(&context.forwarding, at);
         }
         *next = match way {
             Way::To(output) => {
-                packets.output[usize::from(index)] = output;
+                packets.output[index] = output;
                 Node::L2Output
             }
             Way::Bridge => Node::L2Learn,

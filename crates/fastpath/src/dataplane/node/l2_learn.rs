@@ -13,7 +13,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     // Most frames come from where the one before came from.
     let mut last = None;
     for &index in vector {
-        let arrived = packets.arrived[usize::from(index)];
+        let arrived = packets.arrived[index];
         let source = ethernet::Header::parse(packets.bytes(index)).map_or(MacAddress([0; 6]), |it| it.source);
         if last == Some((source, arrived)) {
             continue;
@@ -27,6 +27,6 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
         }
     }
     next.fill(Node::L2Fwd);
-    context.counters.reasons[Reason::L2StationMoved as usize].add(moved);
-    context.counters.reasons[Reason::L2TableFull as usize].add(full);
+    context.counters.reason(Reason::L2StationMoved).add(moved);
+    context.counters.reason(Reason::L2TableFull).add(full);
 }

@@ -16,9 +16,7 @@ use crate::dataplane::vector::{Index, Packets};
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     let interfaces = &context.forwarding.interfaces;
     let Some(&first) = vector.first() else { return };
-    let ends = |packets: &Packets, index: Index| {
-        (packets.arrived[usize::from(index)], packets.output[usize::from(index)])
-    };
+    let ends = |packets: &Packets, index: Index| (packets.arrived[index], packets.output[index]);
     // Most vectors go one way: it is looked at once, and again where another follows.
     let mut between = ends(packets, first);
     let mut way = Way::between(interfaces, between);

@@ -18,8 +18,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
     for &index in vector {
         match punt(context, packets, index) {
             Ok(()) => {
-                let arrived = usize::from(packets.arrived[usize::from(index)]);
-                context.counters.interfaces[arrived].punted.add(1);
+                context.counters.interface(packets.arrived[index]).punted.add(1);
             }
             Err(reason) => context.beside.push((index, packets.drop(index, reason))),
         }
@@ -27,7 +26,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 }
 
 fn punt(context: &mut Context, packets: &mut Packets, index: Index) -> Result<(), Reason> {
-    let arrived = usize::from(packets.arrived[usize::from(index)]);
+    let arrived = usize::from(packets.arrived[index]);
     let Context { forwarding, punts, .. } = context;
     let interface = forwarding.interfaces.get(arrived).ok_or(Reason::InputDown)?;
     let kernel = interface.kernel.as_ref().ok_or(Reason::PuntNowhere)?;

@@ -3,12 +3,12 @@
 use super::Node;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::graph::Context;
-use crate::dataplane::vector::{Frame, Index, PACKETS, Packets};
+use crate::dataplane::vector::{Frame, Index, List, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], _: &mut [Node]) {
     let Some(&first) = vector.first() else { return };
-    let output = packets.output[usize::from(first)];
-    if vector.iter().all(|&index| packets.output[usize::from(index)] == output) {
+    let output = packets.output[first];
+    if vector.iter().all(|&index| packets.output[index] == output) {
         send(context, packets, output, vector);
     } else {
         send_apart(context, packets, vector);
@@ -17,24 +17,18 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 
 /// Sends the packets of several interfaces, by interface, so that each keeps its order.
 fn send_apart(context: &mut Context, packets: &mut Packets, vector: &[Index]) {
-    let mut outputs = [0; PACKETS];
-    let mut of_one = [0; PACKETS];
-    let mut interfaces = 0;
+    let (mut outputs, mut of_one) = (List::EMPTY, List::EMPTY);
     for &index in vector {
-        let output = packets.output[usize::from(index)];
-        if !outputs[..interfaces].contains(&output) {
-            outputs[interfaces] = output;
-            interfaces += 1;
-        }
+        let output = packets.output[index];
+        let is_new = !outputs.items().contains(&output);
+        outputs.push_if(output, is_new);
     }
-    for &output in &outputs[..interfaces] {
-        let mut count = 0;
+    for &output in outputs.items() {
+        of_one.clear();
         for &index in vector {
-            of_one[count] = index;
-            count += usize::from(packets.output[usize::from(index)] == output);
-            count = count.min(PACKETS - 1);
+            of_one.push_if(index, packets.output[index] == output);
         }
-        send(context, packets, output, &of_one[..count]);
+        send(context, packets, output, of_one.items());
     }
 }
 
@@ -42,30 +36,30 @@ fn send_apart(context: &mut Context, packets: &mut Packets, vector: &[Index]) {
 fn send(context: &mut Context, packets: &mut Packets, interface: u16, vector: &[Index]) {
     let device = context.forwarding.interfaces.get(usize::from(interface)).map(|found| found.device);
     let output = device.and_then(|device| context.outputs.get_mut(usize::from(device)));
-    let frames = &mut context.scratch.frames;
+    let frames = context.scratch.frames.get_mut(..vector.len()).unwrap_or_default();
     let (mut done, mut long) = (0, 0);
     if let Some(output) = output {
         for (&index, frame) in vector.iter().zip(&mut *frames) {
             *frame = packets.frame(index);
         }
-        let count = vector.len().min(PACKETS);
         loop {
-            done += output.transmit(&frames[done..count]).min(count - done);
-            if done == count || !output.stopped_at_long() {
+            let left = frames.get(done..).unwrap_or_default();
+            done += output.transmit(left).min(left.len());
+            let (Some(&index), Some(frame)) = (vector.get(done), frames.get_mut(done)) else { break };
+            if !output.stopped_at_long() {
                 break;
             }
             // It alone is left out, not those behind it.
-            let node = packets.drop(vector[done], Reason::TooLong);
-            context.beside.push((vector[done], node));
-            frames[done] = Frame::NONE;
+            context.beside.push((index, packets.drop(index, Reason::TooLong)));
+            *frame = Frame::NONE;
             (done, long) = (done + 1, long + 1);
         }
     }
-    let counters = &context.counters.interfaces[usize::from(interface)];
+    let counters = context.counters.interface(interface);
     counters.sent.add((done - long) as u64);
-    counters.sent_bytes.add(frames[..done].iter().map(|frame| frame.len() as u64).sum());
+    counters.sent_bytes.add(frames.iter().take(done).map(|frame| frame.len() as u64).sum());
     counters.no_room.add((vector.len() - done) as u64);
-    for &index in &vector[done..] {
+    for &index in vector.iter().skip(done) {
         let node = packets.drop(index, Reason::Full);
         context.beside.push((index, node));
     }

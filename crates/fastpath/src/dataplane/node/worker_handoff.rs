@@ -33,7 +33,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 fn count_received(context: &Context, packets: &mut Packets) {
     let device = context.forwarding.devices.get(usize::from(context.device));
     let interface = device.map_or(0, |device| device.untagged);
-    let counters = &context.counters.interfaces[usize::from(interface)];
+    let counters = context.counters.interface(interface);
     for (index, _) in context.beside.iter().filter(|(_, node)| *node == Node::ErrorDrop) {
         packets.arrive(*index, interface, 0);
         counters.received.add(1);

@@ -61,7 +61,7 @@ fn bridge(note: &Note, forwarding: &Forwarding) -> String {
 }
 
 fn bytes(note: &Note) -> &[u8] {
-    &note.bytes[..note.length.min(note.bytes.len())]
+    note.bytes.get(..note.length).unwrap_or(&note.bytes)
 }
 
 /// Addresses, tags and what the frame carries.
@@ -87,10 +87,10 @@ fn link(note: &Note) -> String {
 /// What an IPv4 or IPv6 header says, and the ports behind it.
 fn network(note: &Note) -> String {
     let packet = bytes(note).get(note.network..).unwrap_or_default();
-    match packet.first().map(|first| first >> 4) {
-        Some(4) => {
+    match packet.first().map(|first| (first >> 4, first & 0xf)) {
+        Some((4, words)) => {
             let Some(header) = ipv4::Header::parse(packet) else { return "truncated".to_owned() };
-            let ports = packet.get(usize::from(packet[0] & 0xf) * 4..).unwrap_or_default();
+            let ports = packet.get(usize::from(words) * 4..).unwrap_or_default();
             let (from, to) = ends(header.protocol, ports);
             format!(
                 "{} {}{from} -> {}{to}, ttl {}, length {}",
@@ -101,9 +101,9 @@ fn network(note: &Note) -> String {
                 header.total_length
             )
         }
-        Some(6) => {
+        Some((6, _)) => {
             let Some(header) = ipv6::Header::parse(packet) else { return "truncated".to_owned() };
-            let (from, to) = ends(header.next_header, &packet[ipv6::LENGTH..]);
+            let (from, to) = ends(header.next_header, packet.get(ipv6::LENGTH..).unwrap_or_default());
             format!(
                 "{} {}{from} -> {}{to}, hop limit {}, payload {}",
                 protocol(header.next_header),

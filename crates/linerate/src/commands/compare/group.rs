@@ -115,8 +115,8 @@ impl Reader<'_> {
                 return record(&file);
             }
             return Err(misuse(format!(
-                "'{name}' is no file, no directory and no run in {}: name a record, a directory of records, or \
-                 a file of numbers; --runs says where runs are kept",
+                "'{name}' is not a file, a directory or the id of a run in {}: name a result file, a directory of \
+                 result files, or a file of numbers. --runs says where ids are looked up",
                 self.runs.display()
             )));
         }

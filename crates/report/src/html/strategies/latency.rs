@@ -6,7 +6,7 @@ use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles};
 use wire::human::{count, pps};
 
 use super::{Table, TableCell, TableRow};
-use crate::outcome::{duration, loss};
+use crate::figures::{duration, loss};
 
 /// Delay and its variation, a table for each direction.
 pub fn tables(record: &Record) -> Vec<Table> {

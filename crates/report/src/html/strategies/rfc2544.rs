@@ -7,7 +7,8 @@ use wire::human::{count, pps};
 use wire::size;
 
 use super::{Table, TableCell, TableRow};
-use crate::outcome::{duration, limited_by, percent};
+use crate::figures::{duration, percent};
+use crate::outcome::limited_by;
 
 /// A column: what it is called, and its text for one size.
 type Column = (&'static str, fn(&Record, &Rfc2544) -> Option<String>);

@@ -7,7 +7,7 @@ use results::record::{
 use wire::human::{count, pps};
 
 use super::{Table, TableCell, TableRow};
-use crate::outcome::duration;
+use crate::figures::duration;
 
 /// The column of an event's lost frames.
 const LOST: usize = 4;

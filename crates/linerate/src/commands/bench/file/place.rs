@@ -117,7 +117,7 @@ impl Source<'_> {
                 "testpmd and vpp are in user space: write engine = \"memif\" or \"dpdk\" too"
             }
             Place::Named(_) if !engine.is_in_user_space() => {
-                "port0 and port1 are of user space: write engine = \"dpdk\" or \"memif\" too"
+                "port0 and port1 name ports in user space: write engine = \"dpdk\" or \"memif\" too"
             }
             _ => return Ok(()),
         };

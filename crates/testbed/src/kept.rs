@@ -9,31 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use results::record::SelfTest;
 use serde::{Deserialize, Serialize};
-use traffic::{Directions, Profile};
 
-use crate::Testbed;
 use crate::environment;
-use crate::receive_cost::Receiving;
-
-/// What a finding depends on, in words.
-pub struct Key(String);
-
-impl Key {
-    /// What a finding on `testbed` with `profile` depends on.
-    pub fn new(testbed: &Testbed, profile: &Profile, directions: Directions) -> Self {
-        let ports: Vec<String> = match (testbed.lab(), testbed.user_space()) {
-            (Some(_), _) => vec!["lab".to_owned()],
-            (_, Some(user_space)) => vec![user_space.kind_of_ports()],
-            (None, None) => {
-                let ports = testbed.ports().iter();
-                ports.map(|port| format!("{} {}", port.name, port.mac)).collect()
-            }
-        };
-        let engine = testbed.engine();
-        let what = (profile.name(), profile.tunables(), profile.source(), directions);
-        Self(format!("{engine} {what:?} {ports:?} on {}", testbed.cores_in_words()))
-    }
-}
 
 /// The file.
 pub struct Kept {
@@ -51,6 +28,15 @@ struct Content {
     /// What receiving costs, by all that it depends on but the distance of the cores.
     #[serde(default)]
     receiving: BTreeMap<String, ReceiveCost>,
+}
+
+/// What receiving takes of the device's core.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receiving {
+    /// Nanoseconds for one 64-byte frame.
+    pub cost_ns: f64,
+    /// The share of its time while the device is at its limit, 0 to 1.
+    pub share: f64,
 }
 
 /// What receiving costs the core of a device.
@@ -73,17 +59,17 @@ impl Kept {
 
     /// The finding that is kept for `key`.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<SelfTest> {
-        self.read().findings.remove(&key.0)
+    pub fn get(&self, key: &str) -> Option<SelfTest> {
+        self.read().findings.remove(key)
     }
 
     /// Keeps a finding.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put(&self, key: &Key, finding: &SelfTest) -> Result<()> {
+    pub fn put(&self, key: &str, finding: &SelfTest) -> Result<()> {
         let mut content = self.read();
-        content.findings.insert(key.0.clone(), finding.clone());
+        content.findings.insert(key.to_owned(), finding.clone());
         self.write(&content)
     }
 
@@ -169,7 +155,6 @@ mod tests {
     fn what_is_kept_is_found_again_on_the_same_machine_only() {
         let directory = tempfile::tempdir().unwrap();
         let kept = Kept { path: Some(directory.path().join("new/self-test.json")) };
-        let key = |text: &str| Key(text.to_owned());
         let finding = SelfTest {
             measured: "2026-01-01T00:00:00Z".to_owned(),
             ceiling_pps: 4e6,
@@ -177,11 +162,11 @@ mod tests {
             base_latency_mean_ns: 9_000.0,
             base_latency_p50_ns: Some(8_800),
         };
-        assert_eq!(kept.get(&key("a")), None);
-        kept.put(&key("a"), &finding).unwrap();
-        kept.put(&key("b"), &SelfTest { ceiling_pps: 5e6, ..finding.clone() }).unwrap();
-        assert_eq!(kept.get(&key("a")), Some(finding));
-        assert_eq!(kept.get(&key("c")), None);
+        assert_eq!(kept.get("a"), None);
+        kept.put("a", &finding).unwrap();
+        kept.put("b", &SelfTest { ceiling_pps: 5e6, ..finding.clone() }).unwrap();
+        assert_eq!(kept.get("a"), Some(finding));
+        assert_eq!(kept.get("c"), None);
         let handovers = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
         assert_eq!(kept.handovers("0 and 1"), BTreeMap::new());
         kept.put_handovers("0 and 1", &handovers(90)).unwrap();
@@ -199,9 +184,9 @@ mod tests {
         let path = kept.path.as_ref().unwrap();
         let other = fs::read_to_string(path).unwrap().replace("Linux ", "Linux 2.");
         fs::write(path, other).unwrap();
-        assert_eq!(kept.get(&key("a")), None, "another kernel");
+        assert_eq!(kept.get("a"), None, "another kernel");
         assert_eq!(kept.receive_cost("linux-router"), None, "another kernel");
         fs::write(path, "no JSON").unwrap();
-        assert_eq!(kept.get(&key("a")), None);
+        assert_eq!(kept.get("a"), None);
     }
 }

@@ -1,0 +1,76 @@
+//! The generators that `--program` knows: a name enters, the generator leaves, or why it cannot send here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use programs::is_installed;
+
+use super::datagram::Datagram;
+use super::program::{Program, Target};
+use super::{iperf3, own, tcpreplay, testpmd, trafgen, user_space, xdp_trafficgen};
+
+const ALL: [&dyn Program; 12] = [
+    &own::KERNEL,
+    &own::AF_XDP,
+    &own::MEMIF,
+    &own::NULL,
+    &iperf3::Iperf3,
+    &trafgen::Trafgen,
+    &tcpreplay::Tcpreplay,
+    &testpmd::AF_PACKET,
+    &testpmd::AF_XDP,
+    &testpmd::MEMIF,
+    &testpmd::NULL,
+    &xdp_trafficgen::XdpTrafficgen,
+];
+
+/// One of the generators.
+#[derive(Clone, Copy)]
+pub struct Chosen(pub &'static dyn Program);
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+impl FromStr for Chosen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || ALL.map(Program::name).join(", ");
+        let found = ALL.into_iter().find(|program| program.name() == text);
+        found.map(Self).ok_or_else(|| format!("there is no generator '{text}'. There are: {}", known()))
+    }
+}
+
+/// Why `program` cannot send such datagrams from that core here, with the remedy.
+pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option<String> {
+    if program.target() != Target::Lab
+        && let Some(refusal) = user_space::refusal(program)
+    {
+        return Some(refusal);
+    }
+    if !is_installed(program.executable()) {
+        return Some(format!(
+            "{} is not installed; install it (Debian's package {})",
+            program.executable(),
+            program.package()
+        ));
+    }
+    program.refusal(datagram, core)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generators_are_known_by_name() {
+        for program in ALL {
+            assert_eq!(program.name().parse::<Chosen>().unwrap().0.name(), program.name());
+        }
+        let unknown = "pktgen".parse::<Chosen>().unwrap_err();
+        assert!(unknown.contains("'pktgen'") && unknown.contains("trafgen"), "{unknown}");
+    }
+}
