@@ -70,13 +70,13 @@ impl Testbed {
             named => named,
         };
         // The programs of the lab's devices know frames of one page only.
-        let (most, place) = match device.place {
+        let (most, within) = match device.place {
             Place::Lab(_) => (engine.max_frame().min(EngineName::Xdp.max_frame()), " in the lab"),
             _ => (engine.max_frame(), ""),
         };
         if !engine.is_in_user_space() && max_frame_size > most {
             return Err(misuse(format!(
-                "frames of {max_frame_size} bytes are too large: the {engine} engine sends at most {most} bytes{place}; \
+                "frames of {max_frame_size} bytes are too large: the {engine} engine sends at most {most} bytes{within}; \
                  choose a smaller --size, or --engine memif or dpdk"
             )));
         }
