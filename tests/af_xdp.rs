@@ -131,46 +131,6 @@ fn several_cores_and_queues_share_a_load_and_every_interface_agrees() {
 }
 
 #[test]
-fn frames_over_a_page_pass_a_router_to_the_frame_with_every_order_and_latency_counted() {
-    if !has_namespaces() {
-        return;
-    }
-    if !engine::af_xdp::has_large_frames() {
-        eprintln!("skipped: AF_XDP sockets of this kernel take no frames in several pieces (Linux 6.6)");
-        return;
-    }
-    let site = Site::router();
-    for (namespace, end) in [(&site.tester, "eth"), (&site.far, "far")] {
-        namespace.run(&format!("ip link set {end}1 mtu 9000\nip link set {end}2 mtu 9000"));
-    }
-    eventually(|| {
-        let finished = real_ports::ramp(&site, &format!("{GATEWAYS} --size 8000 --bidirectional")).well();
-        let record = finished.record();
-        assert_eq!(record.tester.engine, "af_xdp");
-        let why = record.tester.engine_reason.clone().unwrap();
-        assert!(why.contains("frames of 8000 bytes are too large for xdp"), "{why}");
-        assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);
-        for direction in &record.directions {
-            let (offered, forwarded) = (direction.offered, direction.forwarded);
-            assert_eq!((direction.duplicates, direction.reordered), (0, 0), "{direction:?}");
-            if offered < 100 || forwarded != offered {
-                return Err(format!("{}: {forwarded} of {offered} frames passed", direction.name));
-            }
-        }
-        Ok(())
-    });
-    // A counter and a capture have them, too.
-    let counter = linerate("count far1 --engine af_xdp --interval 100ms --json").inside(&site.far).start();
-    let counts = || counter.stderr().contains("others");
-    assert!(wait_until(Duration::from_secs(60), counts), "{}", counter.stderr());
-    let line = "send --port eth1 --to 02:00:00:00:01:01 --size 8000 --rate 1kpps --duration 300ms --json";
-    let sent = linerate(line).inside(&site.tester).run().well().json();
-    counter.signal(Signal::SIGINT);
-    let counted = counter.finish().well().json();
-    assert_eq!(counted["frames"], sent["offered"], "{counted} {sent}");
-}
-
-#[test]
 fn killed_in_mid_run_it_leaves_nothing_at_the_ports() {
     if !has_namespaces() {
         return;
