@@ -156,7 +156,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     }
     let site = Site::cables();
     for (flags, clues) in [
-        ("--size 9216", ["at most 3844", "--size"]),
+        ("--size 9216", ["mtu 9198", "--size"]),
         ("--size 1600", ["eth1", "mtu"]),
         ("--cores 0,1 --flows var2", ["fewer queues to send by (1)", "ethtool -L eth1 combined 2"]),
     ] {

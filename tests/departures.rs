@@ -7,7 +7,7 @@ use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
 use crate::common::{Finished, Running, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
-use results::record::{Phase, Status};
+use results::record::{LimitedBy, Phase, Status};
 
 /// What `send` says of itself as JSON: frames offered, unsent, and by the count of the interface.
 fn counts(finished: &Finished) -> [u64; 3] {
@@ -69,44 +69,51 @@ fn an_interface_that_goes_down_or_vanishes_ends_a_generator_and_its_counts_stay(
     if !has_namespaces() {
         return;
     }
-    for (command, words) in
-        [("ip link set eth1 down", "interface eth1 went down"), ("ip link del eth1", "vanished")]
-    {
-        let site = Site::cables();
-        let line = "send --ports eth1,eth2 --rate 5kpps --duration 60s --interval 100ms --json";
-        let run = linerate(line).inside(&site.tester).start();
-        is_sending(&run);
-        site.tester.run(command);
-        let run = run.finish();
-        assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
-        assert!(run.stderr.contains(words), "{}", run.stderr);
-        assert!(counts(&run)[0] > 0, "{}", run.stdout);
-        assert_eq!(site.tester.run("ip -details link show eth2 | grep -c 'prog/xdp' || true").trim(), "0");
+    for engine in ["xdp", "af_xdp"] {
+        for (command, words) in
+            [("ip link set eth1 down", "eth1 went down"), ("ip link del eth1", "vanished")]
+        {
+            let site = Site::cables();
+            let line = "send --ports eth1,eth2 --rate 5kpps --duration 60s --interval 100ms --json --engine";
+            let run = linerate(&format!("{line} {engine}")).inside(&site.tester).start();
+            is_sending(&run);
+            site.tester.run(command);
+            let run = run.finish();
+            assert_eq!(run.status.code(), Some(1), "{engine}: {}", run.stderr);
+            assert!(run.stderr.contains(words) && run.stderr.contains("eth1"), "{engine}: {}", run.stderr);
+            assert!(counts(&run)[0] > 0, "{engine}: {}", run.stdout);
+            assert!(!is_left(&site), "{engine}, {command}");
+        }
     }
 }
 
 #[test]
-fn a_replay_whose_port_vanishes_tells_what_it_sent() {
+fn a_replay_whose_port_goes_down_or_vanishes_tells_what_it_sent() {
     if !has_namespaces() {
         return;
     }
-    let site = Site::cables();
     let directory = tempfile::tempdir().unwrap();
     let mut capture =
         vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
     capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0]);
     capture.extend([0x55; 60]);
     std::fs::write(directory.path().join("one.pcap"), capture).unwrap();
-    let line = "send one.pcap --ports eth1,eth2 --rate 1kpps --loops 60000 --json";
-    let run = linerate(line).inside(&site.tester).in_directory(directory.path()).start();
-    let sent = || site.tester.run("cat /proc/thread-self/net/dev | sed -n 's/.*eth1://p'");
-    let many = || sent().split_whitespace().nth(9).is_some_and(|sent| sent.parse::<u64>().unwrap() > 100);
-    assert!(wait_until(Duration::from_secs(60), many), "{}", run.stderr());
-    site.tester.run("ip link set eth1 down");
-    let run = run.finish();
-    assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
-    assert!(run.json()["sent"].as_u64().is_some_and(|sent| (100..60_000).contains(&sent)), "{}", run.stdout);
-    assert!(run.stderr.contains("ended early: eth1 fails"), "{}", run.stderr);
+    for (engine, command) in [("auto", "ip link set eth1 down"), ("auto", "ip link del eth1")] {
+        let site = Site::cables();
+        let line =
+            format!("send one.pcap --ports eth1,eth2 --rate 1kpps --loops 60000 --json --engine {engine}");
+        let run = linerate(&line).inside(&site.tester).in_directory(directory.path()).start();
+        let sent = || site.tester.run("cat /proc/thread-self/net/dev | sed -n 's/.*eth1://p'");
+        let many = || sent().split_whitespace().nth(9).is_some_and(|sent| sent.parse::<u64>().unwrap() > 100);
+        assert!(wait_until(Duration::from_secs(60), many), "{}", run.stderr());
+        site.tester.run(command);
+        let run = run.finish();
+        let told = format!("{engine}, {command}: {}{}", run.stdout, run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{told}");
+        assert!(run.json()["sent"].as_u64().is_some_and(|sent| (100..60_000).contains(&sent)), "{told}");
+        assert!(run.stderr.contains("ended early: ") && run.stderr.contains("eth1"), "{told}");
+        assert!(!is_left(&site), "{told}");
+    }
 }
 
 #[test]
@@ -153,7 +160,65 @@ fn start_long(engine: &str, duration: &str, site: &Site) -> Running {
 
 /// Whether a program is left at a port.
 fn is_left(site: &Site) -> bool {
-    site.tester.run("ip -details link show eth1; ip -details link show eth2").contains("prog/xdp")
+    site.tester.run("ip -details link").contains("prog/xdp")
+}
+
+#[test]
+fn a_load_test_ends_by_name_when_a_port_goes_down_or_vanishes_by_every_engine() {
+    if !has_namespaces() {
+        return;
+    }
+    for (engine, port, command) in [
+        ("xdp", "eth1", "del"),
+        ("xdp", "eth2", "del"),
+        ("xdp", "eth2", "down"),
+        ("af_xdp", "eth1", "del"),
+        ("af_xdp", "eth1", "down"),
+        ("af_xdp", "eth2", "del"),
+        ("af_xdp", "eth2", "down"),
+    ] {
+        let site = Site::router();
+        let run = start_long(engine, "60s", &site);
+        let (command, words) = match command {
+            "down" => (format!("ip link set {port} down"), "down"),
+            _ => (format!("ip link del {port}"), "vanished"),
+        };
+        site.tester.run(&command);
+        let run = run.finish();
+        let told = format!("{engine}, {command}: {}", run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{told}");
+        let [record] = run.records().try_into().unwrap();
+        let reason = record.reason.clone().unwrap_or_default();
+        assert_eq!(record.status, Status::Failed, "{told}");
+        for clue in [port, words] {
+            assert!(reason.contains(clue) && run.stderr.contains(clue), "no '{clue}' in: {reason}, {told}");
+        }
+        let direction = &record.directions[0];
+        assert!(direction.offered > 0 && direction.forwarded > 0, "{told}: {direction:?}");
+        assert!(!is_left(&site), "{told}");
+    }
+}
+
+#[test]
+fn when_a_port_takes_no_frames_any_more_they_are_unsent_and_the_tester_is_the_limit() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::router();
+    let run = start_long("xdp", "4s", &site);
+    // Without NAPI at its other end, a veth drops what is redirected to it: the link stays.
+    site.far.run("ethtool -K far1 gro off");
+    let run = run.finish();
+    let [record] = run.records().try_into().unwrap();
+    let direction = &record.directions[0];
+    let told = format!("{}: {direction:?}", run.stderr);
+    assert!(direction.offered > 0 && direction.unsent > direction.offered / 4, "{told}");
+    let untaken: u64 = direction.untaken.values().sum();
+    assert!(untaken > 0 && untaken <= direction.unsent, "{told}");
+    assert_eq!(direction.limited_by, LimitedBy::Tester, "{told}");
+    // Only what was in the queue of the other end at that moment can be lost.
+    assert!(direction.offered - direction.forwarded <= 512, "{told}");
+    assert!(!is_left(&site), "{told}");
 }
 
 #[test]

@@ -264,3 +264,56 @@ fn every_message_that_troubleshooting_explains_is_in_the_sources() {
     assert!(unknown.is_empty(), "docs/troubleshooting.md explains what nothing prints: {unknown:?}");
     assert!(!has("none of … frames fell asleep"), "the check finds what is not there");
 }
+
+/// What is wrong with a port, as `source` of crate `ports` words it: the string after each place where a cause is made,
+/// in the parts between what is filled in.
+fn causes(source: &str) -> Vec<Vec<String>> {
+    const PLACES: [&str; 5] = [
+        "cause = format!(",
+        "cause: format!(",
+        "no(format!(",
+        "Severity::Refuse, format!(",
+        "write!( formatter,",
+    ];
+    let source = source.replace('\n', " ");
+    let after = |place: &str| -> Vec<String> {
+        let places = source.match_indices(place).map(|(at, _)| source[at + place.len()..].trim_start());
+        let literals = places.filter_map(|text| text.strip_prefix('"')?.split('"').next());
+        literals.map(str::to_owned).collect()
+    };
+    let parts = |text: String| -> Vec<String> {
+        let pieces =
+            text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, rest)| rest).trim());
+        pieces.filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
+    };
+    PLACES.into_iter().flat_map(after).map(parts).filter(|parts| !parts.is_empty()).collect()
+}
+
+#[test]
+fn every_cause_that_is_found_at_a_port_is_explained() {
+    let sources = Path::new(REPOSITORY).join("crates/ports/src");
+    let causes: Vec<_> = ["findings.rs", "sending.rs", "questions.rs"]
+        .iter()
+        .map(|name| fs::read_to_string(sources.join(name)).unwrap())
+        .flat_map(|text| causes(&program_text(text.split("#[cfg(test)]\nmod tests").next().unwrap())))
+        .collect();
+    assert!(causes.len() >= 17, "{causes:#?}");
+    let messages = explained_messages();
+    // A heading may shorten the text at its end.
+    let explains = |message: &String, cause: &[String]| {
+        let parts = message.split('…').map(str::trim).filter(|part| !part.is_empty());
+        let whole = cause.join(" … ");
+        let mut rest = whole.as_str();
+        parts.into_iter().all(|part| match rest.find(part) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
+    };
+    let missing: Vec<_> =
+        causes.iter().filter(|cause| !messages.iter().any(|message| explains(message, cause))).collect();
+    assert!(missing.is_empty(), "docs/troubleshooting.md does not explain: {missing:#?}");
+    assert!(!messages.iter().any(|message| explains(message, &["is made of cheese".to_owned()])));
+}

@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
-use crate::common::{PROGRAM, QUICK, has_namespaces, linerate, refusal_without_privileges};
+use crate::common::{
+    PROGRAM, QUICK, has_namespaces, linerate, refusal_without_privileges, refusal_without_privileges_in,
+};
 
 /// Refused as wrong use, with a line that holds all of `clues`.
 fn refuses(line: &str, clues: &[&str]) {
@@ -329,11 +331,26 @@ fn missing_privileges_are_named_with_the_remedy() {
     if !has_namespaces() {
         return;
     }
-    for line in
-        ["ramp", "saturate", "send", "lab up nobody", "bench --quick", "count lo", "count lo --engine af_xdp"]
-    {
+    for line in [
+        "ramp",
+        "ramp --engine af_xdp",
+        "saturate",
+        "send",
+        "lab up nobody",
+        "bench --quick",
+        "count lo",
+        "count lo --engine af_xdp",
+    ] {
         holds(&refusal_without_privileges(line), &["root", "CAP_"]);
     }
+    let site = Site::cables();
+    for engine in ["auto", "xdp", "af_xdp"] {
+        for line in ["ramp --ports eth1,eth2", "send --port eth1 --to 02:00:00:00:01:01", "count eth1"] {
+            let line = format!("{line} --engine {engine}");
+            holds(&refusal_without_privileges_in(Some(&site.tester), &line), &["root", "CAP_"]);
+        }
+    }
+    assert!(!site.tester.run("ip link").contains("xdp"), "a program is left at a port");
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod slow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use cards::{Cable, E1000, E1000E, Kind, MERGING, QUEUES, SLOW, VIRTIO, VMXNET3, Wired};
+use cards::{E1000, E1000E, Kind, MERGING, QUEUES, SLOW, VIRTIO, VMXNET3, Wired};
 use guest::Guest;
 
 use crate::common::{has_namespaces, shared_machine};
@@ -52,19 +52,23 @@ fn on(kernel: Kernel, kinds: &[Kind], test: impl FnOnce(&mut Guest)) {
     if let Some(reason) = guest::unavailable() {
         return eprintln!("skipped: the kernel of {}: {reason}", kernel.name());
     }
-    if kinds.iter().any(|kind| matches!(kind.cable, Cable::Bridge { .. })) {
-        if !has_namespaces() {
-            return;
-        }
-        if !Path::new("/dev/net/tun").exists() {
-            return eprintln!("skipped: cards with several queues and offloads need /dev/net/tun");
-        }
-    }
     let _machine = shared_machine();
     match Guest::boot(kernel, kinds) {
         Ok(mut guest) => test(&mut guest),
         Err(reason) => eprintln!("skipped: the kernel of {}: {reason}", kernel.name()),
     }
+}
+
+/// Those of virtio_net whose cables are bridges, unless this machine has none.
+fn with_bridges() -> &'static [Kind] {
+    if !has_namespaces() {
+        return &[];
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        eprintln!("skipped: cards with several queues and offloads need /dev/net/tun");
+        return &[];
+    }
+    &[QUEUES, MERGING]
 }
 
 /// The same without cards for what takes minutes by emulation: in one of `make test`, where KVM works, and
@@ -99,6 +103,7 @@ fn every_card_counts(kernel: Kernel, guest: &mut Guest) {
         wired.nothing_is_attached();
         wired.unwire();
     }
+    lab::large_frames_leave_or_are_refused(guest, kernel == Kernel::Backports);
     lab::vlan_tags_are_taken_off_and_put_on(guest, &["one"]);
     lab::nothing_stays_after_a_kill(guest);
 }
@@ -129,14 +134,20 @@ fn a_full_queue_is_the_testers(guest: &mut Guest) {
 }
 
 #[test]
-fn a_full_transmit_queue_is_the_testers_on_the_newest_kernel_of_the_archive() {
-    on(Kernel::Backports, &[SLOW], a_full_queue_is_the_testers);
+fn full_queues_several_queues_and_offloads_on_the_newest_kernel_of_the_archive() {
+    let bridged = with_bridges();
+    on(Kernel::Backports, &[&[SLOW], bridged].concat(), |guest| {
+        a_full_queue_is_the_testers(guest);
+        virtio_counts_with_queues_and_offloads(guest, bridged);
+    });
 }
 
 #[test]
-fn a_full_transmit_queue_is_the_testers_and_a_limited_router_the_devices() {
-    on(Kernel::Release, &[SLOW, E1000E], |guest| {
+fn full_queues_several_queues_offloads_and_a_limited_router_on_the_kernel_of_the_release() {
+    let bridged = with_bridges();
+    on(Kernel::Release, &[&[SLOW, E1000E], bridged].concat(), |guest| {
         a_full_queue_is_the_testers(guest);
+        virtio_counts_with_queues_and_offloads(guest, bridged);
         let mut wired = Wired::new(guest, E1000E);
         wired.a_limited_router_is_found("af_xdp");
         wired.a_capture_comes_back();
@@ -145,27 +156,19 @@ fn a_full_transmit_queue_is_the_testers_and_a_limited_router_the_devices() {
     });
 }
 
-/// virtio_net with several queues, and with offloads that the guest can switch off and that it cannot.
-fn virtio_counts_with_queues_and_offloads(kernel: Kernel) {
-    on(kernel, &[QUEUES, MERGING], |guest| {
-        for (kind, engine, why) in [(QUEUES, "xdp", "queues-0"), (MERGING, "af_xdp", "GUEST_")] {
-            let mut wired = Wired::new(guest, kind);
-            wired.what_left_is_what_was_counted(engine, why);
-            wired.a_ramp_comes_back(engine);
-            wired.nothing_is_attached();
-            wired.unwire();
+/// virtio_net with several queues, and with offloads that the guest can switch off and that it cannot: those of
+/// `kinds`.
+fn virtio_counts_with_queues_and_offloads(guest: &mut Guest, kinds: &[Kind]) {
+    for (kind, engine, why) in [(QUEUES, "xdp", "queues-0"), (MERGING, "af_xdp", "GUEST_")] {
+        if !kinds.contains(&kind) {
+            continue;
         }
-    });
-}
-
-#[test]
-fn virtio_counts_with_queues_and_offloads_on_the_kernel_of_the_release() {
-    virtio_counts_with_queues_and_offloads(Kernel::Release);
-}
-
-#[test]
-fn virtio_counts_with_queues_and_offloads_on_the_newest_kernel_of_the_archive() {
-    virtio_counts_with_queues_and_offloads(Kernel::Backports);
+        let mut wired = Wired::new(guest, kind);
+        wired.what_left_is_what_was_counted(engine, why);
+        wired.a_ramp_comes_back(engine);
+        wired.nothing_is_attached();
+        wired.unwire();
+    }
 }
 
 #[test]

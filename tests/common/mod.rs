@@ -332,6 +332,11 @@ impl Finished {
 /// Why the program fails with the words of `line` for someone without privileges: in one line to people, nothing
 /// to machines, and nothing left behind where it ran. To be asked for by root.
 pub fn refusal_without_privileges(line: &str) -> String {
+    refusal_without_privileges_in(None, line)
+}
+
+/// The same in `home`.
+pub fn refusal_without_privileges_in(home: Option<&Namespace>, line: &str) -> String {
     // The program, where anybody may run it.
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -339,6 +344,7 @@ pub fn refusal_without_privileges(line: &str) -> String {
     fs::copy(PROGRAM, &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
+    home.inspect(|home| home.enter(&mut command));
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&program);
     let output = command.args(line.split(' ')).current_dir(directory.path()).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -13,6 +13,10 @@ use crate::common::{PROGRAM, REPOSITORY, tool};
 
 /// Programs that the machine has of this one, beside the program under test.
 const PROGRAMS: [&str; 7] = ["busybox", "dash", "ethtool", "ip", "kmod", "nft", "tc"];
+/// DPDK's drivers that `verify` needs for devices in user space: loaded when it starts, so that `ldd` does not name them.
+const DRIVERS: [&str; 3] = ["librte_bus_vdev.so", "librte_mempool_ring.so", "librte_net_memif.so"];
+/// What DPDK calls the directory that it loads all drivers from.
+const OF_DRIVERS: &str = "pmds-";
 /// Where programs are.
 const PLACES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const EMPTY: [&str; 12] =
@@ -25,7 +29,7 @@ struct Tree(BTreeMap<PathBuf, Entry>);
 enum Entry {
     Directory,
     File { from: PathBuf, executable: bool },
-    Link(&'static str),
+    Link(PathBuf),
 }
 
 /// Whether all programs are here; the error names the first that is not.
@@ -49,14 +53,17 @@ pub fn write(kernel: &Files, file: &Path) -> io::Result<()> {
         tree.program(&path, &Path::new("usr/bin").join(name));
     }
     tree.program(&stripped, Path::new("usr/bin/linerate"));
+    if cfg!(feature = "dpdk") {
+        DRIVERS.iter().filter_map(|name| driver(name)).for_each(|driver| tree.library(&driver));
+    }
     // /init names the first two, the kernel the third.
     for (link, to) in [("bin/busybox", "/usr/bin/busybox"), ("bin/sh", "/usr/bin/dash")] {
-        tree.add(Path::new(link), Entry::Link(to));
+        tree.add(Path::new(link), Entry::Link(to.into()));
     }
     for name in ["sbin/modprobe", "sbin/lsmod"] {
-        tree.add(Path::new(name), Entry::Link("/usr/bin/kmod"));
+        tree.add(Path::new(name), Entry::Link("/usr/bin/kmod".into()));
     }
-    tree.add(Path::new("var/run"), Entry::Link("/run"));
+    tree.add(Path::new("var/run"), Entry::Link("/run".into()));
     let mut modules = Vec::new();
     walk(&kernel.modules, &mut modules);
     for module in modules {
@@ -81,6 +88,22 @@ fn find(program: &str) -> Option<PathBuf> {
     PLACES.iter().map(|place| Path::new(place).join(program)).find(|path| path.exists())
 }
 
+/// A driver of DPDK's, where it is installed.
+fn driver(name: &str) -> Option<PathBuf> {
+    let libraries = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path().join(name));
+    libraries.filter_map(|library| fs::canonicalize(library).ok()).find(|library| is_driver(library))
+}
+
+fn is_driver(library: &Path) -> bool {
+    let directory = library.parent().and_then(Path::file_name).unwrap_or_default();
+    directory.to_string_lossy().starts_with(OF_DRIVERS)
+}
+
+/// `path` without its first slash.
+fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
 impl Tree {
     /// Adds an entry, and the directories above it.
     fn add(&mut self, path: &Path, entry: Entry) {
@@ -100,9 +123,21 @@ impl Tree {
         let linked = Command::new("ldd").arg(from).output().unwrap();
         let linked = String::from_utf8_lossy(&linked.stdout).into_owned();
         for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
-            let library = library.trim_end_matches(':');
-            self.file(library.trim_start_matches('/'), PathBuf::from(library), true);
+            let library = Path::new(library.trim_end_matches(':'));
+            match fs::canonicalize(library) {
+                // In the one place that DPDK loads it from: from two, it would be there twice.
+                Ok(driver) if is_driver(&driver) => {
+                    self.add(relative(library), Entry::Link(driver.clone()));
+                    self.file(relative(&driver), driver.clone(), true);
+                }
+                _ => self.file(relative(library), library.to_owned(), true),
+            }
         }
+    }
+
+    /// Adds a library where it is, and what it is linked with.
+    fn library(&mut self, from: &Path) {
+        self.program(from, relative(from));
     }
 
     fn write(&self, archive: &mut impl Write) -> io::Result<()> {
@@ -110,7 +145,7 @@ impl Tree {
             let name = path.to_string_lossy();
             match entry {
                 Entry::Directory => member(archive, &name, 0o040_755, &[])?,
-                Entry::Link(to) => member(archive, &name, 0o120_777, to.as_bytes())?,
+                Entry::Link(to) => member(archive, &name, 0o120_777, to.to_string_lossy().as_bytes())?,
                 Entry::File { from, executable } => {
                     let mode = if *executable { 0o100_755 } else { 0o100_644 };
                     member(archive, &name, mode, &fs::read(from)?)?;

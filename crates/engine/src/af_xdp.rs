@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use xsk::{Copying, Mode};
+pub use xsk::{Copying, Mode, has_large_frames};
 use xsk::{Interface, Program, Statistics, Watch, WhyCopies};
 
 use crate::live::Live;
@@ -30,7 +30,7 @@ use queues::{Receiving, Sending};
 /// interfaces for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The largest frame, FCS included.
-pub const MAX_FRAME: usize = xsk::MAX_LENGTH + wire::size::FCS as usize;
+pub const MAX_FRAME: usize = xsk::LONGEST + wire::size::FCS as usize;
 
 /// How the kernel shall serve the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +150,7 @@ pub fn listen(
     options: Options,
     cores: &[usize],
 ) -> Result<Workers<AfXdpPorts>, Error> {
-    let (purpose, longest) = (Purpose::Receive, xsk::MAX_LENGTH);
+    let (purpose, longest) = (Purpose::Receive, xsk::LONGEST);
     let opening = Opening { namespace, options, longest, fill: 0, purpose, senders: 0 };
     let opened = ports.iter().map(|port| open(port, &opening)).collect::<Result<Vec<_>, _>>()?;
     let (ports, queues): (Vec<_>, Vec<_>) = opened.into_iter().unzip();

@@ -70,12 +70,15 @@ impl Testbed {
             EngineName::Auto if !matches!(device.place, Place::Ports(_)) => EngineName::Xdp,
             named => named,
         };
-        let most = engine.max_frame();
+        // The programs of the lab's devices know frames of one page only.
+        let (most, within) = match device.place {
+            Place::Lab(_) => (engine.max_frame().min(EngineName::Xdp.max_frame()), " in the lab"),
+            _ => (engine.max_frame(), ""),
+        };
         if !engine.is_in_user_space() && max_frame_size > most {
             return Err(misuse(format!(
-                "frames of {max_frame_size} bytes are too large: the {} engine sends at most {most} bytes; \
-                 choose a smaller --size, or --engine memif or dpdk",
-                engine
+                "frames of {max_frame_size} bytes are too large: the {engine} engine sends at most {most} bytes{within}; \
+                 choose a smaller --size, or --engine memif or dpdk"
             )));
         }
         let placement = place(device)?;

@@ -49,6 +49,16 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
+    /// The kernel knows no frames in several pieces.
+    #[error(
+        "frames of {length} bytes are too large for the AF_XDP sockets of this kernel: they take up to {most} bytes,          FCS included, and larger ones since Linux 6.6; choose a smaller --size, or a newer kernel"
+    )]
+    NoLargeFrames {
+        /// Bytes with FCS.
+        length: usize,
+        /// What fits one piece, with FCS.
+        most: usize,
+    },
     /// The interface is gone.
     #[error(
         "there is no interface {interface}: it vanished, or its name is another one (ip link lists them)"

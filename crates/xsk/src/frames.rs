@@ -1,7 +1,8 @@
 //! The memory of a socket's frames: their number and size enter, places for bytes leave.
 //!
 //! The frames of one socket are used by two threads, each its own: those below a number are sent, the others
-//! arrive. [`Share`] is one of the two parts, and knows which of its frames the kernel has.
+//! arrive. [`Share`] is one of the two parts, and knows which of its frames the kernel has. The kernel knows chunks,
+//! of a page at most; a frame that is sent may have several, one behind the other, so that it is built in one piece.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,17 +11,20 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::Error;
 
-/// Memory for frames of one size.
+/// Chunks of a frame at most.
+pub const MOST_CHUNKS: usize = 8;
+
+/// Memory for chunks of one size.
 pub struct Memory {
     memory: MmapRaw,
-    /// Bytes of a frame: 2048 or 4096.
-    frame_size: usize,
+    /// Bytes of a chunk: 2048 or 4096.
+    chunk_size: usize,
 }
 
 impl Memory {
-    /// For `frames` frames of `frame_size` bytes, all of which are `fill`.
-    pub fn new(frames: u32, frame_size: usize, fill: u8) -> Result<Self, Error> {
-        let bytes = frames as usize * frame_size;
+    /// For `chunks` chunks of `chunk_size` bytes, all of which are `fill`.
+    pub fn new(chunks: u32, chunk_size: usize, fill: u8) -> Result<Self, Error> {
+        let bytes = chunks as usize * chunk_size;
         // Populated, so that no thread waits for the kernel at the first use of each page.
         let mut memory = MmapOptions::new()
             .len(bytes)
@@ -28,7 +32,7 @@ impl Memory {
             .map_anon()
             .map_err(|source| Error::Memory { bytes, source })?;
         memory.fill(fill);
-        Ok(Self { memory: MmapRaw::from(memory), frame_size })
+        Ok(Self { memory: MmapRaw::from(memory), chunk_size })
     }
 
     /// Where it is.
@@ -41,17 +45,17 @@ impl Memory {
         self.memory.len()
     }
 
-    /// Bytes of a frame.
-    pub fn frame_size(&self) -> usize {
-        self.frame_size
+    /// Bytes of a chunk.
+    pub fn chunk_size(&self) -> usize {
+        self.chunk_size
     }
 
-    /// The first of `length` bytes at `address`; `None` where they are not all inside one frame.
+    /// The first of `length` bytes at `address`; `None` where they are not all inside one frame of `size` bytes.
     #[inline]
-    fn at(&self, address: u64, length: usize) -> Option<NonNull<u8>> {
+    fn at(&self, address: u64, length: usize, size: usize) -> Option<NonNull<u8>> {
         let address = usize::try_from(address).ok()?;
-        let within = address % self.frame_size;
-        if address >= self.memory.len() || within.checked_add(length)? > self.frame_size {
+        let within = address % size;
+        if (address - within).checked_add(size)? > self.memory.len() || within.checked_add(length)? > size {
             return None;
         }
         // SAFETY: `address` is inside the mapping.
@@ -64,19 +68,22 @@ pub struct Share {
     memory: Arc<Memory>,
     /// The number of the first.
     first: u32,
-    /// Whether the kernel has each.
-    with_kernel: Vec<bool>,
+    /// Bytes of a frame: one chunk or several.
+    size: usize,
+    /// The chunks of each that the kernel has: bit `i` is chunk `i`.
+    with_kernel: Vec<u8>,
     /// Those that nobody uses. The last one given back is used first: it is in the cache.
     free: Vec<u32>,
 }
 
 impl Share {
-    /// The `count` frames from number `first`; none is with the kernel.
-    pub fn new(memory: &Arc<Memory>, first: u32, count: u32) -> Self {
+    /// The `count` frames of `chunks` chunks each, up to [`MOST_CHUNKS`], from number `first`; none is with the kernel.
+    pub fn new(memory: &Arc<Memory>, first: u32, count: u32, chunks: usize) -> Self {
         Self {
             memory: Arc::clone(memory),
             first,
-            with_kernel: vec![false; count as usize],
+            size: memory.chunk_size * chunks.clamp(1, MOST_CHUNKS),
+            with_kernel: vec![0; count as usize],
             free: (first..first + count).rev().collect(),
         }
     }
@@ -101,31 +108,69 @@ impl Share {
     /// Where a frame begins.
     #[inline]
     pub fn address(&self, frame: u32) -> u64 {
-        u64::from(frame) * self.memory.frame_size as u64
+        u64::from(frame) * self.size as u64
     }
 
-    /// Notes that the kernel has a frame.
+    /// Whether no frame takes more than one chunk.
     #[inline]
-    pub fn lend(&mut self, frame: u32) {
+    pub fn has_single_chunks(&self) -> bool {
+        self.size == self.memory.chunk_size
+    }
+
+    /// Chunks that a frame of `length` bytes takes.
+    #[inline]
+    pub fn chunks(&self, length: u32) -> u32 {
+        if self.has_single_chunks() { 1 } else { length.div_ceil(self.memory.chunk_size as u32).max(1) }
+    }
+
+    /// The chunks of a frame of `length` bytes: where each begins, its bytes, and whether another follows.
+    #[inline]
+    pub fn pieces(&self, frame: u32, length: u32) -> impl Iterator<Item = (u64, u32, bool)> {
+        let (address, size) = (self.address(frame), self.memory.chunk_size as u32);
+        let chunks = self.chunks(length);
+        (0..chunks).map(move |chunk| {
+            let before = chunk * size;
+            let follows = chunk + 1 < chunks;
+            (address + u64::from(before), if follows { size } else { length - before }, follows)
+        })
+    }
+
+    /// Notes that the kernel has the first `chunks` chunks of a frame.
+    #[inline]
+    pub fn lend(&mut self, frame: u32, chunks: u32) {
         if let Some(with_kernel) = self.with_kernel.get_mut(frame.wrapping_sub(self.first) as usize) {
-            *with_kernel = true;
+            *with_kernel = u8::MAX >> (u8::BITS - chunks.clamp(1, u8::BITS));
         }
     }
 
-    /// The frame that the kernel gave back, by an address in it; `None` when the kernel did not have it.
+    /// Takes a frame back that the kernel will not look at.
+    pub fn take_back(&mut self, frame: u32) {
+        if let Some(with_kernel) = self.with_kernel.get_mut(frame.wrapping_sub(self.first) as usize) {
+            *with_kernel = 0;
+        }
+    }
+
+    /// The frame that the kernel gave back the last chunk of, by an address in it; `None` when it has others of it,
+    /// or did not have it.
     #[inline]
     pub fn returned(&mut self, address: u64) -> Option<u32> {
-        let frame = u32::try_from(address / self.memory.frame_size as u64).ok()?;
+        let frame = u32::try_from(address / self.size as u64).ok()?;
+        let chunk = (address % self.size as u64) / self.memory.chunk_size as u64;
         let with_kernel = self.with_kernel.get_mut(frame.checked_sub(self.first)? as usize)?;
-        std::mem::take(with_kernel).then_some(frame)
+        let bit = 1_u8.checked_shl(u32::try_from(chunk).ok()?)?;
+        if *with_kernel & bit == 0 {
+            return None;
+        }
+        *with_kernel &= !bit;
+        (*with_kernel == 0).then_some(frame)
     }
 
     /// A frame's bytes. It was taken and the kernel does not have it.
     #[inline]
     pub fn bytes_mut(&mut self, frame: u32) -> Option<&mut [u8]> {
         self.check(frame)?;
-        let size = self.memory.frame_size;
-        let start = self.memory.at(self.address(frame), size)?;
+        let size = self.size;
+        let start = self.memory.at(self.address(frame), size, size)?;
         // SAFETY: the frame is of this share and not the kernel's, so that this is its only user, and the slice
         // borrows the share.
         Some(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), size) })
@@ -134,8 +179,8 @@ impl Share {
     /// `length` bytes at `address`, in a frame that was returned.
     #[inline]
     pub fn bytes(&self, address: u64, length: usize) -> Option<&[u8]> {
-        self.check(u32::try_from(address / self.memory.frame_size as u64).ok()?)?;
-        let start = self.memory.at(address, length)?;
+        self.check(u32::try_from(address / self.size as u64).ok()?)?;
+        let start = self.memory.at(address, length, self.size)?;
         // SAFETY: as above; nothing writes to it while the share is borrowed.
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), length) })
     }
@@ -144,7 +189,7 @@ impl Share {
     #[inline]
     fn check(&self, frame: u32) -> Option<()> {
         let with_kernel = self.with_kernel.get(frame.checked_sub(self.first)? as usize)?;
-        (!with_kernel).then_some(())
+        (*with_kernel == 0).then_some(())
     }
 }
 
@@ -157,7 +202,7 @@ mod tests {
     #[test]
     fn two_shares_have_no_frame_in_common() {
         let memory = Arc::new(Memory::new(8, 2048, 7).unwrap());
-        let (mut one, mut other) = (Share::new(&memory, 0, 3), Share::new(&memory, 3, 5));
+        let (mut one, mut other) = (Share::new(&memory, 0, 3, 1), Share::new(&memory, 3, 5, 1));
         let mut frames: Vec<u32> = std::iter::from_fn(|| one.take()).collect();
         assert_eq!((frames.len(), one.free()), (3, 0));
         frames.extend(std::iter::from_fn(|| other.take()));
@@ -169,14 +214,32 @@ mod tests {
         assert!(other.bytes(3 * 2048 + 100, 1949).is_none(), "it would reach into the next frame");
     }
 
+    #[test]
+    fn a_frame_of_several_chunks_is_back_when_all_are() {
+        let memory = Arc::new(Memory::new(10, 2048, 7).unwrap());
+        let mut share = Share::new(&memory, 0, 3, 3);
+        let frame = share.take().unwrap();
+        assert_eq!(share.bytes_mut(frame).map(|bytes| bytes.len()), Some(3 * 2048));
+        let pieces: Vec<_> = share.pieces(1, 5000).collect();
+        assert_eq!(pieces, [(6144, 2048, true), (8192, 2048, true), (10240, 904, false)]);
+        assert_eq!(share.pieces(1, 60).collect::<Vec<_>>(), [(6144, 60, false)]);
+        assert_eq!(share.pieces(1, 4096).count(), 2);
+        share.lend(1, 3);
+        assert_eq!(
+            [10240, 6144, 6144, 8192].map(|address| share.returned(address)),
+            [None, None, None, Some(1)]
+        );
+        assert!(share.bytes_mut(3).is_none(), "it is not of this share");
+    }
+
     proptest! {
         #[test]
         fn whatever_address_comes_back_names_a_frame_that_was_lent_once(
             lent in 3_u32..8, addresses in prop::collection::vec(prop_oneof![any::<u64>(), 0_u64..20_000], 1..50)
         ) {
             let memory = Arc::new(Memory::new(8, 2048, 0).unwrap());
-            let mut share = Share::new(&memory, 3, 5);
-            share.lend(lent);
+            let mut share = Share::new(&memory, 3, 5, 1);
+            share.lend(lent, 1);
             prop_assert!(share.bytes_mut(lent).is_none(), "the kernel has it");
             let mut back = 0;
             for address in addresses {

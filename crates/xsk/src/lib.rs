@@ -14,6 +14,7 @@
 //! - A [`Sender`] lends room for up to [`BURST`] frames, and says of each what became of it: the driver took it,
 //!   the driver dropped it, or it still waits.
 //! - A [`Receiver`] lends frames where they arrived, until they are released.
+//! - A frame over [`MAX_LENGTH`] travels in several pieces, of a page at most, where the kernel can (Linux 6.6).
 //! - A [`Program`] hands frames to the sockets of an interface. It is attached by a link that the kernel takes
 //!   away with this process, however that ends. Sending needs none.
 //!
@@ -22,6 +23,7 @@
 //! descriptor that names no frame which the kernel has is skipped and counted, so that no byte outside the
 //! frames is touched whatever stands in a ring. A frame belongs to one side at a time.
 
+mod config;
 mod error;
 mod frames;
 mod interface;
@@ -31,16 +33,20 @@ mod ring;
 mod sender;
 mod socket;
 
+pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;
 pub use crate::interface::{Interface, Queues};
 pub use crate::program::{Program, Wanted, has_interface};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};
-pub use crate::socket::{Config, Copying, Mode, Opened, Statistics, Watch, WhyCopies, open};
+pub use crate::socket::{Opened, Statistics, Watch, has_large_frames, open};
 
 /// Frames that are lent together at most.
 pub const BURST: usize = 64;
 /// Queues of an interface that can be used at most.
 pub const MAX_QUEUES: u32 = 64;
-/// The longest frame without FCS: a page less what the kernel keeps free before what arrives.
+/// The longest frame of one piece, without FCS: a page less what the kernel keeps free before what arrives.
 pub const MAX_LENGTH: usize = 4096 - 256;
+/// The longest frame without FCS. Beyond [`MAX_LENGTH`] it takes a kernel with frames in several pieces
+/// ([`has_large_frames`]).
+pub const LONGEST: usize = 9212;

@@ -6,7 +6,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{
-    BPF_XDP, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts, bpf_xdp_query, bpf_xdp_query_opts,
+    BPF_F_XDP_HAS_FRAGS, BPF_XDP, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts, bpf_xdp_query,
+    bpf_xdp_query_opts,
 };
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -19,6 +20,10 @@ use crate::{Error, Interface};
 mod redirect {
     include!(concat!(env!("OUT_DIR"), "/redirect.skel.rs"));
 }
+
+/// The longest frame that every driver with XDP keeps in one piece, in bytes without FCS: a page less the 256 bytes
+/// before it and the 320 that the kernel wants behind it, and what some drivers keep beside.
+const ONE_PIECE: usize = 3046 + 18;
 
 /// Which frames go to the sockets; all others pass to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +49,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Attaches it to `interface`. The calling thread is in the interface's network namespace.
+    /// Attaches it to `interface`, for frames of up to `longest` bytes. The calling thread is in the interface's
+    /// network namespace.
     ///
     /// # Errors
     /// When the kernel or the interface does not take it, or there is another.
-    pub fn attach(interface: &Interface, wanted: Wanted) -> Result<Self, Error> {
+    pub fn attach(interface: &Interface, wanted: Wanted, longest: usize) -> Result<Self, Error> {
         if is_attached(interface) {
             return Err(Error::OtherProgram { interface: interface.name().to_owned() });
         }
         let mut storage = MaybeUninit::uninit();
-        let loaded = load(&mut storage, wanted).map_err(|error| refused(&error))?;
+        // A driver whose frames are in several pieces takes only a program that knows them.
+        let in_pieces = longest > ONE_PIECE;
+        let loaded = load(&mut storage, wanted, in_pieces).map_err(|error| refused(&error))?;
         // The link and these handles keep the program and its maps.
         let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
         let (sockets, passed) = (handle(&loaded.maps.sockets)?, handle(&loaded.maps.passed)?);
@@ -61,7 +69,8 @@ impl Program {
         let link = match program.attach_xdp(interface.index() as i32) {
             Ok(link) => Hold::Driver(link),
             // A driver with XDP may refuse it as it is set up now, like virtio_net that is handed merged frames.
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
+            // Many drivers have XDP for frames of one page only; then the kernel has it for larger ones.
+            Err(error) if error.kind() == ErrorKind::Unsupported || (in_pieces && !is_final(&error)) => {
                 Hold::Generic(attach_generic(interface, program.as_fd())?)
             }
             Err(error) => return Err(attach_error(interface, &error)),
@@ -151,8 +160,12 @@ fn attach_generic(interface: &Interface, program: BorrowedFd<'_>) -> Result<Owne
 fn load(
     storage: &mut MaybeUninit<OpenObject>,
     wanted: Wanted,
+    in_pieces: bool,
 ) -> Result<redirect::RedirectSkel<'_>, libbpf_rs::Error> {
     let mut open = redirect::RedirectSkelBuilder::default().open(storage)?;
+    if in_pieces {
+        open.progs.redirect.set_flags(BPF_F_XDP_HAS_FRAGS);
+    }
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         match wanted {
             Wanted::Everything => rodata.everything = true,
@@ -173,6 +186,11 @@ fn refused(error: &libbpf_rs::Error) -> Error {
              needed"
         )),
     }
+}
+
+/// Whether no other way of attaching helps.
+fn is_final(error: &libbpf_rs::Error) -> bool {
+    matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::PermissionDenied | ErrorKind::NotFound)
 }
 
 fn attach_error(interface: &Interface, error: &libbpf_rs::Error) -> Error {

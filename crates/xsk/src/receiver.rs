@@ -1,4 +1,5 @@
-//! The receiving end of a socket: frames are lent where they arrived, and given back.
+//! The receiving end of a socket: frames are lent where they arrived, and given back. A frame over a page arrives in
+//! several pieces, which are put together beside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +21,14 @@ pub struct ReceiveCounters {
 }
 
 /// A frame that is lent.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lent {
-    frame: u32,
-    address: u64,
-    length: usize,
-    /// Whether it is all of a frame, and not one of several pieces.
-    is_whole: bool,
+#[derive(Clone, Debug)]
+enum Lent {
+    /// Where it arrived.
+    InPlace { frame: u32, address: u64, length: usize },
+    /// So many bytes of what was put together, from there.
+    Joined { start: usize, length: usize },
+    /// A piece of it is missing.
+    Broken,
 }
 
 /// The receiving end of a socket, for one thread.
@@ -37,10 +39,9 @@ pub struct Receiver {
     fill: Producer,
     /// Whether the kernel is to be asked each time (busy polling).
     polls: bool,
-    lent: [Lent; BURST],
-    count: usize,
-    /// Whether the next descriptor goes on with the frame of the last.
-    in_pieces: bool,
+    lent: Vec<Lent>,
+    /// Frames that arrived in pieces: those of one burst at most.
+    joined: Vec<u8>,
     counters: Arc<ReceiveCounters>,
 }
 
@@ -58,9 +59,8 @@ impl Receiver {
             receive,
             fill,
             polls,
-            lent: [Lent::default(); BURST],
-            count: 0,
-            in_pieces: false,
+            lent: Vec::with_capacity(BURST),
+            joined: Vec::new(),
             counters: Arc::default(),
         };
         receiver.refill();
@@ -86,50 +86,94 @@ impl Receiver {
             }
             return 0;
         }
-        let mut malformed = 0;
-        for ahead in 0..available {
-            let descriptor = self.receive.descriptor(ahead as u32);
-            let goes_on = descriptor.options & XDP_PKT_CONTD != 0;
-            let is_whole = !goes_on && !self.in_pieces;
-            self.in_pieces = goes_on;
-            let Some(frame) = self.share.returned(descriptor.address) else {
-                malformed += 1;
-                continue;
-            };
-            let length = descriptor.length as usize;
-            self.lent[self.count] = Lent { frame, address: descriptor.address, length, is_whole };
-            self.count += 1;
+        let (mut malformed, mut ahead) = (0, 0);
+        while ahead < available {
+            let pieces = self.pieces(ahead, available);
+            if pieces == 0 {
+                break;
+            }
+            malformed += if pieces == 1 { self.lend(ahead) } else { self.join(ahead, pieces) };
+            ahead += pieces;
         }
-        self.receive.release(available as u32);
+        self.receive.release(ahead as u32);
         let counters = &self.counters;
         let add = |counter: &AtomicU64, amount: u64| {
             counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
         };
-        add(&counters.received, self.count as u64);
+        add(&counters.received, self.lent.len() as u64);
         if malformed > 0 {
             add(&counters.malformed, malformed);
         }
-        self.count
+        self.lent.len()
     }
 
-    /// Frame `index` of those, without FCS; `None` if it is in several pieces.
+    /// Descriptors of the frame that begins with the one at `ahead`, of those `available`; none while its last
+    /// is not there. No frame has a whole burst of them: what goes on for so long is taken as one.
+    #[inline]
+    fn pieces(&self, ahead: usize, available: usize) -> usize {
+        let goes_on = |ahead| self.receive.descriptor(ahead as u32).options & XDP_PKT_CONTD != 0;
+        match (ahead..available).position(|ahead| !goes_on(ahead)) {
+            Some(last) => last + 1,
+            None if available - ahead == BURST => BURST,
+            None => 0,
+        }
+    }
+
+    /// Lends the frame of one descriptor where it is. Says how many descriptors named no frame that the kernel had.
+    #[inline]
+    fn lend(&mut self, ahead: usize) -> u64 {
+        let descriptor = self.receive.descriptor(ahead as u32);
+        let Some(frame) = self.share.returned(descriptor.address) else { return 1 };
+        let length = descriptor.length as usize;
+        self.lent.push(Lent::InPlace { frame, address: descriptor.address, length });
+        0
+    }
+
+    /// Puts the frame of `count` descriptors together, and says the same.
+    #[cold]
+    fn join(&mut self, ahead: usize, count: usize) -> u64 {
+        let (start, mut malformed, mut is_whole) = (self.joined.len(), 0, true);
+        for ahead in ahead..ahead + count {
+            let descriptor = self.receive.descriptor(ahead as u32);
+            let Some(frame) = self.share.returned(descriptor.address) else {
+                malformed += 1;
+                is_whole = false;
+                continue;
+            };
+            match self.share.bytes(descriptor.address, descriptor.length as usize) {
+                Some(piece) => self.joined.extend_from_slice(piece),
+                None => is_whole = false,
+            }
+            self.share.give_back(frame);
+        }
+        let length = self.joined.len() - start;
+        self.lent.push(if is_whole { Lent::Joined { start, length } } else { Lent::Broken });
+        malformed
+    }
+
+    /// Frame `index` of those, without FCS; `None` if a piece of it is missing.
     #[inline]
     #[must_use]
     pub fn frame(&self, index: usize) -> Option<&[u8]> {
-        let lent = self.lent[..self.count].get(index).filter(|lent| lent.is_whole)?;
-        self.share.bytes(lent.address, lent.length)
+        match self.lent.get(index)? {
+            Lent::InPlace { address, length, .. } => self.share.bytes(*address, *length),
+            Lent::Joined { start, length } => self.joined.get(*start..start + length),
+            Lent::Broken => None,
+        }
     }
 
     /// Gives all of them back.
     #[inline]
     pub fn release(&mut self) {
-        if self.count == 0 {
+        if self.lent.is_empty() {
             return;
         }
-        for lent in &self.lent[..self.count] {
-            self.share.give_back(lent.frame);
+        for lent in self.lent.drain(..) {
+            if let Lent::InPlace { frame, .. } = lent {
+                self.share.give_back(frame);
+            }
         }
-        self.count = 0;
+        self.joined.clear();
         self.refill();
     }
 
@@ -141,7 +185,7 @@ impl Receiver {
             && let Some(frame) = self.share.take()
         {
             self.fill.write_address(self.share.address(frame));
-            self.share.lend(frame);
+            self.share.lend(frame, 1);
             room -= 1;
         }
         self.fill.publish();
@@ -176,7 +220,7 @@ mod tests {
         let (arrived, receive) = ring(16, 2, start);
         let (fill, filled) = ring(16, 1, start);
         let memory = Arc::new(Memory::new(20, 2048, 0).unwrap());
-        let share = Share::new(&memory, 4, 16);
+        let share = Share::new(&memory, 4, 16, 1);
         (Receiver::new(Arc::new(Nobody), share, receive, fill, false), filled, arrived)
     }
 
@@ -201,34 +245,48 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_in_several_pieces_is_no_frame_but_is_given_back() {
+    fn the_pieces_of_a_frame_are_put_together_once_all_are_there() {
         let (mut receiver, mut filled, mut arrived) = receiver(0);
-        for options in [XDP_PKT_CONTD, 0, 0] {
-            arrived.write(Descriptor { address: filled.address(0), length: 60, options });
+        let mut arrive = |length: u32, options: u32| {
+            arrived.write(Descriptor { address: filled.address(0), length, options });
             filled.release(1);
-        }
-        arrived.publish();
-        assert_eq!(receiver.receive(), 3);
-        assert!([0, 1].iter().all(|index| receiver.frame(*index).is_none()) && receiver.frame(2).is_some());
+            arrived.publish();
+        };
+        arrive(2048, XDP_PKT_CONTD);
+        assert_eq!(receiver.receive(), 0, "the rest is missing");
+        arrive(700, 0);
+        arrive(60, 0);
+        arrive(2048, XDP_PKT_CONTD);
+        assert_eq!(receiver.receive(), 2);
+        assert_eq!([0, 1].map(|index| receiver.frame(index).map(<[u8]>::len)), [Some(2748), Some(60)]);
+        arrive(9000, 0);
+        assert_eq!(receiver.receive(), 1);
+        assert!(receiver.frame(0).is_none(), "a piece is longer than its place");
         receiver.release();
         assert_eq!(filled.available(), 16);
+        assert_eq!(receiver.counters.received.load(Ordering::Relaxed), 3);
     }
 
     proptest! {
         #[test]
         fn whatever_the_kernel_writes_no_byte_outside_its_frames_is_touched(
             descriptors in prop::collection::vec(
-                (prop_oneof![any::<u64>(), 0_u64..60_000], prop_oneof![any::<u32>(), 0_u32..5000]), 1..60)
+                (prop_oneof![any::<u64>(), 0_u64..60_000], prop_oneof![any::<u32>(), 0_u32..5000]), 1..60),
+            goes_on in prop::collection::vec(any::<bool>(), 1..9),
         ) {
             let (mut receiver, _filled, mut arrived) = receiver(7);
-            for (address, length) in descriptors {
-                arrived.write(Descriptor { address, length, options: 0 });
+            let goes_on = goes_on.iter().cycle();
+            for ((address, length), goes_on) in descriptors.into_iter().zip(goes_on) {
+                arrived.write(Descriptor { address, length, options: if *goes_on { XDP_PKT_CONTD } else { 0 } });
                 arrived.publish();
                 let count = receiver.receive();
                 for index in 0..count {
                     if let Some(frame) = receiver.frame(index) {
-                        prop_assert_eq!(frame.len(), length as usize);
-                        prop_assert!(address >= 4 * 2048 && address + u64::from(length) <= 20 * 2048);
+                        if matches!(receiver.lent[index], Lent::InPlace { .. }) {
+                            prop_assert_eq!(frame.len(), length as usize);
+                            prop_assert!(address >= 4 * 2048 && address + u64::from(length) <= 20 * 2048);
+                        }
+                        prop_assert!(frame.len() <= 16 * 2048);
                     }
                 }
             }

@@ -51,14 +51,17 @@ static __always_inline bool is_wanted(struct xdp_md *ctx)
 {
 	__u8 *data = (__u8 *)(long)ctx->data;
 	__u8 *end = (__u8 *)(long)ctx->data_end;
-	__u64 length = end - data;
+	__u64 length = bpf_xdp_get_buff_len(ctx);
 	__u64 offset;
+	__u32 begins;
 
 	if (everything)
 		return !finds_neighbours(data, end);
 	if (length < trailer_length || length > 0x3fff || trailer_length < 4)
 		return false;
 	offset = length - trailer_length;
+	if (length > (__u64)(end - data)) /* It is in several pieces. */
+		return !bpf_xdp_load_bytes(ctx, offset, &begins, sizeof(begins)) && begins == trailer_begins;
 	/* Keeps the compiler from computing with what it knows, so that the verifier can follow. */
 	asm volatile("" : "+r"(offset));
 	if (offset > 0x3fff)

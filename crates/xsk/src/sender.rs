@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::libc::XDP_PKT_CONTD;
+
 use crate::BURST;
 use crate::frames::Share;
 use crate::ring::{Consumer, Descriptor, Producer};
@@ -62,6 +64,19 @@ pub struct SendCounters {
     pub dropped: AtomicU64,
     /// Descriptors that were made invalid on purpose, to take frames back.
     pub recalled: AtomicU64,
+}
+
+/// What the kernel has taken off the ring.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// Entries in front that were taken back before.
+    void: u32,
+    /// Those and all of whole frames.
+    entries: u32,
+    /// Whole frames.
+    frames: usize,
+    /// Whether it has a part of the next.
+    is_partial: bool,
 }
 
 fn add(counter: &AtomicU64, amount: u64) {
@@ -171,15 +186,18 @@ impl Sender {
     pub fn recall(&mut self, count: usize) -> usize {
         let count = count.min(self.placed).max(self.submitted);
         let mut recalled = count - self.submitted;
-        if self.state == Woken::Gone || (self.waking.copies && !self.is_unsure) {
+        if self.state == Woken::Gone || (self.waking.copies && !self.is_unsure && !self.taken().is_partial) {
             // The kernel reads a descriptor when it is woken, by this thread alone: until then it can be changed.
-            for ahead in 0..self.submitted {
-                let index = self.told.wrapping_add(self.void).wrapping_add(ahead as u32);
+            let entries: u32 = (0..self.submitted).map(|place| self.entries(place)).sum();
+            for ahead in 0..entries {
+                let index = self.told.wrapping_add(self.void).wrapping_add(ahead);
                 self.transmit.rewrite(index, Descriptor { address: u64::MAX, length: 0, options: 0 });
-                self.share.returned(self.share.address(self.waiting[ahead].0));
             }
-            self.void += self.submitted as u32;
-            add(&self.counters.recalled, self.submitted as u64);
+            for (frame, _) in &self.waiting[..self.submitted] {
+                self.share.take_back(*frame);
+            }
+            self.void += entries;
+            add(&self.counters.recalled, u64::from(entries));
             recalled += self.submitted;
             (self.submitted, self.dropped) = (0, 0);
         }
@@ -207,18 +225,31 @@ impl Sender {
     /// Puts the frames up to `count` that are not there into the ring.
     #[inline]
     fn submit(&mut self, count: usize) {
-        let room = self.transmit.room() as usize;
-        let end = count.min(self.submitted + room);
-        if end <= self.submitted {
+        if count <= self.submitted {
             return;
         }
-        for (frame, length) in &self.waiting[self.submitted..end] {
-            let address = self.share.address(*frame);
-            self.transmit.write(Descriptor { address, length: *length, options: 0 });
-            self.share.lend(*frame);
+        let mut room = self.transmit.room();
+        for place in self.submitted..count {
+            let (frame, length) = self.waiting[place];
+            let entries = self.share.chunks(length);
+            if entries > room {
+                break;
+            }
+            room -= entries;
+            for (address, length, follows) in self.share.pieces(frame, length) {
+                let options = if follows { XDP_PKT_CONTD } else { 0 };
+                self.transmit.write(Descriptor { address, length, options });
+            }
+            self.share.lend(frame, entries);
+            self.submitted = place + 1;
         }
         self.transmit.publish();
-        self.submitted = end;
+    }
+
+    /// Entries of the ring that the frame at `place` of those that wait takes.
+    #[inline]
+    fn entries(&self, place: usize) -> u32 {
+        self.share.chunks(self.waiting[place].1)
     }
 
     /// Has the kernel take what is in the ring.
@@ -233,8 +264,9 @@ impl Sender {
         if self.submitted == 0 && self.void == 0 && self.is_up() {
             return;
         }
-        // A call takes 16 frames or more, if it takes any; one that drops a frame may take no other.
-        let (mut calls, mut drops) = (2 + self.submitted / 16, BURST);
+        // A call takes 16 entries or more, if it takes any; one that drops a frame may take no other.
+        let waiting = self.transmit.next().wrapping_sub(self.transmit.consumed()) as usize;
+        let (mut calls, mut drops) = (2 + waiting.max(self.submitted) / 16, BURST);
         let mut position = (u64::BITS - self.dropped.leading_zeros()) as usize;
         while calls > 0 && drops > 0 {
             let woken = self.wake.wake_to_send();
@@ -243,7 +275,7 @@ impl Sender {
                 Woken::Down | Woken::Gone => return,
                 Woken::Dropped => {
                     drops -= 1;
-                    position = self.taken().max(position + 1).min(self.submitted.max(1));
+                    position = self.taken().frames.max(position + 1).min(self.submitted.max(1));
                     self.dropped |= 1_u64 << (position - 1);
                 }
                 Woken::Done | Woken::Again => calls -= 1,
@@ -256,18 +288,32 @@ impl Sender {
         }
     }
 
-    /// Submitted frames that the kernel says it has taken.
-    fn taken(&self) -> usize {
+    /// What the kernel says it has taken, and was not yet told.
+    #[inline]
+    fn taken(&self) -> Taken {
         let entries = self.transmit.consumed().wrapping_sub(self.told);
-        (entries.saturating_sub(self.void) as usize).min(self.submitted)
+        let void = entries.min(self.void);
+        let (mut frames, mut rest) = (0, entries - void);
+        if self.share.has_single_chunks() {
+            frames = (rest as usize).min(self.submitted);
+            rest -= frames as u32;
+        }
+        while rest > 0 && frames < self.submitted {
+            let needs = self.entries(frames);
+            if needs > rest {
+                break;
+            }
+            rest -= needs;
+            frames += 1;
+        }
+        Taken { void, entries: entries - rest, frames, is_partial: rest > 0 && frames < self.submitted }
     }
 
     /// Forgets what was taken, and tells it.
     #[inline]
     fn settle(&mut self) -> Sent {
-        let entries = self.transmit.consumed().wrapping_sub(self.told);
-        let taken = self.taken();
-        self.void -= entries.min(self.void);
+        let Taken { void, entries, frames: taken, .. } = self.taken();
+        self.void -= void;
         self.told = self.told.wrapping_add(entries);
         if taken == 0 {
             return Sent::default();
@@ -285,192 +331,4 @@ impl Sender {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::frames::Memory;
-    use crate::ring::simulated::ring;
-
-    /// What the kernel does when it is woken next.
-    #[derive(Clone, Copy, Debug)]
-    enum Step {
-        /// Takes up to so many frames; they complete at once.
-        Take(u32),
-        /// Takes up to so many, and drops the last.
-        Drop(u32),
-        Down,
-    }
-
-    /// A kernel that copies.
-    struct Simulated {
-        rings: Mutex<(Consumer, Producer)>,
-        steps: Mutex<Vec<Step>>,
-        /// The first byte of each frame that left, and its length.
-        left: Mutex<Vec<(u64, u32)>>,
-        invalid: Mutex<u64>,
-        lost: Mutex<u64>,
-    }
-
-    impl Wake for Simulated {
-        fn wake_to_send(&self) -> Woken {
-            let (transmit, completion) = &mut *self.rings.lock().unwrap();
-            let step = self.steps.lock().unwrap().pop().unwrap_or(Step::Take(u32::MAX));
-            let (most, drops) = match step {
-                Step::Down => return Woken::Down,
-                Step::Take(most) => (most, false),
-                Step::Drop(most) => (most.max(1), true),
-            };
-            let mut taken = 0;
-            while taken < most && transmit.available() > 0 {
-                let descriptor = transmit.descriptor(0);
-                transmit.release(1);
-                if descriptor.length == 0 {
-                    *self.invalid.lock().unwrap() += 1;
-                    continue;
-                }
-                taken += 1;
-                completion.write_address(descriptor.address);
-                completion.publish();
-                if drops && (taken == most || transmit.available() == 0) {
-                    *self.lost.lock().unwrap() += 1;
-                    return Woken::Dropped;
-                }
-                self.left.lock().unwrap().push((descriptor.address / 2048, descriptor.length));
-            }
-            if transmit.available() > 0 { Woken::Again } else { Woken::Done }
-        }
-
-        fn wake_to_receive(&self) {}
-    }
-
-    fn sender(start: u32, steps: Vec<Step>) -> (Sender, Arc<Simulated>) {
-        let (transmit, taken) = ring(128, 2, start);
-        let (completed, completion) = ring(128, 1, start);
-        let kernel = Arc::new(Simulated {
-            rings: Mutex::new((taken, completed)),
-            steps: Mutex::new(steps),
-            left: Mutex::default(),
-            invalid: Mutex::default(),
-            lost: Mutex::default(),
-        });
-        let memory = Arc::new(Memory::new(100, 2048, 0).unwrap());
-        let share = Share::new(&memory, 0, 100);
-        (
-            Sender::new(
-                Arc::clone(&kernel) as Arc<dyn Wake>,
-                share,
-                transmit,
-                completion,
-                Waking { copies: true, polls: false },
-            ),
-            kernel,
-        )
-    }
-
-    fn place(sender: &mut Sender, from: usize, count: usize) {
-        for index in from..from + count {
-            assert!(sender.place(index, 60 + index).is_some());
-        }
-    }
-
-    #[test]
-    fn a_burst_leaves_in_one_call_and_its_frames_come_back() {
-        let (mut sender, kernel) = sender(u32::MAX - 10, Vec::new());
-        for round in 0..10 {
-            place(&mut sender, 0, BURST);
-            assert_eq!(sender.send(BURST), Sent { taken: BURST, dropped: 0 }, "{round}");
-        }
-        assert_eq!(kernel.left.lock().unwrap().len(), 10 * BURST);
-        assert_eq!(sender.counters.sent.load(Ordering::Relaxed), 640);
-    }
-
-    #[test]
-    fn what_the_driver_drops_is_told_and_no_other() {
-        // The last step comes first.
-        let (mut sender, kernel) = sender(0, vec![Step::Drop(1), Step::Take(2), Step::Drop(3)]);
-        place(&mut sender, 0, 8);
-        assert_eq!(sender.send(8), Sent { taken: 8, dropped: 0b10_0100 });
-        let lengths: Vec<u32> = kernel.left.lock().unwrap().iter().map(|(_, length)| *length).collect();
-        assert_eq!(lengths, [60, 61, 63, 64, 66, 67]);
-    }
-
-    #[test]
-    fn what_waits_while_the_interface_is_down_is_taken_back_and_never_leaves() {
-        let (mut sender, kernel) = sender(0, vec![Step::Down]);
-        place(&mut sender, 0, 5);
-        assert_eq!(sender.send(5), Sent::default());
-        assert!(!sender.is_up());
-        assert_eq!(sender.recall(5), 5);
-        place(&mut sender, 0, 2);
-        assert_eq!(sender.send(2), Sent::default(), "it is only now known to be up again");
-        assert_eq!(sender.send(2), Sent { taken: 2, dropped: 0 });
-        assert_eq!((kernel.left.lock().unwrap().len(), *kernel.invalid.lock().unwrap()), (2, 5));
-        // No frame was lost on the way.
-        place(&mut sender, 0, BURST);
-        assert_eq!(sender.send(BURST).taken, BURST);
-        sender.reap();
-        assert_eq!(sender.share.free(), 100);
-    }
-
-    #[test]
-    fn what_the_kernel_may_have_taken_is_not_taken_back() {
-        let (mut sender, _) = sender(0, vec![Step::Take(0); 8]);
-        place(&mut sender, 0, 5);
-        assert_eq!(sender.send(3), Sent::default());
-        assert_eq!(sender.recall(5), 2, "three are in the ring");
-        assert!(sender.place(0, 60).is_none() && sender.place(3, 60).is_some());
-    }
-
-    #[test]
-    fn a_frame_longer_than_a_buffer_has_no_room() {
-        let (mut sender, _) = sender(0, Vec::new());
-        assert!(sender.place(0, 2049).is_none() && sender.place(0, 2048).is_some());
-        assert!(sender.place(2, 60).is_none(), "numbers come one after the other");
-    }
-
-    proptest! {
-        #[test]
-        fn every_frame_leaves_once_is_dropped_or_is_taken_back(
-            start in any::<u32>(),
-            steps in prop::collection::vec(prop_oneof![
-                (0_u32..40).prop_map(Step::Take), (1_u32..20).prop_map(Step::Drop), Just(Step::Down)
-            ], 0..60),
-            rounds in prop::collection::vec((1_usize..=BURST, any::<bool>()), 1..30),
-        ) {
-            let (mut sender, kernel) = sender(start, steps);
-            let (mut offered, mut taken, mut dropped, mut recalled) = (0, 0, 0, 0);
-            let mut waits = 0;
-            for (count, gives_up) in rounds {
-                while waits < count && sender.place(waits, 60).is_some() {
-                    waits += 1;
-                    offered += 1;
-                }
-                let sent = sender.send(waits);
-                prop_assert_eq!(sent.dropped & (u64::MAX.checked_shl(sent.taken as u32).unwrap_or(0)), 0);
-                taken += sent.taken;
-                dropped += u64::from(sent.dropped.count_ones());
-                waits -= sent.taken;
-                if gives_up {
-                    let back = sender.recall(waits);
-                    recalled += back;
-                    waits -= back;
-                }
-            }
-            kernel.steps.lock().unwrap().clear();
-            for _ in 0..3 {
-                let sent = sender.send(waits);
-                taken += sent.taken;
-                dropped += u64::from(sent.dropped.count_ones());
-                waits -= sent.taken;
-            }
-            prop_assert_eq!((waits, offered), (0, taken + recalled));
-            prop_assert_eq!(dropped, *kernel.lost.lock().unwrap());
-            prop_assert_eq!(kernel.left.lock().unwrap().len() as u64, taken as u64 - dropped);
-            sender.reap();
-            prop_assert_eq!(sender.share.free(), 100);
-        }
-    }
-}
+mod tests;

@@ -11,20 +11,21 @@ use std::time::{Duration, Instant};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::libc::{self, c_int, c_void, socklen_t};
 
+use crate::config::{Config, Copying, Mode, WhyCopies};
 use crate::frames::{Memory, Share};
 use crate::receiver::{ReceiveCounters, Receiver};
 use crate::ring::{Consumer, Layout, Producer};
 use crate::sender::{SendCounters, Sender, Wake, Waking, Woken};
-use crate::{Error, Interface, MAX_LENGTH, MAX_QUEUES};
+use crate::{Error, Interface, LONGEST, MAX_LENGTH, MAX_QUEUES};
 
-/// Frames for what is sent, and entries of its rings.
+/// Chunks for what is sent, and entries of its rings.
 const SENDING: u32 = 1024;
 /// Frames for what arrives, and entries of its rings.
 const RECEIVING: u32 = 2048;
 /// Bytes that the kernel may have under way of a socket's copies: as many as its frames can need.
 const SEND_BUFFER: c_int = 16 << 20;
-/// What the kernel keeps free before a frame that arrives.
-const HEADROOM: usize = 256;
+/// What users count with a frame, and interfaces do not.
+const FCS: usize = 4;
 /// Socket options that the C library's crate does not name.
 const SO_PREFER_BUSY_POLL: c_int = 69;
 const SO_BUSY_POLL_BUDGET: c_int = 70;
@@ -34,99 +35,6 @@ const BUSY_POLL_FRAMES: c_int = 64;
 
 /// How long the kernel may take to free the queue of a socket that was closed.
 const FREED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Whether frames may stay where they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Copying {
-    /// No copies where the driver can, else copies.
-    #[default]
-    Automatic,
-    /// Copies, whatever the driver can.
-    Always,
-    /// No copies; refused where the driver cannot.
-    Never,
-}
-
-/// How the kernel serves a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Frames stay where they are.
-    ZeroCopy,
-    /// The kernel copies them.
-    Copy,
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::ZeroCopy => "zero copy",
-            Self::Copy => "copy",
-        })
-    }
-}
-
-/// Why the kernel copies although it need not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyCopies {
-    /// The driver cannot do without.
-    NotByDriver,
-    /// The driver can, and refused with this error number: as it is set up now, or for want of memory or queues.
-    Refused(i32),
-}
-
-impl WhyCopies {
-    /// What the kernel's answer to a bind without copies means.
-    fn of(cause: &io::Error) -> Self {
-        match cause.raw_os_error() {
-            Some(number) if number != libc::EOPNOTSUPP => Self::Refused(number),
-            _ => Self::NotByDriver,
-        }
-    }
-}
-
-/// How a socket is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The longest frame, in bytes without FCS; up to [`MAX_LENGTH`].
-    pub longest: usize,
-    /// Whether it sends.
-    pub sends: bool,
-    /// Whether it receives.
-    pub receives: bool,
-    /// Whether frames may stay where they are.
-    pub copying: Copying,
-    /// Whether the driver works when this process asks it to, instead of by interrupts (preferred busy polling), where
-    /// the kernel has that (5.11 and later).
-    pub busy_poll: bool,
-    /// What all bytes of the frames to be sent are at first.
-    pub fill: u8,
-}
-
-impl Config {
-    /// Sends and receives frames of up to 1514 bytes; the kernel chooses whether it copies.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            longest: 1514,
-            sends: true,
-            receives: true,
-            copying: Copying::Automatic,
-            busy_poll: false,
-            fill: 0,
-        }
-    }
-
-    /// Bytes of a frame's place.
-    fn frame_size(&self) -> usize {
-        if self.longest + HEADROOM <= 2048 { 2048 } else { 4096 }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// A socket that is bound. The kernel takes it away with this process.
 #[derive(Debug)]
@@ -185,8 +93,7 @@ pub struct Opened {
 pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened, Error> {
     check(config, queue)?;
     let bound = Bound { descriptor: socket()? };
-    let frame_size = config.frame_size();
-    let memory = Arc::new(Memory::new(SENDING + RECEIVING, frame_size, config.fill)?);
+    let memory = Arc::new(Memory::new(SENDING + RECEIVING, config.chunk_size(), config.fill)?);
     bound.register(&memory)?;
     // Both rings of the memory must be there, whatever is done.
     bound.set(libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &RECEIVING)?;
@@ -215,13 +122,14 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
     let bound = Arc::new(bound);
     let wake: Arc<dyn Wake> = Arc::clone(&bound) as Arc<dyn Wake>;
     let receiver = receive.map(|receive| {
-        let share = Share::new(&memory, SENDING, RECEIVING);
+        let share = Share::new(&memory, SENDING, RECEIVING, 1);
         Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)
     });
-    let why_copies = bound.bind(interface, queue, config.copying)?;
+    let why_copies = bound.bind(interface, queue, config)?;
     let mode = bound.mode()?;
     let sender = transmit.map(|transmit| {
-        let share = Share::new(&memory, 0, SENDING);
+        let chunks = config.chunks();
+        let share = Share::new(&memory, 0, SENDING / chunks as u32, chunks);
         Sender::new(
             wake,
             share,
@@ -239,13 +147,16 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
 }
 
 fn check(config: &Config, queue: u32) -> Result<(), Error> {
-    if config.longest > MAX_LENGTH {
+    if config.longest > LONGEST {
         return Err(Error::Config(format!(
-            "frames of {} bytes are too large for AF_XDP sockets: a frame is one page of memory, which holds up to {} \
-             bytes, FCS included; choose a smaller --size",
-            config.longest + 4,
-            MAX_LENGTH + 4
+            "frames of {} bytes are too large: AF_XDP sockets are used for up to {} bytes, FCS included; choose a \
+             smaller --size",
+            config.longest + FCS,
+            LONGEST + FCS
         )));
+    }
+    if config.in_pieces() && !has_large_frames() {
+        return Err(Error::NoLargeFrames { length: config.longest + FCS, most: MAX_LENGTH + FCS });
     }
     if !config.sends && !config.receives {
         return Err(Error::Config("a socket that neither sends nor receives is of no use".into()));
@@ -254,6 +165,30 @@ fn check(config: &Config, queue: u32) -> Result<(), Error> {
         return Err(Error::Config(format!("queue {queue} is too high: {MAX_QUEUES} queues can be used")));
     }
     Ok(())
+}
+
+/// Whether this kernel knows frames in several pieces (Linux 6.6). It does not depend on interfaces where the kernel
+/// copies; where it does not copy, the driver must know them, too, or the kernel copies after all.
+#[must_use]
+pub fn has_large_frames() -> bool {
+    let Ok(descriptor) = socket() else { return false };
+    // There is no interface 0: the kernel says that once it has understood what is wanted.
+    let result = bind_to(&descriptor, 0, 0, libc::XDP_COPY | libc::XDP_USE_SG);
+    result.is_err_and(|cause| cause.raw_os_error() == Some(libc::ENODEV))
+}
+
+/// Binds a socket to a queue of the interface of this index, with `flags`.
+fn bind_to(descriptor: &OwnedFd, index: u32, queue: u32, flags: u16) -> io::Result<()> {
+    // SAFETY: the struct holds only numbers, for which zero is valid.
+    let mut address: libc::sockaddr_xdp = unsafe { mem::zeroed() };
+    address.sxdp_family = libc::AF_XDP as u16;
+    address.sxdp_flags = flags;
+    address.sxdp_ifindex = index;
+    address.sxdp_queue_id = queue;
+    let length = mem::size_of_val(&address) as socklen_t;
+    // SAFETY: the socket is open, and the address has `length` bytes.
+    let result = unsafe { libc::bind(descriptor.as_raw_fd(), (&raw const address).cast(), length) };
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn socket() -> Result<OwnedFd, Error> {
@@ -276,7 +211,7 @@ impl Bound {
         let mut region: libc::xdp_umem_reg = unsafe { mem::zeroed() };
         region.addr = memory.start() as u64;
         region.len = memory.len() as u64;
-        region.chunk_size = memory.frame_size() as u32;
+        region.chunk_size = memory.chunk_size() as u32;
         self.set(libc::SOL_XDP, libc::XDP_UMEM_REG, &region).map_err(|error| match error {
             Error::Failed { source, .. } if source.raw_os_error() == Some(libc::ENOBUFS) => {
                 Error::Memory { bytes: memory.len(), source }
@@ -374,11 +309,12 @@ impl Bound {
 
     /// Binds it: without copies first where that is not chosen, and says why it copies then. The kernel frees the
     /// queue of a socket that was closed a moment later, so that a busy queue is tried again for [`FREED_WITHIN`].
-    fn bind(&self, interface: &Interface, queue: u32, copying: Copying) -> Result<Option<WhyCopies>, Error> {
+    fn bind(&self, interface: &Interface, queue: u32, config: &Config) -> Result<Option<WhyCopies>, Error> {
         let deadline = Instant::now() + FREED_WITHIN;
-        let bind = |choice| self.bind_until(interface, queue, choice, deadline);
+        let pieces = if config.in_pieces() { libc::XDP_USE_SG } else { 0 };
+        let bind = |choice| self.bind_until(interface, queue, choice | pieces, deadline);
         let failed = |cause| Error::of_bind(interface.name(), queue, cause);
-        match copying {
+        match config.copying {
             Copying::Always => bind(libc::XDP_COPY).map(|()| None).map_err(failed),
             Copying::Never => bind(libc::XDP_ZEROCOPY).map(|()| None).map_err(failed),
             Copying::Automatic => match bind(libc::XDP_ZEROCOPY) {
@@ -396,24 +332,14 @@ impl Bound {
         choice: u16,
         deadline: Instant,
     ) -> io::Result<()> {
-        // SAFETY: the struct holds only numbers, for which zero is valid.
-        let mut address: libc::sockaddr_xdp = unsafe { mem::zeroed() };
-        address.sxdp_family = libc::AF_XDP as u16;
-        address.sxdp_flags = choice | libc::XDP_USE_NEED_WAKEUP;
-        address.sxdp_ifindex = interface.index();
-        address.sxdp_queue_id = queue;
-        let length = mem::size_of_val(&address) as socklen_t;
         loop {
-            // SAFETY: the socket is open, and the address has `length` bytes.
-            let result = unsafe { libc::bind(self.raw(), (&raw const address).cast(), length) };
-            if result >= 0 {
-                return Ok(());
+            let flags = choice | libc::XDP_USE_NEED_WAKEUP;
+            match bind_to(&self.descriptor, interface.index(), queue, flags) {
+                Err(cause) if cause.raw_os_error() == Some(libc::EBUSY) && Instant::now() <= deadline => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                result => return result,
             }
-            let cause = io::Error::last_os_error();
-            if cause.raw_os_error() != Some(libc::EBUSY) || Instant::now() > deadline {
-                return Err(cause);
-            }
-            thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -499,10 +425,18 @@ mod tests {
         let refusal = |config: Config, queue| check(&config, queue).unwrap_err().to_string();
         let config = Config::new();
         assert!(check(&Config { longest: MAX_LENGTH, ..config }, 0).is_ok());
-        assert!(refusal(Config { longest: MAX_LENGTH + 1, ..config }, 0).contains("up to 3844 bytes"));
+        let large = Config { longest: MAX_LENGTH + 1, ..config };
+        if has_large_frames() {
+            assert!(check(&large, 0).is_ok());
+        } else {
+            assert!(refusal(large, 0).contains("up to 3844 bytes"));
+        }
+        assert!(refusal(Config { longest: LONGEST + 1, ..config }, 0).contains("up to 9216 bytes"));
         assert!(refusal(Config { sends: false, receives: false, ..config }, 0).contains("neither"));
         assert!(refusal(config, 64).contains("64 queues"));
-        assert_eq!(Config { longest: 1792, ..config }.frame_size(), 2048);
-        assert_eq!(Config { longest: 1793, ..config }.frame_size(), 4096);
+        assert_eq!(Config { longest: 1792, ..config }.chunk_size(), 2048);
+        assert_eq!(Config { longest: 1793, ..config }.chunk_size(), 4096);
+        let chunks = |longest| Config { longest, ..config }.chunks();
+        assert_eq!([60, 1793, MAX_LENGTH, MAX_LENGTH + 1, 4097, LONGEST].map(chunks), [1, 1, 1, 1, 2, 3]);
     }
 }

@@ -79,7 +79,13 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     }
     let receivers = if receives { queues.receive } else { 0 };
     // The program first: drivers that need no copies want one before the sockets.
-    let program = receives.then(|| Program::attach(&interface, wanted(opening.purpose))).transpose()?;
+    let program =
+        receives.then(|| Program::attach(&interface, wanted(opening.purpose), longest_by_mtu)).transpose()?;
+    let mut longest = opening.longest.min(longest_by_mtu);
+    if !sends && longest > xsk::MAX_LENGTH && !xsk::has_large_frames() {
+        // What is longer is dropped, and counted as such.
+        longest = xsk::MAX_LENGTH;
+    }
     let mut found = Queues { transmit: Vec::new(), receive: Vec::new(), when_full: WhenFull::Waits };
     let polls = match opening.options.busy_poll {
         BusyPoll::Cards => !interface.hands_over_at_once(),
@@ -90,7 +96,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
     let mut why_copies = None;
     for queue in 0..receivers.max(senders as u32) {
         let config = Config {
-            longest: opening.longest.min(longest_by_mtu),
+            longest,
             sends: (queue as usize) < senders,
             receives: queue < receivers,
             copying: opening.options.copying,
