@@ -8,6 +8,7 @@ pub mod consistency;
 pub mod export;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+pub mod import;
 pub mod record;
 mod shared_core;
 pub mod store;
