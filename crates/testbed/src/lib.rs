@@ -22,6 +22,7 @@ pub mod self_test;
 pub mod stop;
 pub mod target;
 mod testbed;
+mod testers;
 pub mod user_space;
 pub mod verify;
 

@@ -152,6 +152,7 @@ fn missing(error: libloading::Error) -> Error {
 }
 
 /// What sockets share: the library's threads.
+#[derive(Clone)]
 pub struct Context(Rc<Inner>);
 
 struct Inner {

@@ -67,7 +67,8 @@ impl Apart {
             })
             .collect();
         let Some(times) = times else { return };
-        let of = |pick: fn(f64, f64) -> f64, from: f64| times.iter().fold(from, |all, (time, _)| pick(all, *time));
+        let of =
+            |pick: fn(f64, f64) -> f64, from: f64| times.iter().fold(from, |all, (time, _)| pick(all, *time));
         let width = of(f64::max, f64::NEG_INFINITY) - of(f64::min, f64::INFINITY);
         let error = 2.0 * times.iter().fold(0.0, |all, (_, error)| f64::max(all, *error));
         if width.is_finite() && self.starts.is_none_or(|(widest, _)| width > widest) {
@@ -101,15 +102,15 @@ impl Apart {
             return None;
         }
         let starts = match self.starts {
-            Some((width, error)) => format!(
-                "one load began at most {:.1} ms apart (known to {:.1} ms)",
-                width * 1e3,
-                error * 1e3
-            ),
+            Some((width, error)) => {
+                format!("one load began at most {:.1} ms apart (known to {:.1} ms)", width * 1e3, error * 1e3)
+            }
             None => "how far apart one load began is not known".to_owned(),
         };
         let clocks = match self.drift_ppm() {
-            Some((drift, error)) => format!("their clocks ran apart by {drift:.0} ppm (known to {error:.0} ppm)"),
+            Some((drift, error)) => {
+                format!("their clocks ran apart by {drift:.0} ppm (known to {error:.0} ppm)")
+            }
             None => "how far their clocks ran apart is not known".to_owned(),
         };
         Some(format!("testers {}: {starts}; {clocks}", self.servers.join(" and ")))

@@ -149,11 +149,10 @@ impl Client {
             single => vec![single],
         };
         if replies.len() != asked.len() {
-            return Err(self.refusal_or(&replies, &format!(
-                "{} answers to {} calls: no TRex stateless server",
-                replies.len(),
-                asked.len()
-            )));
+            return Err(self.refusal_or(
+                &replies,
+                &format!("{} answers to {} calls: no TRex stateless server", replies.len(), asked.len()),
+            ));
         }
         asked.iter().zip(replies).map(|(id, reply)| self.result(id, reply)).collect()
     }

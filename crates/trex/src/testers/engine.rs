@@ -55,6 +55,12 @@ pub struct TesterEngine {
     /// Whether the user's wish was told.
     told: bool,
     directions: usize,
+    /// By direction: what is sent without end.
+    streams: Vec<Vec<Value>>,
+    /// The frames of each burst that the servers' streams are now; `None` of those without end.
+    bursts: Option<Vec<u64>>,
+    /// Whether the burst of this interval was sent.
+    is_sent: bool,
     /// Time under load and in between, without the moments that servers take to begin and end.
     now: Duration,
     load: Load,
@@ -91,7 +97,7 @@ impl TesterEngine {
         let streams = streams.map_err(Error::Refused)?;
         *apart.borrow_mut() = Apart::new(servers.iter().map(|server| server.name().to_owned()).collect());
         for (number, server) in servers.iter_mut().enumerate() {
-            server.prepare(&streams).map_err(port)?;
+            server.take().and_then(|()| server.set_streams(&streams)).map_err(port)?;
             for _ in 0..CLOCK_READINGS {
                 if let Some(reading) = server.clock(|| clock.now()).map_err(port)? {
                     apart.borrow_mut().read(number, reading);
@@ -105,6 +111,9 @@ impl TesterEngine {
             stop,
             told: false,
             directions,
+            streams,
+            bursts: None,
+            is_sent: false,
             now: Duration::ZERO,
             load: Load::Idle,
             intervals: VecDeque::new(),
@@ -153,7 +162,8 @@ impl TesterEngine {
                 totals.offered += sent;
                 totals.unsent += unsent;
                 totals.forwarded += received;
-                let counts = charged.checked_sub(self.oldest).and_then(|at| self.intervals.get_mut(at as usize));
+                let counts =
+                    charged.checked_sub(self.oldest).and_then(|at| self.intervals.get_mut(at as usize));
                 if let Some(counts) = counts.and_then(|counts| counts.get_mut(direction)) {
                     counts.offered += sent;
                     counts.offered_bytes += sent_bytes;
@@ -182,20 +192,22 @@ impl TesterEngine {
 
     /// Sends the load for `duration`; says how long it really was, and whether the user interrupted it.
     fn send(&mut self, duration: Duration) -> Result<(Duration, bool), TesterError> {
-        let share = self.servers.len() as f64;
-        let multiplier = match self.load {
-            Load::Rate(pps) => json!({"type": "pps", "value": pps / share, "op": "abs"}),
-            _ => json!({"type": "percentage", "value": 100.0, "op": "abs"}),
-        };
+        let orders = self.orders(duration);
         // What came since belongs to the load before.
         self.follow()?;
         self.charged = Some(self.oldest + self.intervals.len() as u64 - 1);
-        for server in &mut self.servers {
-            server.ask_to_start(self.directions, &multiplier, duration)?;
+        for (server, order) in self.servers.iter_mut().zip(&orders) {
+            if let Some((multiplier, duration)) = order {
+                server.ask_to_start(self.directions, multiplier, *duration)?;
+            }
         }
-        let told: Result<Vec<Option<f64>>, TesterError> =
-            self.servers.iter_mut().map(Server::started).collect();
-        self.apart.borrow_mut().started(&told?);
+        let mut told = Vec::new();
+        for (server, _) in self.servers.iter_mut().zip(&orders).filter(|(_, order)| order.is_some()) {
+            told.push(server.started()?);
+        }
+        if told.len() == self.servers.len() {
+            self.apart.borrow_mut().started(&told);
+        }
         let begun = self.clock.now();
         let elapsed = self.pass(duration)?;
         if let Some(elapsed) = elapsed {
@@ -205,8 +217,9 @@ impl TesterEngine {
         }
         for number in 0..self.servers.len() {
             while self.servers[number].is_sending()? {
-                if self.clock.now().saturating_sub(begun) > duration + OVERTIME {
-                    let late = format!("it still sends {OVERTIME:?} after the end that it was given: stop it there");
+                if self.clock.now().saturating_sub(begun) > duration.saturating_add(OVERTIME) {
+                    let late =
+                        format!("it still sends {OVERTIME:?} after the end that it was given: stop it there");
                     return Err(self.servers[number].error(late));
                 }
                 self.clock.sleep(ASK);
@@ -219,6 +232,52 @@ impl TesterEngine {
             }
         }
         Ok((duration, false))
+    }
+
+    /// What each server is told to send for `duration`, and how long; nothing where its share of a burst is none.
+    fn orders(&self, duration: Duration) -> Vec<Option<(Value, Option<Duration>)>> {
+        let count = self.servers.len();
+        let order = |number: usize| match (self.load, &self.bursts) {
+            (Load::Burst { pps, frames }, Some(bursts)) => {
+                let share = bursts.get(number).copied().filter(|share| *share > 0)?;
+                // All servers' bursts end together.
+                let pps = pps * share as f64 / frames as f64;
+                Some((json!({"type": "pps", "value": pps, "op": "abs"}), None))
+            }
+            (Load::Rate(pps), _) => {
+                Some((json!({"type": "pps", "value": pps / count as f64, "op": "abs"}), Some(duration)))
+            }
+            _ => Some((json!({"type": "percentage", "value": 100.0, "op": "abs"}), Some(duration))),
+        };
+        (0..count).map(order).collect()
+    }
+
+    /// Gives the servers the streams that the load needs, where they have others.
+    fn change_streams(&mut self) -> Result<(), TesterError> {
+        let count = self.servers.len() as u64;
+        let wanted = match self.load {
+            Load::Burst { frames, .. } => {
+                let share = |number: u64| frames / count + u64::from(number < frames % count);
+                Some((0..count).map(share).collect::<Vec<u64>>())
+            }
+            _ => None,
+        };
+        if wanted == self.bursts {
+            return Ok(());
+        }
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let bursts = wanted.as_ref().and_then(|shares| shares.get(number)).map(|frames| {
+                if *frames == 0 {
+                    return Ok(Vec::new());
+                }
+                let each = self.streams.iter().map(|streams| streams::bursts(streams, *frames));
+                each.collect::<Result<Vec<_>, String>>()
+            });
+            let bursts = bursts.transpose().map_err(|reason| server.error(reason))?;
+            server.set_streams(bursts.as_deref().unwrap_or(&self.streams))?;
+        }
+        self.bursts = wanted;
+        Ok(())
     }
 
     /// Lets `duration` pass, in which servers hear of this client; less, and how much, where the user wants to end.
@@ -246,6 +305,7 @@ impl TesterEngine {
         let pps = match self.load {
             Load::Rate(pps) if pps > 0.0 => Some(pps),
             Load::Max => None,
+            Load::Burst { pps, frames } if !self.is_sent && frames > 0 => Some(pps),
             Load::Idle | Load::Rate(_) | Load::Burst { .. } => {
                 let interrupted = self.pass(duration)?;
                 self.now += interrupted.unwrap_or(duration);
@@ -256,10 +316,14 @@ impl TesterEngine {
         if duration.is_zero() {
             return Ok(self.pass(duration)?.is_some());
         }
+        self.change_streams()?;
+        self.is_sent = true;
         let (elapsed, interrupted) = self.send(duration)?;
         self.now += elapsed;
         for counts in self.intervals.back_mut().into_iter().flatten() {
             match pps {
+                // It was intended from the start.
+                Some(_) if matches!(self.load, Load::Burst { .. }) => {}
                 Some(pps) => counts.intended += pps * elapsed.as_secs_f64(),
                 None => counts.intended = counts.offered as f64,
             }
@@ -290,21 +354,24 @@ impl Engine for TesterEngine {
             return Err(failed(error.clone()));
         }
         match load {
-            Load::Burst { .. } => {
-                return Err(Error::Refused(
-                    "bursts of an exact number of frames cannot be sent by --engine trex: use another engine"
-                        .to_owned(),
-                ));
-            }
-            Load::Rate(pps) if !(pps.is_finite() && pps >= 0.0) => {
+            Load::Rate(pps) | Load::Burst { pps, .. } if !(pps.is_finite() && pps >= 0.0) => {
                 return Err(Error::Refused(format!(
                     "a load of {pps} frames a second cannot be sent: give a rate"
                 )));
             }
+            Load::Burst { frames, .. } => {
+                let shares = self.servers.len() as u64;
+                for share in [frames / shares, frames.div_ceil(shares)] {
+                    let burst = |streams: &Vec<Value>| streams::bursts(streams, share).map(drop);
+                    self.streams.iter().try_for_each(burst).map_err(Error::Refused)?;
+                }
+            }
             Load::Idle | Load::Rate(_) | Load::Max => {}
         }
         self.load = load;
-        self.intervals.push_back(vec![Counts::default(); self.directions]);
+        self.is_sent = false;
+        let intended = if let Load::Burst { frames, .. } = load { frames as f64 } else { 0.0 };
+        self.intervals.push_back(vec![Counts { intended, ..Counts::default() }; self.directions]);
         if self.intervals.len() > KEPT {
             self.intervals.pop_front();
             self.oldest += 1;

@@ -93,10 +93,8 @@ impl Server {
         let mut ports = Vec::new();
         for number in 0..PORTS {
             let port = &info["ports"][number];
-            let status = client.call(
-                "get_port_status",
-                json!({"port_id": number, "profile_id": "*", "block": false}),
-            )?;
+            let status = client
+                .call("get_port_status", json!({"port_id": number, "profile_id": "*", "block": false}))?;
             let speed = status.pointer("/attr/speed").and_then(Value::as_f64).filter(|gbps| *gbps > 0.0);
             let name = text(port, "description");
             ports.push(PortOf {
@@ -140,19 +138,34 @@ impl Server {
         self.client.error(reason)
     }
 
-    /// Takes both ports, and puts these streams in the place of what was there.
+    /// Takes both ports, and stops what they may send.
     ///
     /// # Errors
-    /// When a port belongs to somebody else, or a stream is refused.
-    pub fn prepare(&mut self, streams: &[Vec<Value>]) -> Result<(), TesterError> {
+    /// When a port belongs to somebody else.
+    pub fn take(&mut self) -> Result<(), TesterError> {
         for port in 0..PORTS {
-            let request =
-                json!({"port_id": port, "user": USER, "session_id": self.session, "force": false});
-            let handler = self.client.call("acquire", request)?;
+            let request = json!({"port_id": port, "user": USER, "session_id": self.session, "force": false});
+            let handler = self.client.call("acquire", request).map_err(|error| {
+                self.error(format!(
+                    "{}; a port that a client left behind is freed by 'acquire --force' in trex-console, or by \
+                     linerate serve after a minute",
+                    error.reason
+                ))
+            })?;
             let handler = handler.as_str().map(str::to_owned);
             self.handlers[port] =
                 Some(handler.ok_or_else(|| self.client.error("the answer to acquire is no text"))?);
             self.client.call("stop_traffic", self.of(port))?;
+        }
+        Ok(())
+    }
+
+    /// Puts these streams of each port in the place of what was there.
+    ///
+    /// # Errors
+    /// When one is refused.
+    pub fn set_streams(&mut self, streams: &[Vec<Value>]) -> Result<(), TesterError> {
+        for port in 0..PORTS {
             self.client.call("remove_all_streams", self.of(port))?;
         }
         for (port, streams) in streams.iter().enumerate() {
@@ -182,7 +195,8 @@ impl Server {
         call
     }
 
-    /// Tells the first `directions` ports to send `multiplier` of their streams for `duration`.
+    /// Tells the first `directions` ports to send `multiplier` of their streams for `duration`, or until their bursts
+    /// are over.
     ///
     /// # Errors
     /// When it cannot be told.
@@ -190,11 +204,12 @@ impl Server {
         &mut self,
         directions: usize,
         multiplier: &Value,
-        duration: Duration,
+        duration: Option<Duration>,
     ) -> Result<(), TesterError> {
+        let seconds = duration.map_or(-1.0, |duration| duration.as_secs_f64());
         let call = |port| {
             let more = json!({
-                "mul": multiplier, "duration": duration.as_secs_f64(), "force": false, "core_mask": u64::MAX,
+                "mul": multiplier, "duration": seconds, "force": false, "core_mask": u64::MAX,
             });
             ("start_traffic", self.with(port, more))
         };
@@ -266,7 +281,8 @@ impl Server {
         let mut counters = [PortCounters::default(); PORTS];
         for (counters, answer) in counters.iter_mut().zip(&answers) {
             let number = |key: &str| {
-                let missing = || self.client.error(format!("the statistics of a port have no number '{key}'"));
+                let missing =
+                    || self.client.error(format!("the statistics of a port have no number '{key}'"));
                 answer.get(key).and_then(Value::as_u64).ok_or_else(missing)
             };
             *counters = PortCounters {

@@ -44,6 +44,32 @@ pub fn streams(table: &FrameTable, direction: u8) -> Result<Vec<Value>, String> 
     lengths.iter().map(|(_, rows)| stream(table, rows)).collect()
 }
 
+/// The same streams, which send exactly `frames` together and end together.
+///
+/// # Errors
+/// When so many frames cannot be divided by the streams' rates.
+pub fn bursts(streams: &[Value], frames: u64) -> Result<Vec<Value>, String> {
+    let rows = |stream: &Value| stream.pointer("/mode/rate/value").and_then(Value::as_u64).unwrap_or(0);
+    let all: u64 = streams.iter().map(rows).sum::<u64>().max(1);
+    let burst = |stream: &Value| {
+        let share = u128::from(frames) * u128::from(rows(stream));
+        if share % u128::from(all) != 0 {
+            return Err(format!(
+                "{frames} frames cannot be divided by the {} sizes of this profile as it mixes them: choose a profile of \
+                 one size, or a multiple of {all} frames",
+                streams.len()
+            ));
+        }
+        let mut stream = stream.clone();
+        if let Some(mode) = stream.get_mut("mode").and_then(Value::as_object_mut) {
+            mode.insert("type".to_owned(), json!("single_burst"));
+            mode.insert("total_pkts".to_owned(), json!((share / u128::from(all)) as u64));
+        }
+        Ok(stream)
+    };
+    streams.iter().map(burst).collect()
+}
+
 /// One stream that sends `rows`, which have the same length.
 fn stream(table: &FrameTable, rows: &[usize]) -> Result<Value, String> {
     let first = rows.first().copied().unwrap_or_default();
@@ -57,9 +83,8 @@ fn stream(table: &FrameTable, rows: &[usize]) -> Result<Value, String> {
         of_ipv4 || checksum.is_some_and(|offset| (offset..offset + 2).contains(&at))
     };
     let end = table.header_length.min(payload);
-    let varies = |at: usize| {
-        !computed(at) && rows.iter().any(|row| table.header(*row)[at] != table.header(first)[at])
-    };
+    let varies =
+        |at: usize| !computed(at) && rows.iter().any(|row| table.header(*row)[at] != table.header(first)[at]);
     let varying: Vec<usize> = (0..end).filter(|at| varies(*at)).collect();
     let mut instructions = Vec::new();
     let mut writes = Vec::new();
@@ -99,7 +124,8 @@ fn stream(table: &FrameTable, rows: &[usize]) -> Result<Value, String> {
 fn variable(name: &str, size: usize, values: &[u64]) -> Value {
     let (first, last) = (values.first().copied().unwrap_or(0), values.last().copied().unwrap_or(0));
     let step = values.get(1).and_then(|second| second.checked_sub(first)).filter(|step| *step > 0);
-    let rises = step.is_some_and(|step| values.windows(2).all(|two| two[1].checked_sub(two[0]) == Some(step)));
+    let rises =
+        step.is_some_and(|step| values.windows(2).all(|two| two[1].checked_sub(two[0]) == Some(step)));
     let mut variable = json!({
         "type": "flow_var", "name": name, "size": size, "op": "inc", "next_var": null, "split_to_cores": true,
         "step": 1,
@@ -157,7 +183,11 @@ impl Layers {
         let (length, protocol) = match kind {
             0x0800 => (usize::from(byte(0) & 15) * 4, byte(9)),
             0x86dd => (40, byte(6)),
-            other => return Err(format!("frames of Ethernet type {other:#06x} cannot be sent by streams: use IP")),
+            other => {
+                return Err(format!(
+                    "frames of Ethernet type {other:#06x} cannot be sent by streams: use IP"
+                ));
+            }
         };
         let transport = match (has_checksum, protocol) {
             (false, _) => None,
@@ -211,7 +241,8 @@ mod tests {
                 let read = Stream::read(&Parameters(stream.as_object().unwrap()), 1).unwrap();
                 let length = read.packet.len();
                 let rows = table.rows.iter().enumerate();
-                let rows = rows.filter(|(_, row)| row.direction == direction && usize::from(row.length) == length);
+                let rows =
+                    rows.filter(|(_, row)| row.direction == direction && usize::from(row.length) == length);
                 let rows: Vec<usize> = rows.map(|(index, _)| index).collect();
                 assert_eq!(read.rates(1e9).pps, rows.len() as f64);
                 let mut packet = read.packet.clone();
@@ -248,6 +279,24 @@ mod tests {
     fn what_streams_cannot_say_is_refused_by_name() {
         let refusal = streams(&table("bench", "64", Some("random"), None), 0).unwrap_err();
         assert!(refusal.contains("fewer flows"), "{refusal}");
+    }
+
+    #[test]
+    fn a_burst_is_divided_by_the_rates_or_refused() {
+        let imix = streams(&table("bench", "imix", None, None), 0).unwrap();
+        let all: u64 = imix.iter().map(|stream| stream["mode"]["rate"]["value"].as_u64().unwrap()).sum();
+        let burst = bursts(&imix, 10 * all).unwrap();
+        for (burst, stream) in burst.iter().zip(&imix) {
+            let total = burst["mode"]["total_pkts"].as_u64().unwrap();
+            assert_eq!(total, 10 * stream["mode"]["rate"]["value"].as_u64().unwrap());
+            let read = Stream::read(&Parameters(burst.as_object().unwrap()), 1).unwrap();
+            assert!(
+                matches!(read.mode, crate::stream::Mode::Bursts { frames, count: 1, .. } if frames == total)
+            );
+        }
+        assert!(bursts(&imix, 10 * all + 1).unwrap_err().contains("one size"));
+        let single = streams(&table("bench", "64", Some("var2"), None), 0).unwrap();
+        assert_eq!(bursts(&single, 7).unwrap()[0]["mode"]["total_pkts"], 7);
     }
 
     #[test]

@@ -126,7 +126,7 @@ enum WayOut {
 impl WayOut {
     fn open(args: &Args, max_frame_size: usize) -> Result<Self> {
         let Some(name) = &args.port else {
-            let default = if args.device.engine.is_in_user_space() { "calibrated" } else { "sink" };
+            let default = if args.device.engine.name.is_in_user_space() { "calibrated" } else { "sink" };
             let testbed = Testbed::open(&args.device.target_or(default)?, max_frame_size)?;
             return Ok(Self::Testbed(Box::new(testbed)));
         };
@@ -141,15 +141,18 @@ impl WayOut {
                 _ => return Err(misuse(format!("'{to}' is neither a MAC nor an IP address"))),
             },
         };
-        if args.device.engine.is_in_user_space() {
+        if args.device.engine.name == EngineName::Trex {
+            return Err(misuse("--engine trex uses the ports of its servers: leave --port out"));
+        }
+        if args.device.engine.name.is_in_user_space() {
             return Err(misuse(format!(
                 "--port is an interface of the kernel: with --engine {} give --port0 and --port1",
-                args.device.engine
+                args.device.engine.name
             )));
         }
         let port = lab::open_port(name, destination, args.device.force).map_err(port::refused)?;
         port::check_mtu(&port, max_frame_size)?;
-        let inspection = Inspection::of(&[&port], args.device.engine, max_frame_size)?;
+        let inspection = Inspection::of(&[&port], args.device.engine.name, max_frame_size)?;
         inspection.tell();
         Ok(Self::Port(port, Box::new(inspection)))
     }

@@ -7,7 +7,7 @@ use crate::framing;
 use crate::server::tests::Client as Site;
 use crate::testers::{Client, Transport};
 
-/// A server of ours with a simulated device.
+/// `linerate serve` with a simulated device.
 type Shared = Rc<RefCell<Site>>;
 
 struct To(Shared, Option<Vec<u8>>);
@@ -94,7 +94,9 @@ fn testers_share_a_load_and_their_counts_add_up() {
     let sent = [0, 1].map(|site: usize| sites[site].borrow_mut().stats(0)["opackets"].as_u64().unwrap());
     assert!(sent[0].abs_diff(sent[1]) < 50 && sent[0] + sent[1] == engine.totals().unwrap()[0].offered);
     assert_eq!(engine.now(), 21 * SECOND);
-    assert!(apart.borrow().note().unwrap().contains("testers tester0 and tester1: one load began at most 0.0 ms"));
+    assert!(
+        apart.borrow().note().unwrap().contains("testers tester0 and tester1: one load began at most 0.0 ms")
+    );
     drop(engine);
     for site in &sites {
         assert_eq!(site.borrow_mut().state(0), "IDLE");
@@ -115,9 +117,27 @@ fn every_lost_frame_is_counted_in_its_interval() {
         before += counts.offered;
     }
     assert_eq!(apart.borrow().note(), None);
-    let refusal = engine.begin(Load::Burst { pps: 1e3, frames: 7 }).unwrap_err().to_string();
-    assert!(refusal.contains("exact number"), "{refusal}");
     assert!(engine.begin(Load::Rate(f64::NAN)).is_err());
+}
+
+#[test]
+fn a_burst_has_exactly_its_frames_whatever_came_before() {
+    let sites = sites(3, &Device::default());
+    let (mut engine, _) = start(&sites, Directions::Both, NEVER);
+    let rate = engine.begin(Load::Rate(3_000.0)).unwrap();
+    engine.wait(SECOND).unwrap();
+    for frames in [1_000, 2, 500] {
+        let interval = engine.begin(Load::Burst { pps: 3_000.0, frames }).unwrap();
+        engine.wait(SECOND).unwrap();
+        engine.wait(SECOND).unwrap();
+        for counts in engine.counts(interval).unwrap() {
+            assert_eq!((counts.intended, counts.offered, counts.forwarded), (frames as f64, frames, frames));
+        }
+    }
+    engine.begin(Load::Rate(3_000.0)).unwrap();
+    engine.wait(SECOND).unwrap();
+    assert!(engine.counts(rate).unwrap()[0].offered.abs_diff(3_000) < 30);
+    assert!(engine.begin(Load::Burst { pps: f64::INFINITY, frames: 7 }).is_err());
 }
 
 #[test]
@@ -182,7 +202,10 @@ fn an_answer_that_makes_no_sense_is_an_error_that_names_the_server() {
         (vec![Some(r#"{"id":"1"}"#)], "neither"),
         (vec![Some(r#"{"id":"9","result":{}}"#)], "another call"),
         (vec![Some(r#"{"id":"1","result":{"api_h":7}}"#)], "api_h"),
-        (vec![Some(r#"{"id":"1","error":{"code":1,"message":"M","specific_err":"too old"}}"#)], "refuses: too old"),
+        (
+            vec![Some(r#"{"id":"1","error":{"code":1,"message":"M","specific_err":"too old"}}"#)],
+            "refuses: too old",
+        ),
         (vec![Some(r#"{"id":"1","error":"bad"}"#)], "no reason is given"),
         (vec![synced, version, no_ports], "1 ports"),
         (vec![synced, version, Some(r#"{"id":"3","result":"x"}"#)], "0 ports"),
