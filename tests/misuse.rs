@@ -197,6 +197,16 @@ fn a_frame_size_out_of_bounds_is_refused_with_the_bounds() {
 }
 
 #[test]
+fn testers_have_ports_of_their_own() {
+    for flags in ["--dut sink", "--ports eth1,eth2", "--cores 0", "--dut-core 0"] {
+        let flag = flags.split(' ').next().unwrap();
+        refuses(&format!("ramp --engine trex:127.0.0.1 {flags}"), &["--engine trex", flag, "leave it out"]);
+    }
+    refuses("ramp --engine trex", &["'trex' is no engine", "trex:HOST"]);
+    refuses("ramp --engine trex:a:b", &["HOST:PORT"]);
+}
+
+#[test]
 fn a_frame_size_over_the_engines_limit_is_refused_with_the_limit() {
     if !has_namespaces() {
         return;

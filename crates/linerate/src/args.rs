@@ -2,6 +2,8 @@
 //!
 //! Words of the command line enter; profiles, rates and devices leave.
 
+mod packet_io;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -21,6 +23,7 @@ use wording::usage::misuse;
 
 use crate::line::Line;
 use crate::trex_profile;
+pub use packet_io::Engine;
 
 /// What to send.
 #[derive(clap::Args, Clone, Debug)]
@@ -120,9 +123,10 @@ pub struct Device {
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
     /// Packet I/O: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or memif in user
-    /// space; auto is xdp where each of --ports can transmit redirected frames, else af_xdp
+    /// space; trex:HOST[:PORT][,HOST…] by TRex stateless servers and their ports; auto is xdp where each of --ports can
+    /// transmit redirected frames, else af_xdp
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
-    pub engine: EngineName,
+    pub engine: Engine,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
     /// or a card's PCI address; of --engine memif: memif:socket=/run/memif.sock,role=client
     #[arg(long, value_name = "DEVICE", requires = "port1", conflicts_with_all = ["dut", "ports"], hide_short_help = true)]
@@ -205,7 +209,7 @@ impl Device {
 
     fn target_with(&self, unnamed: Option<&str>) -> Result<Target> {
         let place = self.place(unnamed)?;
-        let is_xdp = match self.engine {
+        let is_xdp = match self.engine.name {
             EngineName::Auto => !matches!(place, Place::Ports(_)),
             named => named == EngineName::Xdp,
         };
@@ -217,7 +221,7 @@ impl Device {
         }
         Ok(Target {
             place,
-            engine: self.engine,
+            engine: self.engine.name,
             line_rate: self.line_rate,
             cores: self.cores.clone(),
             receive_cores: self.receive_cores.clone(),
@@ -227,7 +231,10 @@ impl Device {
     }
 
     fn place(&self, unnamed: Option<&str>) -> Result<Place> {
-        let engine = self.engine;
+        if self.engine.name == EngineName::Trex {
+            return self.testers();
+        }
+        let engine = self.engine.name;
         if let (Some(zero), Some(one)) = (&self.port0, &self.port1) {
             if !engine.is_in_user_space() {
                 return Err(misuse(
@@ -258,6 +265,24 @@ impl Device {
                 };
                 Ok(if engine.is_in_user_space() { Place::Started(named) } else { Place::Lab(named) })
             }
+        }
+    }
+
+    /// Between the ports of TRex stateless servers.
+    fn testers(&self) -> Result<Place> {
+        let here = [
+            ("--dut", self.dut.is_some()),
+            ("--ports", self.ports.is_some()),
+            ("--port0 and --port1", self.port0.is_some()),
+            ("--cores", self.cores.is_some()),
+            ("--receive-cores", self.receive_cores.is_some()),
+            ("--dut-core", self.dut_core.is_some()),
+        ];
+        match here.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(misuse(format!(
+                "--engine trex uses the ports and cores that its servers have: give {flag} to them, and leave it out here"
+            ))),
+            None => Ok(Place::Testers(self.engine.testers.clone())),
         }
     }
 
@@ -423,6 +448,7 @@ mod tests {
         let place = |flags: &str| target(flags).unwrap().place;
         assert!(matches!(place(""), Place::Lab(dut) if dut.name() == DEFAULT_DUT));
         assert!(matches!(place("--dut sink --engine af_xdp"), Place::Lab(dut) if dut.name() == "sink"));
+        assert!(matches!(place("--engine trex:a,b"), Place::Testers(testers) if testers.len() == 2));
         assert!(matches!(place("--dut calibrated --engine memif"), Place::Started(_)));
         let named = "--engine memif --port0 memif:socket=/a --port1 memif:socket=/b";
         assert!(matches!(place(named), Place::Named(named) if named.ports[1] == "memif:socket=/b"));

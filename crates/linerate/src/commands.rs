@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod export;
 mod generator;
+mod import;
 mod lab;
 mod latency;
 mod profile;
@@ -76,6 +77,8 @@ pub enum Command {
     Report(report::Args),
     /// Export results as CSV, Markdown or for trex-loadtest-viz
     Export(export::Args),
+    /// Read results of trex-loadtest.py as records
+    Import(import::Args),
     /// Check this host's prerequisites and suggest fixes
     Doctor(doctor::Args),
     /// The device of a load test in user space, which starts it
@@ -95,7 +98,7 @@ own (--dut, in network namespaces on this host), or yours between two interfaces
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["ramp", "saturate", "search", "latency", "soak", "rfc2544", "bench"]),
     ("Traffic", &["send", "serve", "count", "profile"]),
-    ("Results", &["compare", "report", "export"]),
+    ("Results", &["compare", "report", "export", "import"]),
     ("Set-up", &["lab", "remote", "doctor", "verify", "explain", "generator"]),
 ];
 
@@ -143,6 +146,7 @@ pub fn run(command: &Command) -> Result<Exit> {
         Command::Compare(args) => compare::main(args),
         Command::Report(args) => report::main(args),
         Command::Export(args) => export::main(args),
+        Command::Import(args) => import::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::UserSpaceDevice(args) => device::forward(args),
         Command::UserSpaceRouter(args) => device::route(args),

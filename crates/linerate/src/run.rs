@@ -75,7 +75,8 @@ impl<Own: clap::Args + Plan> LoadTest<Own> {
 
     /// The line, where it is known before ports are opened: a real one says its speed only then.
     fn line(&self, profile: &Profile) -> Option<Line> {
-        let virtual_rate = self.device.ports.is_none().then_some(FALLBACK_LINE_RATE);
+        let is_real = self.device.ports.is_some() || !self.device.engine.testers.is_empty();
+        let virtual_rate = (!is_real).then_some(FALLBACK_LINE_RATE);
         let rate_bps = self.device.line_rate.or(virtual_rate)?;
         let table = profile.table_up_to(&NOWHERE, self.traffic.directions(), MAX_ROWS);
         (table.rows.len() < MAX_ROWS).then(|| Line { rate_bps, mean_frame_size: table.mean_frame_size() })

@@ -9,6 +9,7 @@ pub mod export;
 pub mod facts;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+pub mod import;
 pub mod record;
 mod shared_core;
 pub mod store;

@@ -135,9 +135,9 @@ fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
     let dut = match &wanted.target.place {
         Place::Lab(dut) | Place::Started(dut) => Some(dut),
         Place::Named(_) => None,
-        Place::Ports(_) => {
+        Place::Ports(_) | Place::Testers(_) => {
             return Err(misuse(
-                "generators are measured in the lab, where both ends of the cable are counted: leave --ports out",
+                "generators are measured in the lab, where both ends of the cable are counted: leave --ports, or the testers, out",
             ));
         }
     };

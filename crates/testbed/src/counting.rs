@@ -38,6 +38,7 @@ impl Counting<'_> {
         match self.engine() {
             EngineName::Memif => memif::listen(&self.ports, &self.cores),
             EngineName::Dpdk => dpdk::listen(&self.ports, &self.cores, self.force),
+            EngineName::Trex => Err(misuse("TRex servers count only what they send: choose another engine")),
             EngineName::AfXdp => {
                 let ports = self.interfaces()?;
                 let ports: Vec<&PortRef> = ports.iter().collect();

@@ -25,6 +25,7 @@ pub mod sending;
 pub mod stop;
 pub mod target;
 mod testbed;
+mod testers;
 pub mod user_space;
 pub mod verify;
 

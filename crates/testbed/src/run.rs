@@ -152,6 +152,7 @@ pub fn run(
         }
     }
     drop(engine);
+    record.notes.extend(testbed.tester_notes());
     self_test::judge(&mut record, testbed, profile, directions);
     results::consistency::settle(&mut record);
     if testbed.receive_cost_ns().is_some() && record.tester.receive_cost_ns.is_none() {
@@ -239,13 +240,14 @@ pub fn conduct(
     record.finding = Finding::nothing_yet(&record.strategy.name);
     record.notes.extend(sent.notes);
     let mut writer = Store::open(directory)?.create(&mut record)?;
-    let machine = Machine::watch(testbed, sent.bounds);
-    if let Err(error) = &machine {
+    // What happens on this machine does not disturb testers elsewhere.
+    let machine = (!testbed.has_testers()).then(|| Machine::watch(testbed, sent.bounds));
+    if let Some(Err(error)) = &machine {
         record.notes.push(format!("host interference was not monitored: {error}"));
     }
     let mut watcher = Watcher {
         testbed,
-        machine: machine.ok(),
+        machine: machine.and_then(Result::ok),
         progress: Progress::new(&record.name, strategy.planned()),
         meter: testbed.dut_core_meter(),
         writer: &mut writer,

@@ -45,6 +45,11 @@ pub fn measure_and_keep(testbed: &Testbed, profile: &Profile, directions: Direct
 /// What is known of the tester for this run: what was kept, else in the lab what is measured now.
 /// Without either, why not.
 pub fn of(testbed: &Testbed, profile: &Profile, directions: Directions) -> Result<SelfTest, String> {
+    if testbed.has_testers() {
+        return Err(
+            "the testers' own ceiling is not known: run 'linerate verify ceiling' where they are".to_owned()
+        );
+    }
     let (kept, key) = (Kept::open(), key(testbed, profile, directions));
     if let Some(found) = kept.get(&key) {
         return Ok(found);

@@ -60,6 +60,9 @@ impl WayOut {
             (_, Ok(gateway)) => Destination::Gateway(gateway),
             _ => return Err(misuse(format!("'{to}' is neither a MAC nor an IP address"))),
         };
+        if engine == EngineName::Trex {
+            return Err(misuse("--engine trex uses the ports of its servers: leave --port out"));
+        }
         if engine.is_in_user_space() {
             return Err(misuse(format!(
                 "--port is an interface of the kernel: with --engine {engine} give --port0 and --port1"

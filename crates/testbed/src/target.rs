@@ -1,7 +1,7 @@
 //! What is to be measured, and by what: plain data, made from flags or from a bench file, which validate it.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use dut::DutSpec;
@@ -37,6 +37,55 @@ pub enum Place {
     Started(DutSpec),
     /// Between two ports of user space.
     Named(Named),
+    /// Between the ports of TRex stateless servers, with [`EngineName::Trex`].
+    Testers(Vec<TesterAddress>),
+}
+
+/// Where a TRex stateless server listens for calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TesterAddress {
+    host: String,
+    port: u16,
+}
+
+/// The port where no other is named.
+const TREX_PORT: u16 = 4501;
+
+impl TesterAddress {
+    /// The same as ZeroMQ writes it.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("tcp://{self}")
+    }
+}
+
+impl fmt::Display for TesterAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for TesterAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || format!("'{text}' is no address of a tester: write HOST, HOST:PORT or [IPV6]:PORT");
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !text.ends_with(']') => (host, port.parse().map_err(|_| refused())?),
+            _ => (text, TREX_PORT),
+        };
+        let bare = match host.strip_prefix('[') {
+            Some(address) => address.strip_suffix(']').filter(|it| it.parse::<Ipv6Addr>().is_ok()),
+            None => Some(host),
+        };
+        let is_name = |host: &str| {
+            let known = |it: char| it.is_ascii_alphanumeric() || "-._:%".contains(it);
+            !host.is_empty() && host.chars().all(known) && host.len() < 256
+        };
+        let named = bare.filter(|bare| is_name(bare) && (host.starts_with('[') || !bare.contains(':')));
+        named.filter(|_| port > 0).ok_or_else(refused)?;
+        Ok(Self { host: host.to_owned(), port })
+    }
 }
 
 /// Two interfaces of this machine with a device between.
@@ -123,10 +172,12 @@ pub enum EngineName {
     Dpdk,
     /// Shared memory, by ourselves.
     Memif,
+    /// TRex stateless servers. It has no name without their addresses.
+    Trex,
 }
 
 impl EngineName {
-    /// All of them.
+    /// All that are named without addresses.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Xdp, Self::AfXdp, Self::Dpdk, Self::Memif];
 
     /// Whether its ports are in user space, and not interfaces of the kernel.
@@ -141,7 +192,7 @@ impl EngineName {
         match self {
             Self::Xdp => engine::xdp::MAX_FRAME,
             Self::Auto | Self::AfXdp => engine::af_xdp::MAX_FRAME,
-            Self::Dpdk | Self::Memif => engine::user_space::MAX_FRAME,
+            Self::Dpdk | Self::Memif | Self::Trex => engine::user_space::MAX_FRAME,
         }
     }
 
@@ -154,6 +205,7 @@ impl EngineName {
             Self::AfXdp => "af_xdp",
             Self::Dpdk => "dpdk",
             Self::Memif => "memif",
+            Self::Trex => "trex",
         }
     }
 }
@@ -170,5 +222,22 @@ impl FromStr for EngineName {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
         found.ok_or_else(|| format!("'{text}' is no engine: there are auto, xdp, af_xdp, dpdk and memif"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tester_is_a_host_and_a_port() {
+        let read = |text: &str| text.parse::<TesterAddress>().map(|address| address.endpoint());
+        assert_eq!(read("lab-1.example").unwrap(), "tcp://lab-1.example:4501");
+        assert_eq!(read("10.0.0.1:5000").unwrap(), "tcp://10.0.0.1:5000");
+        assert_eq!(read("[::1]:5000").unwrap(), "tcp://[::1]:5000");
+        assert_eq!(read("[::1]").unwrap(), "tcp://[::1]:4501");
+        for text in ["", ":4501", "a:", "a:0", "a:70000", "a b", "::1", "[::1", "[x]:1", "a/b", "*:4501"] {
+            assert!(read(text).unwrap_err().contains("HOST:PORT"), "{text}");
+        }
     }
 }

@@ -28,6 +28,7 @@ use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
 use crate::target::{EngineName, Place, Target};
+use crate::testers::Testers;
 use crate::user_space::{self, UserSpace};
 use crate::{dut_command, receive_cost, reset_command};
 
@@ -59,6 +60,7 @@ enum Site {
     Lab(Option<Box<Dut>>, Box<Lab>),
     Real(RealPorts, Option<Box<RemoteDevice>>),
     UserSpace(Box<UserSpace>),
+    Testers(Testers),
 }
 
 impl Testbed {
@@ -81,13 +83,21 @@ impl Testbed {
                  choose a smaller --size, or --engine memif or dpdk"
             )));
         }
-        let placement = place(device)?;
+        let mut placement = place(device)?;
+        if matches!(device.place, Place::Testers(_)) {
+            // They have their own.
+            (placement.generate, placement.receive_cores) = (Vec::new(), Vec::new());
+        }
         let site = match &device.place {
             Place::Started(dut) => {
                 Site::UserSpace(Box::new(UserSpace::start(engine, dut, &placement, max_frame_size)?))
             }
             Place::Named(named) => {
                 Site::UserSpace(Box::new(UserSpace::open(engine, named, &placement, max_frame_size)?))
+            }
+            Place::Testers(addresses) => {
+                dut_command::here(&device.dut_commands)?;
+                Site::Testers(Testers::open(addresses)?)
             }
             Place::Ports(ports) => {
                 // The device may answer only after these.
@@ -190,6 +200,7 @@ impl Testbed {
             Site::Lab(_, lab) => lab.ports(),
             Site::Real(real, _) => real.ports(),
             Site::UserSpace(user_space) => user_space.ports(),
+            Site::Testers(testers) => testers.ports(),
         }
     }
 
@@ -197,7 +208,7 @@ impl Testbed {
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
             Site::Lab(_, lab) => Some(&**lab),
-            Site::Real(..) | Site::UserSpace(_) => None,
+            Site::Real(..) | Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
 
@@ -205,7 +216,7 @@ impl Testbed {
     pub fn remote(&self) -> Option<&RemoteDevice> {
         match &self.site {
             Site::Real(_, remote) => remote.as_deref(),
-            Site::Lab(..) | Site::UserSpace(_) => None,
+            Site::Lab(..) | Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
 
@@ -213,7 +224,7 @@ impl Testbed {
     fn program(&self) -> Option<&Dut> {
         match &self.site {
             Site::Lab(program, _) => program.as_deref(),
-            Site::Real(..) | Site::UserSpace(_) => None,
+            Site::Real(..) | Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
 
@@ -251,7 +262,7 @@ impl Testbed {
     pub fn user_space(&self) -> Option<&UserSpace> {
         match &self.site {
             Site::UserSpace(user_space) => Some(&**user_space),
-            Site::Lab(..) | Site::Real(..) => None,
+            Site::Lab(..) | Site::Real(..) | Site::Testers(_) => None,
         }
     }
 
@@ -277,6 +288,16 @@ impl Testbed {
         matches!(self.site, Site::UserSpace(_))
     }
 
+    /// Whether TRex stateless servers send and receive, and nothing of this machine.
+    pub fn has_testers(&self) -> bool {
+        matches!(self.site, Site::Testers(_))
+    }
+
+    /// What a reader should know of those after a run; nothing without them.
+    pub fn tester_notes(&self) -> Vec<String> {
+        if let Site::Testers(testers) = &self.site { testers.notes() } else { Vec::new() }
+    }
+
     /// An idle engine that sends `table` between the ports, and how each port runs it.
     pub fn start_any_engine(
         &self,
@@ -286,6 +307,9 @@ impl Testbed {
         if let Site::UserSpace(user_space) = &self.site {
             let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
             return Ok((engine, vec!["user space"; 2]));
+        }
+        if let Site::Testers(testers) = &self.site {
+            return Ok((testers.start_engine(table, stop)?, vec!["a TRex stateless server"; 2]));
         }
         if self.engine == EngineName::AfXdp {
             let engine = self.start_af_xdp(self.port_refs()?, self.namespace(), table, stop)?;
@@ -338,7 +362,7 @@ impl Testbed {
             Site::Real(real, _) => {
                 inspection::wait_for_links(&real.ports().each_ref().map(|port| port.name.as_str()))?;
             }
-            Site::UserSpace(_) => {}
+            Site::UserSpace(_) | Site::Testers(_) => {}
         }
         Ok(engine)
     }
@@ -355,6 +379,9 @@ impl Testbed {
     pub fn carrier(&mut self, longest: usize) -> Result<Box<dyn Carrier>> {
         if let Site::UserSpace(user_space) = &self.site {
             return user_space.carrier(longest);
+        }
+        if self.has_testers() {
+            return Err(misuse("frames as they are cannot be sent by --engine trex: use another engine"));
         }
         if self.engine == EngineName::AfXdp {
             return self.af_xdp_carrier(longest);
@@ -387,7 +414,7 @@ impl Testbed {
 
     /// The ports as the kernel's engine knows them.
     pub fn port_refs(&self) -> Result<[PortRef; 2]> {
-        if self.is_in_user_space() {
+        if self.is_in_user_space() || self.has_testers() {
             return Err(misuse("this command sends by the kernel alone: leave --engine out"));
         }
         let [zero, one] = self.ports();

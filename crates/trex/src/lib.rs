@@ -6,10 +6,13 @@
 //! reply   ◄── framing ◄── rpc ◄── Server ◄── statistics, events ◄────────── counts   ◄─────────┘
 //! ```
 //!
+//! The other way round, [`testers`] is a client: an [`Engine`](engine::Engine) that consists of such servers.
+//!
 //! There is no input or output here and no clock: a caller moves messages (see [`Server::handle`]), says what
 //! time it is, and brings a [`Tester`]. What enters is bounded in size, and no message makes it panic.
 
 pub mod framing;
+pub mod testers;
 
 mod commands;
 mod events;

@@ -385,4 +385,4 @@ impl<T: Tester> Server<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,7 @@ const LARGEST_PART: usize = 256;
 
 // From zmq.h.
 const ZMQ_PUB: c_int = 1;
+const ZMQ_REQ: c_int = 3;
 const ZMQ_ROUTER: c_int = 6;
 const ZMQ_RCVMORE: c_int = 13;
 const ZMQ_LINGER: c_int = 17;
@@ -60,6 +61,9 @@ pub enum Kind {
     Publish,
 }
 
+/// How long a request waits at most for its turn to be sent.
+const SEND_TIMEOUT_MS: i32 = 1_000;
+
 type ContextNew = unsafe extern "C" fn() -> *mut c_void;
 type ContextTerminate = unsafe extern "C" fn(*mut c_void) -> c_int;
 type SocketNew = unsafe extern "C" fn(*mut c_void, c_int) -> *mut c_void;
@@ -81,6 +85,7 @@ struct Functions {
     set_option: SetOption,
     get_option: GetOption,
     bind: Bind,
+    connect: Bind,
     send: Send,
     receive: Receive,
     error_number: ErrorNumber,
@@ -104,6 +109,7 @@ impl Functions {
                 set_option: function(&library, "zmq_setsockopt")?,
                 get_option: function(&library, "zmq_getsockopt")?,
                 bind: function(&library, "zmq_bind")?,
+                connect: function(&library, "zmq_connect")?,
                 send: function(&library, "zmq_send")?,
                 receive: function(&library, "zmq_recv")?,
                 error_number: function(&library, "zmq_errno")?,
@@ -146,6 +152,7 @@ fn missing(error: libloading::Error) -> Error {
 }
 
 /// What sockets share: the library's threads.
+#[derive(Clone)]
 pub struct Context(Rc<Inner>);
 
 struct Inner {
@@ -184,6 +191,35 @@ impl Context {
             Kind::Reply => ZMQ_ROUTER,
             Kind::Publish => ZMQ_PUB,
         };
+        let mut socket = self.socket(number, address, 0)?;
+        let functions = &self.0.functions;
+        let text = address_text(address)?;
+        // SAFETY: the socket is valid and the text ends with a zero.
+        if unsafe { (functions.bind)(socket.handle, text.as_ptr()) } != 0 {
+            return Err(functions.refused(format!("cannot listen at {address}")));
+        }
+        socket.has_envelopes = true;
+        Ok(socket)
+    }
+
+    /// A socket that asks the server at `address`, such as `tcp://127.0.0.1:4501`: one request, then its reply. It
+    /// connects by itself and again, so that only a reply shows that somebody is there.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], where `address` is none.
+    pub fn connect(&self, address: &str) -> Result<Socket, Error> {
+        let socket = self.socket(ZMQ_REQ, address, SEND_TIMEOUT_MS)?;
+        let functions = &self.0.functions;
+        let text = address_text(address)?;
+        // SAFETY: the socket is valid and the text ends with a zero.
+        if unsafe { (functions.connect)(socket.handle, text.as_ptr()) } != 0 {
+            return Err(functions.refused(format!("cannot connect to {address}")));
+        }
+        Ok(socket)
+    }
+
+    /// A socket of the library's kind `number`.
+    fn socket(&self, number: c_int, address: &str, send_timeout_ms: i32) -> Result<Socket, Error> {
         let Inner { functions, context } = &*self.0;
         // SAFETY: the context is valid; a null pointer is looked for.
         let handle = unsafe { (functions.socket_new)(*context, number) };
@@ -192,22 +228,21 @@ impl Context {
         }
         let inner = Rc::clone(&self.0);
         let (envelope, buffer) = (Vec::new(), Vec::new());
-        let mut socket = Socket { handle, inner, timeout: None, envelope, buffer };
+        let mut socket = Socket { handle, inner, timeout: None, has_envelopes: false, envelope, buffer };
         // Nobody is waited for when it ends, nor while a reply is sent.
         socket.set(ZMQ_LINGER, &0_i32.to_ne_bytes())?;
-        socket.set(ZMQ_SNDTIMEO, &0_i32.to_ne_bytes())?;
+        socket.set(ZMQ_SNDTIMEO, &send_timeout_ms.to_ne_bytes())?;
         socket.set(ZMQ_MAXMSGSIZE, &(LARGEST_MESSAGE as i64).to_ne_bytes())?;
         if address.contains('[') {
             socket.set(ZMQ_IPV6, &1_i32.to_ne_bytes())?;
         }
-        let refused = || Error::Refused { action: format!("{address:?}"), reason: "not an address".into() };
-        let text = CString::new(address).map_err(|_| refused())?;
-        // SAFETY: the socket is valid and the text ends with a zero.
-        if unsafe { (functions.bind)(socket.handle, text.as_ptr()) } != 0 {
-            return Err(functions.refused(format!("cannot listen at {address}")));
-        }
         Ok(socket)
     }
+}
+
+fn address_text(address: &str) -> Result<CString, Error> {
+    let refused = |_| Error::Refused { action: format!("{address:?}"), reason: "not an address".into() };
+    CString::new(address).map_err(refused)
 }
 
 /// A socket. It belongs to one thread.
@@ -216,6 +251,8 @@ pub struct Socket {
     inner: Rc<Inner>,
     /// What is set in the library, in milliseconds.
     timeout: Option<i32>,
+    /// Whether what comes says who asks. The library keeps that to itself at a socket that asks.
+    has_envelopes: bool,
     /// Where the next reply goes.
     envelope: Vec<Vec<u8>>,
     buffer: Vec<u8>,
@@ -249,8 +286,8 @@ impl Socket {
         Ok(String::from_utf8_lossy(&text[..length.saturating_sub(1).min(text.len())]).into_owned())
     }
 
-    /// The next request, if one comes within `timeout` (whole milliseconds) and no signal before. Of one in several
-    /// parts, the first. What has no envelope is none, and is passed over.
+    /// The next request, or the reply to what was asked, if one comes within `timeout` (whole milliseconds) and no
+    /// signal before. Of one in several parts, the first. A request without an envelope is none, and is passed over.
     ///
     /// # Errors
     /// When the library refuses.
@@ -263,6 +300,10 @@ impl Socket {
         self.buffer.resize(LARGEST_MESSAGE, 0);
         self.envelope.clear();
         let Some(mut length) = self.part()? else { return Ok(None) };
+        if !self.has_envelopes {
+            self.skip_rest()?;
+            return Ok(self.buffer.get(..length));
+        }
         // An empty part ends the envelope.
         loop {
             let fits = self.envelope.len() < LONGEST_ENVELOPE && length <= LARGEST_PART;
@@ -383,6 +424,18 @@ mod tests {
         let refusal = context.listen(Kind::Publish, &address).err().unwrap().to_string();
         assert!(refusal.contains("in use"), "{refusal}");
         assert!(context.listen(Kind::Publish, "nonsense").is_err());
+        assert!(context.connect("nonsense").is_err());
+        let mut client = context.connect(&address).unwrap();
+        client.send(b"question").unwrap();
+        let long = Duration::from_secs(5);
+        assert_eq!(socket.receive(long).unwrap().unwrap(), b"question");
+        assert!(client.receive(Duration::from_millis(1)).unwrap().is_none(), "nobody has answered yet");
+        socket.send(b"answer").unwrap();
+        assert_eq!(client.receive(long).unwrap().unwrap(), b"answer");
+        // Nobody is at the other end: nothing hangs.
+        let mut lonely = context.connect("tcp://127.0.0.1:1").unwrap();
+        lonely.send(b"question").unwrap();
+        assert!(lonely.receive(Duration::from_millis(20)).unwrap().is_none());
         let mut publisher = context.listen(Kind::Publish, "tcp://127.0.0.1:0").unwrap();
         publisher.send(b"{}").unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use dut::Passed;
 use dut::program::Dut;
 use lab::{InterfaceCounters, Lab, Placement};
@@ -32,6 +32,7 @@ impl Testbed {
                 format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
             }
             Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
+            Site::Testers(_) => "cores of the testers' own".to_owned(),
         }
     }
 
@@ -40,7 +41,7 @@ impl Testbed {
         match &self.site {
             Site::Lab(_, lab) => lab.dut().name(),
             Site::Real(_, Some(remote)) => remote.driver(),
-            Site::Real(_, None) => "ports",
+            Site::Real(_, None) | Site::Testers(_) => "ports",
             Site::UserSpace(user_space) => user_space.dut_name(),
         }
     }
@@ -89,6 +90,7 @@ impl Testbed {
             },
             Site::Real(_, Some(remote)) => remote.describe(),
             Site::UserSpace(user_space) => user_space.describe_dut(),
+            Site::Testers(testers) => testers.describe_dut(),
             Site::Real(_, None) => record::Dut {
                 name: "ports".to_owned(),
                 parameters: BTreeMap::new(),
@@ -146,6 +148,7 @@ impl Testbed {
             Site::Lab(_, lab) => Ok(lab.interface_counters()?),
             Site::Real(real, _) => Ok(real.interface_counters()?),
             Site::UserSpace(user_space) => user_space.interface_counters(),
+            Site::Testers(_) => Err(anyhow!("they are the testers' own, which is all that is known")),
         }
     }
 
@@ -177,7 +180,7 @@ impl Testbed {
                 cores.extend(&self.placement.receive_cores);
                 Vec::new()
             }
-            Site::Real(..) => Vec::new(),
+            Site::Real(..) | Site::Testers(_) => Vec::new(),
         };
         Monitor::start(&cores, &threads)
     }

@@ -59,7 +59,7 @@ impl Engine for Handle {
 }
 
 /// A tester whose device is simulated.
-struct Simulated {
+pub(crate) struct Simulated {
     facts: [PortFacts; 2],
     device: Device,
     fails: bool,
@@ -82,16 +82,17 @@ impl Tester for Simulated {
     }
 }
 
-struct Client {
-    server: Server<Simulated>,
+/// A client, and the server that it is the client of.
+pub(crate) struct Client {
+    pub(crate) server: Server<Simulated>,
     engine: Rc<RefCell<Option<Shared>>>,
-    now: Duration,
+    pub(crate) now: Duration,
     session: u32,
     handlers: [String; 2],
 }
 
 impl Client {
-    fn new(device: Device) -> Self {
+    pub(crate) fn new(device: Device) -> Self {
         let engine = Rc::new(RefCell::new(None));
         let facts = [0, 1].map(|port| PortFacts {
             name: format!("port{port}"),
@@ -166,7 +167,7 @@ impl Client {
         events.iter().map(|event| event["type"].as_u64().unwrap()).collect()
     }
 
-    fn pass(&mut self, duration: Duration) {
+    pub(crate) fn pass(&mut self, duration: Duration) {
         const STEP: Duration = Duration::from_millis(5);
         let end = self.now + duration;
         while self.now < end {
@@ -178,11 +179,16 @@ impl Client {
         }
     }
 
-    fn stats(&mut self, port: usize) -> Value {
+    /// Takes a port from its owner.
+    pub(crate) fn take_port(&mut self, port: usize) -> Result<Value, String> {
+        self.call("acquire", &json!({"port_id": port, "user": "other", "session_id": 9, "force": true}))
+    }
+
+    pub(crate) fn stats(&mut self, port: usize) -> Value {
         self.on(port, "get_port_stats", json!({})).unwrap()
     }
 
-    fn state(&mut self, port: usize) -> String {
+    pub(crate) fn state(&mut self, port: usize) -> String {
         self.on(port, "get_port_status", json!({})).unwrap()["state"].as_str().unwrap().to_owned()
     }
 }

@@ -131,7 +131,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             .or_else(|| {
                 let through = match &described.dut.place {
                     Place::Lab(dut) | Place::Started(dut) => Some(dut.name()),
-                    Place::Ports(_) | Place::Named(_) => None,
+                    Place::Ports(_) | Place::Named(_) | Place::Testers(_) => None,
                 };
                 user_space::refusal(described.dut.engine, through)
             })

@@ -136,6 +136,8 @@ impl<'a> Plan<'a> {
                 flag("--port0", zero);
                 flag("--port1", one);
             }
+            // A bench file names none: its engines have no addresses.
+            target::Place::Testers(_) => {}
         }
         if dut.engine != EngineName::Auto {
             flag("--engine", dut.engine.name());

@@ -78,7 +78,7 @@ pub fn main(args: &Args) -> Result<Exit> {
 /// By which way frames leave.
 fn way_out(args: &Args, max_frame_size: usize) -> Result<WayOut> {
     let Some(name) = &args.port else {
-        let default = if args.device.engine.is_in_user_space() { "calibrated" } else { "sink" };
+        let default = if args.device.engine.name.is_in_user_space() { "calibrated" } else { "sink" };
         return WayOut::of_testbed(&args.device.target_or(default)?, max_frame_size);
     };
     if args.traffic.bidirectional {
@@ -87,7 +87,7 @@ fn way_out(args: &Args, max_frame_size: usize) -> Result<WayOut> {
     let Some(to) = &args.to else {
         return Err(misuse("say where frames of --port go: --to MAC, or --to IP of a neighbour"));
     };
-    WayOut::of_port(name, to, args.device.engine, args.device.force, max_frame_size)
+    WayOut::of_port(name, to, args.device.engine.name, args.device.force, max_frame_size)
 }
 
 /// How often the generator is asked whether all goes well.
