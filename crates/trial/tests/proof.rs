@@ -141,7 +141,7 @@ fn ramps_hold_the_truth(runs: u64) {
     hold_the_truth("ramp", &runs);
 }
 
-/// A quick bench is a short ramp for the picture and a short search for the number.
+/// The short ramp of a quick bench, and a short search.
 fn quick_benches_hold_the_truth(runs: u64) {
     let goal = Goal {
         relative_width: 0.01,
@@ -155,7 +155,7 @@ fn quick_benches_hold_the_truth(runs: u64) {
     hold_the_truth("quick bench, ramp", &ramps);
     let searches: Vec<Run> =
         (0..runs).flat_map(|seed| searched(1_000 + seed, &quick, 2.0 * HIDDEN)).collect();
-    hold_the_truth("quick bench, search", &searches);
+    hold_the_truth("short search", &searches);
 }
 
 fn searches_hold_the_truth(runs: u64) {

@@ -139,7 +139,13 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
             if stop::is_set(&stop) || began.elapsed() + each > longest(args, plan.len()) {
                 break;
             }
-            let again = measure(test, dut)?;
+            let again = match measure(test, dut) {
+                Ok(again) => again,
+                Err(error) => {
+                    eprintln!("[again {attempt}/{}] {error:#}; its first result stands", args.retries);
+                    continue;
+                }
+            };
             eprintln!("[again {attempt}/{}] {}", args.retries, summary(&again));
             let superseded =
                 if report::is_clearer(&again, record) { std::mem::replace(record, again) } else { again };
