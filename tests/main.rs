@@ -19,6 +19,7 @@ mod generator;
 mod generators;
 mod interruption;
 mod labs;
+mod live;
 mod load_tests;
 mod misuse;
 mod patience;
