@@ -25,6 +25,8 @@ interface Kind {
 }
 
 const DASHED = [5, 4];
+/** How far apart charts that move are drawn. */
+const STAGGER_MS = 30;
 /** How faint repeats are beside the run that stands for them. */
 const REPEAT = 0.3;
 /** The logarithmic axis of loss shows at least from here to 1. */
@@ -164,9 +166,10 @@ export function drawStack(
     update(now) {
       const names = (of: Kind[]) => of.map((kind) => kind.name).join();
       if (now.length !== channels.length || names(kinds(settings, now)) !== names(kinds(settings, channels))) return false;
-      charts.forEach(({ plot }, at) => {
+      charts.forEach(({ plot, figure }, at) => {
         const kind = wanted[at];
-        if (kind) plot.setData(tableOf(kind, now));
+        // Each in a task of its own: all at once would keep the browser from drawing for too long.
+        if (kind) setTimeout(() => figure.isConnected && plot.setData(tableOf(kind, now)), at * STAGGER_MS);
       });
       return true;
     },
