@@ -20,6 +20,7 @@ mod generators;
 mod imports;
 mod interruption;
 mod labs;
+mod live;
 mod load_tests;
 mod misuse;
 mod patience;

@@ -7,6 +7,7 @@ mod broken_pipe;
 mod commands;
 mod exit;
 mod line;
+mod live;
 mod run;
 mod trex_profile;
 

@@ -18,6 +18,7 @@ use wording::usage::misuse;
 use crate::Exit;
 use crate::args::{Device, Output, Traffic};
 use crate::line::Line;
+use crate::live::{Live, Showing};
 
 /// More rows than this are not built only to know their mean size.
 const MAX_ROWS: usize = 4096;
@@ -38,6 +39,8 @@ pub struct LoadTest<Own: clap::Args> {
     own: Own,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    live: Live,
 }
 
 /// The flags that only one load test has.
@@ -60,7 +63,8 @@ impl<Own: clap::Args + Plan> LoadTest<Own> {
         if let Some(line) = self.line(&profile) {
             check(&*self.own.strategy(&line)?)?;
         }
-        single(&profile, &self.traffic, &self.device, &self.output, |_, line| self.own.strategy(line))
+        let plan = |_: &Testbed, line: &Line| self.own.strategy(line);
+        single(&profile, &self.traffic, &self.device, &self.output, self.live, plan)
     }
 
     /// How long it takes at most by its flags, which line and frames do not change.
@@ -93,11 +97,14 @@ pub fn single(
     traffic: &Traffic,
     device: &Device,
     output: &Output,
+    live: Live,
     plan: impl FnOnce(&Testbed, &Line) -> Result<Box<dyn Strategy>>,
 ) -> Result<Exit> {
     let given = output.labels()?;
     let stop = stop::flag()?;
+    let showing = live.start()?;
     let mut testbed = Testbed::open(&device.target()?, usize::from(profile.largest_size()))?;
+    testbed.show_on(showing.as_ref().map(Showing::board));
     testbed.prepare()?;
     let sent = Sent::new(&testbed, profile, traffic.directions());
     let line = Line { rate_bps: testbed.line_rate_bps(), mean_frame_size: sent.table.mean_frame_size() };

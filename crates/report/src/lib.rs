@@ -20,6 +20,7 @@ pub mod html;
 pub mod judgement;
 mod lead;
 pub mod links;
+pub mod live;
 pub mod markdown;
 pub mod metric;
 pub mod nodes;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Result;
 use engine::Engine;
 use lab::InterfaceCounters;
+use live::{About, Watched};
 use monitor::Bounds;
 use monitor::CoreMeter;
 use remote::Counters;
@@ -240,6 +241,15 @@ pub fn conduct(
     record.finding = Finding::nothing_yet(&record.strategy.name);
     record.notes.extend(sent.notes);
     let mut writer = Store::open(directory)?.create(&mut record)?;
+    let about = About {
+        name: record.name.clone(),
+        strategy: record.strategy.name.clone(),
+        dut: record.dut.name.clone(),
+        loss_threshold: record.strategy.loss_threshold,
+        line_rate_bps: record.line_rate_bps,
+        mean_frame_size: record.profile.mean_frame_size,
+        planned_s: strategy.planned().as_secs_f64(),
+    };
     // What happens on this machine does not disturb testers elsewhere.
     let machine = (!testbed.has_testers()).then(|| Machine::watch(testbed, sent.bounds));
     if let Some(Err(error)) = &machine {
@@ -254,7 +264,10 @@ pub fn conduct(
     };
     let device_before = testbed.remote().map(RemoteDevice::counters);
     let control = Control::beside(testbed.generating_cores());
-    let outcome = strategy.run(engine, &mut watcher);
+    let outcome = match testbed.board() {
+        Some(board) => strategy.run(engine, &mut Watched::new(board, about, &mut watcher)),
+        None => strategy.run(engine, &mut watcher),
+    };
     drop(control);
     watcher.progress.finish();
     let disturbed = watcher.machine.as_ref().and_then(Machine::note);

@@ -18,6 +18,7 @@ use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
 use lab::placement::Wishes;
 use lab::{Lab, Placement, Port, RealPorts};
+use live::Board;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
@@ -53,6 +54,7 @@ pub struct Testbed {
     inspection: Option<Inspection>,
     dut_commands: Vec<String>,
     notes: Vec<String>,
+    board: Option<Board>,
 }
 
 enum Site {
@@ -130,6 +132,7 @@ impl Testbed {
             inspection: None,
             dut_commands: device.dut_commands.clone(),
             notes: Vec::new(),
+            board: None,
         };
         for port in testbed.ports() {
             port::check_mtu(port, max_frame_size)?;
@@ -246,6 +249,16 @@ impl Testbed {
     pub fn endpoints(&self) -> Endpoints {
         let [zero, one] = self.ports();
         Endpoints([port::endpoint(zero), port::endpoint(one)])
+    }
+
+    /// Shows its runs on `board`, if there is one, while they go on.
+    pub fn show_on(&mut self, board: Option<Board>) {
+        self.board = board;
+    }
+
+    /// Where its runs are shown.
+    pub fn board(&self) -> Option<&Board> {
+        self.board.as_ref()
     }
 
     /// The line rate (L1) that percentages refer to, in bits a second.

@@ -30,5 +30,5 @@ mod stream;
 
 pub use profile::profile;
 pub use rpc::Failure;
-pub use sending::{PortFacts, Tester};
+pub use sending::{Counters, PortFacts, Tester};
 pub use server::{Server, Version};

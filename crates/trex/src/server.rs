@@ -11,7 +11,7 @@ use crate::framing;
 use crate::plan::{self, Part};
 use crate::port::{Port, State};
 use crate::rpc::{self, Failure, Parameters};
-use crate::sending::{Sending, Tester};
+use crate::sending::{Counters, Sending, Tester};
 use crate::statistics::Rates;
 
 /// Orders that follow each other this soon become one change of what is sent: clients tell one port after the
@@ -160,6 +160,11 @@ impl<T: Tester> Server<T> {
         let bursts = self.bursts.iter().map(|bursts| bursts.next);
         let changed = self.changed.iter().map(|changed| *changed + TOGETHER);
         ends.chain(bursts).chain(changed).fold(now + LOOK, Duration::min).max(now)
+    }
+
+    /// What both ports had sent and received when the server last looked, twice a second, and when that was.
+    pub fn counters(&self) -> Option<(Duration, [Counters; 2])> {
+        self.rates.last()
     }
 
     /// Whether clients are to be woken: the caller then publishes [`Server::WAKE`].

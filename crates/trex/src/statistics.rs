@@ -29,6 +29,11 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// What the counters were when they were last followed, and when.
+    pub fn last(&self) -> Option<(Duration, [Counters; 2])> {
+        self.last
+    }
+
     /// Whether it is time for [`Rates::follow`].
     pub fn is_due(&self, now: Duration) -> bool {
         self.last.is_none_or(|(last, _)| now.saturating_sub(last) >= EVERY)

@@ -22,6 +22,7 @@ use anyhow::Result;
 use wording::usage::misuse;
 
 use crate::Exit;
+use crate::live::Live;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -49,6 +50,8 @@ struct Output {
     /// Print figures, comparisons and records, or of a dry run the plan, as JSON on standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    live: Live,
 }
 
 pub fn main(args: &Args) -> Result<Exit> {

@@ -21,6 +21,7 @@ use wire::{human, size};
 use wording::usage::misuse;
 
 use crate::args::{Device, Output};
+use crate::live::{Live, Showing};
 use crate::{Exit, run};
 
 /// The frame sizes of RFC 2544, section 9.1, for Ethernet. RFC 5180 section 5.1.1 asks for
@@ -68,6 +69,8 @@ pub struct Args {
     quick: bool,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    live: Live,
 }
 
 /// A frame size as the command line has it.
@@ -113,7 +116,9 @@ pub fn main(args: &Args) -> Result<Exit> {
     let profiles: Vec<traffic::Profile> = profiles.collect::<Result<_>>()?;
     let stop = stop::flag()?;
     let largest = profiles.iter().map(traffic::Profile::largest_size).max().unwrap_or(size::MIN);
+    let showing = args.live.start()?;
     let mut testbed = Testbed::open(&args.device.target()?, usize::from(largest))?;
+    testbed.show_on(showing.as_ref().map(Showing::board));
     testbed.reset_by(args.reset_command.clone());
     let deviations = args.deviations(&testbed);
     let directions = args.directions();

@@ -2,6 +2,7 @@
 //!
 //! Two sockets of ZeroMQ and the clock are joined to [`trex::Server`], which has the protocol.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
@@ -11,15 +12,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use engine::Engine;
+use live::{About, Board};
+use results::record::{DirectionSample, Phase, Sample};
 use testbed::control::Control;
 use testbed::{Testbed, stop};
 use traffic::FrameTable;
-use trex::{PortFacts, Server, Tester, Version};
+use trex::{Counters, PortFacts, Server, Tester, Version};
 use wire::size;
 use zeromq::{Context, Kind};
 
 use crate::Exit;
 use crate::args::Device;
+use crate::live::Live;
 
 /// The longest that a message is waited for, so that Ctrl-C is seen.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -42,6 +46,8 @@ pub struct Args {
     /// The port for events; 0 is any that is free
     #[arg(long, value_name = "PORT", default_value_t = 4500, help_heading = "Server")]
     publish_port: u16,
+    #[command(flatten)]
+    live: Live,
 }
 
 pub fn main(args: &Args) -> Result<Exit> {
@@ -54,6 +60,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let mut calls = context.listen(Kind::Reply, &address(args.rpc_port))?;
     let mut events = context.listen(Kind::Publish, &address(args.publish_port))?;
     let stop = stop::flag()?;
+    let showing = args.live.start()?;
     let testbed = Testbed::open(&args.device.target()?, usize::from(args.max_frame_size))?;
     let bench = Bench::new(testbed, usize::from(args.max_frame_size), Arc::clone(&stop));
     eprintln!("{}", bench.describe());
@@ -65,11 +72,15 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     eprintln!("TRex clients: calls at {}, events at {}; Ctrl-C ends", calls.address()?, events.address()?);
 
+    let mut shown = showing.as_ref().map(|showing| Shown::new(showing.board(), &bench));
     let clock = Instant::now();
     let mut server = Server::new(bench, version(), seed()?);
     while !stop::is_set(&stop) {
         let now = clock.elapsed();
         let wait = server.tick(now).saturating_sub(now).min(LONGEST_WAIT);
+        if let (Some(shown), Some((at, counters))) = (shown.as_mut(), server.counters()) {
+            shown.follow(at, counters);
+        }
         if server.take_wake() {
             events.send(Server::<Bench>::WAKE)?;
         }
@@ -111,6 +122,71 @@ fn seed() -> Result<u64> {
     let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.context("cannot read /dev/urandom")?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// What the server's ports do, as a board shows it. What is on its way counts as lost until it returns.
+struct Shown {
+    board: Board,
+    last: Option<(Duration, [Counters; 2])>,
+    waiting: VecDeque<Arc<Sample>>,
+}
+
+impl Shown {
+    fn new(board: Board, bench: &Bench) -> Self {
+        board.begin(About {
+            name: bench.describe(),
+            strategy: "serve".to_owned(),
+            dut: bench.testbed.dut_name().to_owned(),
+            line_rate_bps: bench.testbed.line_rate_bps(),
+            ..About::default()
+        });
+        Self { board, last: None, waiting: VecDeque::new() }
+    }
+
+    /// These are the ports' counters `at` this time.
+    fn follow(&mut self, at: Duration, counters: [Counters; 2]) {
+        let before = self.last;
+        if before.is_some_and(|(then, _)| then == at) {
+            return;
+        }
+        self.last = Some((at, counters));
+        let Some((then, [zero, one])) = before else { return };
+        let seconds = at.saturating_sub(then).as_secs_f64();
+        let [new_zero, new_one] = counters;
+        let directions = [(zero, new_zero, one, new_one), (one, new_one, zero, new_zero)]
+            .map(|(from, new_from, to, new_to)| direction(seconds, [from, new_from], [to, new_to]));
+        self.waiting.push_back(Arc::new(Sample {
+            at_s: then.as_secs_f64(),
+            duration_s: seconds,
+            phase: Phase::Hold,
+            dut_core_busy: None,
+            disturbed: None,
+            noise: None,
+            directions: directions.to_vec(),
+        }));
+        self.board.put(&mut self.waiting);
+    }
+}
+
+/// One direction between two readings, `from` the port that sends and `to` the one that receives.
+fn direction(seconds: f64, from: [Counters; 2], to: [Counters; 2]) -> DirectionSample {
+    let since = |after: u64, before: u64| after.saturating_sub(before);
+    let (offered, unsent) = (since(from[1].sent, from[0].sent), since(from[1].unsent, from[0].unsent));
+    let forwarded = since(to[1].received, to[0].received);
+    let bytes = since(to[1].received_bytes, to[0].received_bytes);
+    let overhead = forwarded * u64::from(size::L1_OVERHEAD);
+    DirectionSample {
+        intended_pps: (offered + unsent) as f64 / seconds,
+        offered_pps: offered as f64 / seconds,
+        forwarded_pps: forwarded as f64 / seconds,
+        offered,
+        forwarded,
+        unsent,
+        loss_ratio: since(offered, forwarded) as f64 / offered.max(1) as f64,
+        l1_bps: (bytes + overhead) as f64 * 8.0 / seconds,
+        l2_bps: bytes as f64 * 8.0 / seconds,
+        ..DirectionSample::default()
+    }
 }
 
 /// A testbed as the server knows it.

@@ -25,6 +25,8 @@ interface Kind {
 }
 
 const DASHED = [5, 4];
+/** How far apart charts that move are drawn. */
+const STAGGER_MS = 30;
 /** How faint repeats are beside the run that stands for them. */
 const REPEAT = 0.3;
 /** The logarithmic axis of loss shows at least from here to 1. */
@@ -120,6 +122,11 @@ export interface Stack {
   destroy(): void;
 }
 
+export interface Moving extends Stack {
+  /** Draws new points of the same channels; false where they need other charts than these. */
+  update(channels: Channel[]): boolean;
+}
+
 /** Draws all charts of a test into `parent`; `onCursor` gets the cursor's place, or null. */
 export function drawStack(
   parent: HTMLElement,
@@ -128,7 +135,7 @@ export function drawStack(
   theme: Theme,
   devices: string[],
   onCursor: (x: number | null) => void,
-): Stack {
+): Moving {
   const sync = uPlot.sync(`${parent.id}-${settings.against}`);
   // Where every device carried the whole load, all rates are the load and all losses none.
   const isSame = (kind: Kind) => "carriedAll" in parent.dataset && (kind.name === "rate" || kind.name === "loss");
@@ -155,6 +162,16 @@ export function drawStack(
         });
         plot.redraw();
       }
+    },
+    update(now) {
+      const names = (of: Kind[]) => of.map((kind) => kind.name).join();
+      if (now.length !== channels.length || names(kinds(settings, now)) !== names(kinds(settings, channels))) return false;
+      charts.forEach(({ plot, figure }, at) => {
+        const kind = wanted[at];
+        // Each in a task of its own: all at once would keep the browser from drawing for too long.
+        if (kind) setTimeout(() => figure.isConnected && plot.setData(tableOf(kind, now)), at * STAGGER_MS);
+      });
+      return true;
     },
     resize() {
       for (const { plot, figure } of charts) plot.setSize({ width: figure.clientWidth, height: plot.height });
@@ -198,13 +215,11 @@ function chart(
   // Those of curves that stand for their device.
   const standing: (Channel | null)[] = [];
   const series: uPlot.Series[] = [{}];
-  const tables: uPlot.AlignedData[] = [];
   const runs = [...new Set(channels.map((channel) => channel.run))].filter((run) => !run.repeat);
   for (const channel of channels) {
     const above = runs.length - 1 - runs.indexOf(channel.run);
     const curves = kind.series(channel.points, channel);
     if (curves.length === 0) continue;
-    tables.push([channel.points.x, ...curves.map((curve) => curve.values)]);
     for (const curve of curves) {
       owners.push(channel);
       standing.push(channel.run.repeat || curve.dash ? null : channel);
@@ -237,8 +252,21 @@ function chart(
       setCursor: [(plot) => onCursor(cursorPlace(plot))],
     },
   };
-  const data = tables.length > 0 ? uPlot.join(tables) : ([[]] as uPlot.AlignedData);
-  return { plot: new uPlot(options, data, figure), figure, owners };
+  return { plot: new uPlot(options, tableOf(kind, channels), figure), figure, owners };
+}
+
+/** The points of all curves, on one horizontal axis. */
+function tableOf(kind: Kind, channels: Channel[]): uPlot.AlignedData {
+  const tables = channels.flatMap((channel): uPlot.AlignedData[] => {
+    const curves = kind.series(channel.points, channel);
+    return curves.length > 0 ? [[channel.points.x, ...curves.map((curve) => curve.values)]] : [];
+  });
+  const [first] = tables;
+  if (first === undefined) return [[]];
+  const x = first[0];
+  // Directions of one run have one axis already: joining would only take time.
+  const isOne = tables.every(([other]) => other.length === x.length && other.every((value, at) => value === x[at]));
+  return isOne ? [x, ...tables.flatMap(([, ...values]) => values)] : uPlot.join(tables);
 }
 
 function cursorPlace(plot: uPlot): number | null {

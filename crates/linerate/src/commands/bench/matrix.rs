@@ -78,13 +78,14 @@ pub fn main(file: &Path, args: &Args, output: &Output) -> Result<Exit> {
         }
         return Ok(Exit::Done);
     }
+    let shown = output.live.pass_on(bench.strategy.subcommand.to_string().as_str())?;
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let sharing = if args.part.shard.is_some() { Sharing::Shards } else { Sharing::Nobody };
     let lock = run::lock(&directory, sharing)?;
     let mut work = Work::new(&plan, directory, args, checked)?;
     let description = plan.description(vec!["linerate".to_owned(), "bench".to_owned(), bench.origin.clone()]);
     store::keep_bench(&work.directory, &description)?;
-    let tally = work.carry_out(&lock)?;
+    let tally = work.carry_out(&lock, &shown)?;
     let missing = work.show(&description, args, output)?;
     Ok(work.conclude(&tally, missing))
 }
@@ -263,7 +264,7 @@ impl<'a> Work<'a> {
     }
 
     /// Makes the runs; a failed one does not keep the others from being made.
-    fn carry_out(&mut self, lock: &fs::File) -> Result<Tally> {
+    fn carry_out(&mut self, lock: &fs::File, shown: &[String]) -> Result<Tally> {
         let stop = stop::flag()?;
         eprint!("{}", self.summary());
         let mut tally = Tally::default();
@@ -284,7 +285,8 @@ impl<'a> Work<'a> {
             let (began, since) = (Instant::now(), SystemTime::now());
             let directory = &self.directory;
             let mut watch = || view.watch(|| store::growing(directory, since));
-            let ended = run::run(&self.plan.command(*next, directory), lock, &stop, &mut watch);
+            let words = [self.plan.command(*next, directory).as_slice(), shown].concat();
+            let ended = run::run(&words, lock, &stop, &mut watch);
             for command in &self.plan.cells[next.cell].dut.undo {
                 if let Err(error) = run::undo(command) {
                     view.say(&format!("{name}: {}", in_one_line(&error)));

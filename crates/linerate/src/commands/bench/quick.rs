@@ -26,6 +26,7 @@ use super::Output;
 use crate::Exit;
 use crate::args;
 use crate::commands::report as report_command;
+use crate::live::Showing;
 
 /// Where records are kept, and the page, if nothing else is asked for.
 const DIRECTORY: &str = "runs/quick";
@@ -112,9 +113,11 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     announce(args, &duts, plan.len())?;
     let began = Instant::now();
 
+    let showing = output.live.start()?;
     let (mut runs, mut failures) = (Vec::new(), 0);
     let measure = |test: &Test, dut: &DutSpec| {
-        one(args, test, dut, directory, &stop).with_context(|| format!("{dut}, {}", test.label))
+        one(args, test, dut, directory, showing.as_ref(), &stop)
+            .with_context(|| format!("{dut}, {}", test.label))
     };
     for (number, (test, dut)) in plan.iter().enumerate() {
         if stop::is_set(&stop) {
@@ -220,12 +223,20 @@ fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
 }
 
 /// One load test on one device, in a lab of its own.
-fn one(args: &Args, test: &Test, dut: &DutSpec, directory: &Path, stop: &Arc<AtomicBool>) -> Result<Record> {
+fn one(
+    args: &Args,
+    test: &Test,
+    dut: &DutSpec,
+    directory: &Path,
+    showing: Option<&Showing>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Record> {
     let tunables =
         Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
     let profile = Profile::builtin("bench", &tunables)?;
     let target = Target::lab(dut.clone(), args.line_rate);
     let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
+    testbed.show_on(showing.map(Showing::board));
     testbed.prepare()?;
     let sent = Traffic::new(&testbed, &profile, test.directions);
     let mean = sent.table.mean_frame_size();

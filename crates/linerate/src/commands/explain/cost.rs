@@ -9,6 +9,7 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::args::{self, Device, Output, Traffic};
+use crate::live::Live;
 use crate::{Exit, run};
 
 /// How long one sample is.
@@ -41,7 +42,7 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Exit> {
     let profile = args.traffic.profile()?;
-    run::single(&profile, &args.traffic, &args.device, &args.output, |testbed, line| {
+    run::single(&profile, &args.traffic, &args.device, &args.output, Live::default(), |testbed, line| {
         let threads = testbed.dut_work()?;
         if testbed.lab().is_none() && threads.is_empty() {
             return Err(misuse(

@@ -1,0 +1,84 @@
+//! `--live`: the flag enters; a board that a run fills, and the server that shows it, leave.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use live::{Board, File, Server};
+use report::live::{PAGE, SCRIPT, STYLE};
+use wording::usage::misuse;
+
+const FILES: &[File] = &[
+    File { path: "/", kind: "text/html; charset=utf-8", body: PAGE },
+    File { path: "/live.js", kind: "text/javascript; charset=utf-8", body: SCRIPT },
+    File { path: "/live.css", kind: "text/css; charset=utf-8", body: STYLE },
+];
+
+/// Whether others can watch.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Output")]
+#[group(skip)]
+pub struct Live {
+    /// Show what goes on at http://ADDR: moving charts, and /metrics for Prometheus [default: 127.0.0.1:4580]
+    #[arg(long, value_name = "IP:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:4580", value_parser = address)]
+    live: Option<SocketAddr>,
+}
+
+/// Shown until it is dropped.
+pub struct Showing {
+    board: Board,
+    _server: Server,
+}
+
+impl Live {
+    /// Begins to show what will be on the board, and says where; nothing without the flag.
+    ///
+    /// # Errors
+    /// When the address cannot be listened at.
+    pub fn start(self) -> Result<Option<Showing>> {
+        let Some(address) = self.live else { return Ok(None) };
+        let board = Board::default();
+        let server = Server::start(address, board.clone(), FILES).with_context(|| {
+            format!(
+                "cannot listen at {address}: give --live another IP:PORT, where port 0 is any that is free"
+            )
+        })?;
+        self.tell(server.address());
+        Ok(Some(Showing { board, _server: server }))
+    }
+
+    /// Says where runs of `subcommand` are shown that are processes of their own, one after the other; their words.
+    ///
+    /// # Errors
+    /// Misuse, where they cannot be.
+    pub fn pass_on(self, subcommand: &str) -> Result<Vec<String>> {
+        let Some(address) = self.live else { return Ok(Vec::new()) };
+        if subcommand == "generator" {
+            return Err(misuse("--live shows load tests, which `generator` is not: leave it out"));
+        }
+        if address.port() == 0 {
+            return Err(misuse(
+                "--live of a bench needs a port of its own, which each run listens at: give one",
+            ));
+        }
+        self.tell(address);
+        Ok(vec!["--live".to_owned(), address.to_string()])
+    }
+
+    fn tell(self, address: SocketAddr) {
+        eprintln!("live: http://{address}/ and http://{address}/metrics");
+        if !address.ip().is_loopback() {
+            eprintln!("anybody who reaches {} can read what is measured there", address.ip());
+        }
+    }
+}
+
+impl Showing {
+    /// What is shown.
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is not an address: write 127.0.0.1:4580, or leave it out"))
+}
