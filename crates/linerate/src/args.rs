@@ -123,7 +123,7 @@ pub struct Device {
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
     /// Packet I/O: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or memif in user
-    /// space; trex:HOST[:PORT][,HOST…] by TRex stateless servers and their ports; auto is xdp where each of --ports can
+    /// space; trex:HOST, or several HOST:PORT by commas, by TRex stateless servers and their ports; auto is xdp where each of --ports can
     /// transmit redirected frames, else af_xdp
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
     pub engine: Engine,

@@ -7,8 +7,8 @@ use results::record::DirectionSample;
 use crate::Shown;
 
 /// What the latency is told at.
-const QUANTILES: [(&str, fn(&results::record::Latency) -> u64); 2] =
-    [("0.5", |latency| latency.p50_ns), ("0.99", |latency| latency.p99_ns)];
+type Read = fn(&results::record::Latency) -> u64;
+const QUANTILES: [(&str, Read); 2] = [("0.5", |latency| latency.p50_ns), ("0.99", |latency| latency.p99_ns)];
 
 pub(crate) fn text(shown: &Shown) -> String {
     let mut text = Text(String::new());
