@@ -97,9 +97,9 @@ impl TesterEngine {
         let streams = streams.map_err(Error::Refused)?;
         *apart.borrow_mut() = Apart::new(servers.iter().map(|server| server.name().to_owned()).collect());
         for (number, server) in servers.iter_mut().enumerate() {
-            server.take().and_then(|()| server.set_streams(&streams)).map_err(port)?;
+            server.take().and_then(|()| server.set_streams(&streams)).map_err(failed)?;
             for _ in 0..CLOCK_READINGS {
-                if let Some(reading) = server.clock(|| clock.now()).map_err(port)? {
+                if let Some(reading) = server.clock(|| clock.now()).map_err(failed)? {
                     apart.borrow_mut().read(number, reading);
                 }
             }
@@ -334,10 +334,6 @@ impl TesterEngine {
 
 fn failed(error: TesterError) -> Error {
     Error::Failed(error.to_string())
-}
-
-fn port(error: TesterError) -> Error {
-    Error::Port(error.to_string())
 }
 
 impl Engine for TesterEngine {
