@@ -35,7 +35,7 @@ fn a_ramp_is_shown_while_it_goes_on() {
         return;
     }
     let flags = "--warm-up-duration 300ms --duration 3s --hold-duration 1s --drain 200ms --rate 100kpps";
-    let line = format!("ramp --dut linux-bridge {flags} --live 127.0.0.1:0");
+    let line = format!("ramp --dut linux-bridge {flags} --json --live 127.0.0.1:0");
     let program = linerate(&line).start();
     let address = address(&program);
     let mut last = String::new();
