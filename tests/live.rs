@@ -35,7 +35,7 @@ fn a_ramp_is_shown_while_it_goes_on() {
         return;
     }
     let flags = "--warm-up-duration 300ms --duration 3s --hold-duration 1s --drain 200ms --rate 100kpps";
-    let line = format!("ramp --dut linux-bridge {flags} --live 127.0.0.1:0");
+    let line = format!("ramp --dut linux-bridge {flags} --json --live 127.0.0.1:0");
     let program = linerate(&line).start();
     let address = address(&program);
     let mut last = String::new();
@@ -54,10 +54,10 @@ fn a_ramp_is_shown_while_it_goes_on() {
     assert!(samples.len() > 5 && samples.is_sorted(), "{samples:?}");
     let shown = *samples.last().unwrap() as usize;
     assert!((1..=record.samples.len()).contains(&shown), "{shown} of {}", record.samples.len());
-    // Counts are final only in the record: what had not returned yet may have come since.
+    // Counts are final only in the record: those of a sample are read when it ends, some 100 µs before all are there.
     let offered: u64 = record.samples[..shown].iter().map(|sample| sample.directions[0].offered).sum();
     let told = value(&last, "linerate_offered_frames_total{direction=\"0-1\"}").unwrap();
-    assert!((told - offered as f64).abs() <= offered as f64 * 0.001, "{told} is shown, {offered} recorded");
+    assert!((told - offered as f64).abs() <= offered as f64 * 0.01, "{told} is shown, {offered} recorded");
     assert!(last.contains("strategy=\"ramp\""), "{last}");
 }
 
