@@ -2,7 +2,7 @@
 //! Results near that are its own limit, and say so.
 //!
 //! The lab has such a cable, so load tests test themselves; between real interfaces somebody
-//! must plug it in first. Either way the finding is kept ([`crate::kept`]) until the machine or the version
+//! must plug it in first. Either way the finding is kept (`kept`) until the machine or the version
 //! changes.
 
 mod measure;
