@@ -120,8 +120,10 @@ fn a_device_that_answers_nothing_is_told_after_the_warm_up() {
 fn an_unknown_subcommand_lists_the_known_ones() {
     let known =
         ["ramp", "saturate", "bench", "send", "count", "profile", "lab", "report", "export", "doctor"];
-    refuses("rmap", &[&["'rmap'"], &known[..]].concat());
-    refuses("lab upp", &["'upp'", "list", "up", "exec", "down"]);
+    refuses("frobnicate", &[&["'frobnicate'"], &known[..]].concat());
+    refuses("lab frobnicate", &["'frobnicate'", "list", "up", "exec", "down"]);
+    refuses("rmap", &["'rmap'", "similar command", "'ramp'"]);
+    refuses("lab upp", &["'upp'", "similar command", "'up'"]);
 }
 
 #[test]

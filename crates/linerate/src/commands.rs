@@ -115,7 +115,7 @@ pub fn command() -> clap::Command {
     }
     command.help_template(
         template
-            + "\nOptions:\n  -h, --help     Print help\n  -V, --version  Print version\n\n\
+            + "\nOptions:\n  -h, --help; -V, --version\n\n\
         'linerate COMMAND -h' shows the flags that most people need, \
         --help all of them.",
     )

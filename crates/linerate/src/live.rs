@@ -18,7 +18,7 @@ const FILES: &[File] = &[
 #[command(next_help_heading = "Output")]
 #[group(skip)]
 pub struct Live {
-    /// Show what goes on at http://ADDR: moving charts, and /metrics for Prometheus [default: 127.0.0.1:4580]
+    /// Show the run live at http://IP:PORT [default: 127.0.0.1:4580]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:4580", value_parser = address)]
     live: Option<SocketAddr>,
 }

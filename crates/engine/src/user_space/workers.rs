@@ -213,7 +213,7 @@ impl<P: Ports + 'static> Workers<P> {
                 continue;
             }
             if down.get_or_insert_with(Instant::now).elapsed() > LINK_PATIENCE {
-                return Err(Error::Port(format!(
+                return Err(Error::Failed(format!(
                     "the link of port {} went down, and did not come up for {LINK_PATIENCE:?}: \
                      did its other end stop? What was due meanwhile is unsent",
                     self.ports.name(port)
