@@ -228,7 +228,7 @@ fn an_interface_that_stays_down_or_vanishes_ends_the_run_with_the_cause() {
         run(command);
         let error = engine.wait(Duration::from_secs(20)).unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, Error::Port(_)) && text.contains("port0") && text.contains(clue), "{text}");
+        assert!(matches!(error, Error::Failed(_)) && text.contains("port0") && text.contains(clue), "{text}");
         assert!(engine.counts(0).unwrap()[0].offered > 0, "what was counted so far stands");
     }
 }

@@ -252,7 +252,7 @@ fn a_peer_that_vanishes_for_good_ends_the_run_with_the_cause() {
     engine.wait(Duration::from_millis(50)).unwrap();
     drop(theirs);
     let error = engine.wait(Duration::from_secs(10)).unwrap_err();
-    assert!(matches!(error, Error::Port(_)), "{error}");
+    assert!(matches!(error, Error::Failed(_)), "{error}");
     let text = error.to_string();
     assert!(text.contains("net_memif_server0") && text.contains("other end"), "{text}");
     let counts = engine.counts(interval).unwrap()[0];

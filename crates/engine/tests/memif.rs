@@ -237,7 +237,7 @@ fn a_peer_that_vanishes_for_good_ends_the_run_with_the_cause() {
     let error = engine.wait(Duration::from_secs(20)).unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, Error::Port(_)) && text.contains("memif0") && text.contains("other end"),
+        matches!(error, Error::Failed(_)) && text.contains("memif0") && text.contains("other end"),
         "{text}"
     );
 }

@@ -196,7 +196,7 @@ impl<P: Ports + 'static> Workers<P> {
         for thread in &mut self.threads {
             if thread.as_ref().is_some_and(JoinHandle::is_finished) {
                 return match thread.take().map(JoinHandle::join) {
-                    Some(Ok(Err(error))) => Err(error),
+                    Some(Ok(Err(error))) => Err(in_a_run(error)),
                     _ => Err(Error::Failed("a worker ended; this is a defect, please report it".into())),
                 };
             }
@@ -206,7 +206,7 @@ impl<P: Ports + 'static> Workers<P> {
 
     /// Fails when a link has been down for too long.
     fn check_links(&mut self) -> Result<(), Error> {
-        self.ports.check()?;
+        self.ports.check().map_err(in_a_run)?;
         for (port, down) in self.down.iter_mut().enumerate() {
             if self.ports.is_up(port) {
                 *down = None;
@@ -422,4 +422,9 @@ impl<P> Drop for Workers<P> {
             let _ = thread.join();
         }
     }
+}
+
+/// What ends a run that had begun is a failure, also where it would have been a refusal before the first frame.
+fn in_a_run(error: Error) -> Error {
+    Error::Failed(error.to_string())
 }
