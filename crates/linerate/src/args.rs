@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dut::DutSpec;
 use testbed::target::{EngineName, Named, Place, Ports, Remote, Target};
+use testbed::trex_profile;
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
 use trial::{Conditions, WarmUp};
@@ -22,7 +23,6 @@ use wire::rate::Rate;
 use wording::usage::misuse;
 
 use crate::line::Line;
-use crate::trex_profile;
 pub use packet_io::Engine;
 
 /// What to send.

@@ -9,7 +9,6 @@ mod exit;
 mod line;
 mod live;
 mod run;
-mod trex_profile;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
+//!    numbers, records ──► sets (what repeats prove) ──► terminal, json
 //!             of one run: evidence (the interval of its headline, in words), overload (what is still forwarded)
 //!             figures as all of them write them: figures
 //!             of a comparison: lead (the sentence that a report begins with)
@@ -17,6 +18,7 @@ pub mod csv;
 mod evidence;
 mod figures;
 pub mod html;
+pub mod json;
 pub mod judgement;
 mod lead;
 pub mod links;
@@ -27,6 +29,7 @@ pub mod nodes;
 mod outcome;
 mod overload;
 mod search;
+pub mod sets;
 mod shared_core;
 pub mod terminal;
 

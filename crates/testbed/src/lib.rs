@@ -26,6 +26,7 @@ pub mod stop;
 pub mod target;
 mod testbed;
 mod testers;
+pub mod trex_profile;
 pub mod user_space;
 pub mod verify;
 

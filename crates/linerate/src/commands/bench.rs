@@ -5,7 +5,6 @@
 //! follows; [`matrix`] carries it out, or a [`part`] of it, each run a process of its own ([`run`]), shows how far it is
 //! ([`view`]) and what came of it ([`figures`]).
 
-mod document;
 mod figures;
 mod file;
 mod matrix;

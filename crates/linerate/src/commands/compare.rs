@@ -8,14 +8,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use report::judgement::{Compared, Judged, verdict_word};
-use report::metric::{Metric, Reading};
+use report::json::comparison;
+use report::judgement::{Compared, Judged};
+use report::metric::Metric;
+use report::sets::{self, Regressions, Set};
 use report::terminal::compare as sentences;
-use results::facts;
 use serde_json::{Value, json};
-use stats::comparison::{Outlook, Question, Verdict, compare, regresses};
+use stats::Confidence;
+use stats::comparison::Question;
 use stats::ministat::{self, Options, Version};
-use stats::{Confidence, ranks};
 use wording::usage::misuse;
 
 use crate::Exit;
@@ -135,7 +136,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let words: Vec<PathBuf> = args.verdict.baseline.iter().chain(&args.groups).cloned().collect();
     let groups = reader.groups(&words)?;
     let notes = check(&groups, args)?;
-    let sets = groups.iter().map(|group| Set::new(group, args)).collect::<Result<Vec<_>>>()?;
+    let sets = groups.iter().map(|group| group.set(args.metric.as_ref())).collect::<Result<Vec<_>>>()?;
     let [reference, others @ ..] = sets.as_slice() else { bail!("nothing to compare") };
     let block = block(&sets, args);
     if args.block.ministat.is_some() {
@@ -152,7 +153,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let metric = metric(&groups, args);
     let question = question(&sets, metric.as_ref(), args);
-    let judged = judge(reference, others, &question, args)?;
+    let judged = sets::judge(reference, others, &question, regressions(&args.verdict))
+        .map_err(|unjudged| misuse(unjudged.to_string()))?;
     let what = Compared {
         metric: metric.as_ref().map_or_else(|| "values".to_owned(), Metric::words),
         is_loss: metric == Some(Metric::Loss),
@@ -187,35 +189,6 @@ fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// A group's values.
-struct Set {
-    name: String,
-    values: Vec<f64>,
-    /// The coarsest of its readings.
-    resolution: f64,
-    /// Whose figures are doubtful, and why.
-    doubts: Vec<(String, Vec<String>)>,
-}
-
-impl Set {
-    fn new(group: &Group, args: &Args) -> Result<Self> {
-        let readings = group.readings(args.metric.as_ref())?;
-        let doubtful = |(record, reading): (&results::Record, &Reading)| {
-            (!reading.doubts.is_empty()).then(|| (record.id.clone(), reading.doubts.clone()))
-        };
-        Ok(Self {
-            name: group.name.clone(),
-            resolution: readings.iter().map(|reading| reading.resolution).fold(0.0, f64::max),
-            doubts: group.records().iter().zip(&readings).filter_map(doubtful).collect(),
-            values: readings.into_iter().map(|reading| reading.value).collect(),
-        })
-    }
-
-    fn warnings(&self) -> impl Iterator<Item = String> {
-        self.doubts.iter().map(|(id, doubts)| format!("{id} is doubtful: {}", doubts.join("; ")))
-    }
-}
-
 /// The metric of the records, if there are some.
 fn metric(groups: &[Group], args: &Args) -> Option<Metric> {
     let first = groups.iter().find_map(|group| group.records().first());
@@ -234,99 +207,24 @@ fn question(sets: &[Set], metric: Option<&Metric>, args: &Args) -> Question {
 
 /// Refuses what does not belong together, and says what else differs.
 fn check(groups: &[Group], args: &Args) -> Result<Vec<String>> {
-    let mut mixed = Vec::new();
-    for group in groups {
-        let facts = group.records().iter().map(|record| {
-            let mut facts = facts::measurement(record);
-            facts.extend(facts::configuration(record));
-            (record.id.as_str(), facts)
-        });
-        let differences = facts::differences(facts);
-        if !differences.is_empty() {
-            mixed.push(format!("the records of {} differ in {}", group.name, differences.join("; ")));
-        }
-    }
-    let firsts = || groups.iter().filter_map(|group| Some((group.name.as_str(), group.records().first()?)));
-    let measured = facts::differences(firsts().map(|(name, record)| (name, facts::measurement(record))));
-    if !measured.is_empty() {
-        mixed.push(format!("the groups were not measured alike: {}", measured.join("; ")));
-    }
+    let named: Vec<_> = groups.iter().map(|group| (group.name.as_str(), group.records())).collect();
+    let mixed = sets::mixed(&named);
     if !mixed.is_empty() && !args.force {
         return Err(misuse(format!(
             "{}; compare what was measured alike, or use --force",
             mixed.join("; and ")
         )));
     }
-    let configured = facts::differences(firsts().map(|(name, record)| (name, facts::configuration(record))));
-    let mut notes = mixed;
-    if !configured.is_empty() {
-        notes.push(format!("they differ in {}", configured.join("; ")));
-    }
-    notes.extend(one_after_another(groups));
-    Ok(notes)
+    Ok([mixed, sets::notes(&named)].concat())
 }
 
-/// Whether all runs of a group ended before those of the next began: then what else changed with
-/// time looks like a difference.
-fn one_after_another(groups: &[Group]) -> Option<String> {
-    let times = groups.iter().filter_map(|group| {
-        let started = || group.records().iter().map(|record| record.started.as_str());
-        Some((started().min()?, started().max()?))
-    });
-    let mut times: Vec<(&str, &str)> = times.collect();
-    times.sort_unstable();
-    let apart = times.len() > 1 && times.windows(2).all(|pair| matches!(pair, [one, next] if one.1 < next.0));
-    apart.then(|| {
-        "the groups were measured one after the other: what changed meanwhile looks like a difference; take \
-         turns where it matters"
-            .to_owned()
-    })
-}
-
-fn judge(reference: &Set, others: &[Set], question: &Question, args: &Args) -> Result<Vec<Judged>> {
-    if let Some(odd) = others.iter().find(|set| args.by_round && set.values.len() != reference.values.len()) {
-        return Err(misuse(format!(
-            "{} has {} values and {} has {}: by round, each needs one of every round",
-            reference.name,
-            reference.values.len(),
-            odd.name,
-            odd.values.len()
-        )));
+/// Which regressions the flags ask for.
+fn regressions(args: &VerdictArgs) -> Regressions {
+    match (&args.baseline, args.max_regression) {
+        (None, _) => Regressions::Unasked,
+        (Some(_), None) => Regressions::Any,
+        (Some(_), Some(bound)) => Regressions::Beyond(bound),
     }
-    let sets: Vec<&[f64]> = others.iter().map(|set| set.values.as_slice()).collect();
-    let comparisons = compare(&reference.values, &sets, question);
-    let regressions = match (&args.verdict.baseline, args.verdict.max_regression) {
-        (None, _) => vec![None; sets.len()],
-        (Some(_), bound) => {
-            others.iter().try_for_each(|set| can_tell(reference, set, question.confidence))?;
-            let worse = || comparisons.iter().map(|one| one.verdict == Verdict::Worse).collect();
-            let found =
-                bound.map_or_else(worse, |bound| regresses(&reference.values, &sets, bound, question));
-            found.into_iter().map(Some).collect()
-        }
-    };
-    let judged = others.iter().zip(comparisons).zip(regressions);
-    Ok(judged
-        .map(|((set, comparison), regresses)| Judged {
-            regresses,
-            ..Judged::new(&set.name, comparison, &reference.values, &set.values, question)
-        })
-        .collect())
-}
-
-/// Refuses a check that could never fail.
-fn can_tell(reference: &Set, set: &Set, confidence: Confidence) -> Result<()> {
-    let [before, now] = [reference, set].map(|set| set.values.len());
-    if ranks::least_p(before, now) <= confidence.error() {
-        return Ok(());
-    }
-    let enough =
-        (2..).find(|count| ranks::least_p(*count, *count) <= confidence.error()).unwrap_or(usize::MAX);
-    Err(misuse(format!(
-        "{before} values of {} and {now} of {} can prove nothing at {confidence} confidence, so no regression \
-         either: measure each at least {enough} times",
-        reference.name, set.name
-    )))
 }
 
 fn block(sets: &[Set], args: &Args) -> Result<String, ministat::Error> {
@@ -371,34 +269,5 @@ fn document(
         "comparisons": judged.iter().map(|judged| comparison(what, judged)).collect::<Vec<_>>(),
         "notes": notes,
         "ministat": block,
-    })
-}
-
-/// One comparison, for machines; changes are shares of the reference.
-pub fn comparison(what: &Compared, judged: &Judged) -> Value {
-    let found = &judged.comparison;
-    let more = match found.verdict {
-        Verdict::NotProven(Outlook::Repeats(more)) => Some(more),
-        _ => None,
-    };
-    json!({
-        "group": judged.name,
-        "reference": what.reference,
-        "verdict": verdict_word(found.verdict, what.is_loss),
-        "differs": found.differs,
-        "more_repeats": more,
-        "change": found.change,
-        "interval": found.interval,
-        "t_test": if found.signed_rank_p.is_some() { "student_by_round" } else { "welch" },
-        "t_p": found.t_p,
-        "t_p_adjusted": found.t_p_adjusted,
-        "equality_p_adjusted": found.equality_p_adjusted,
-        "mann_whitney_p": found.rank_p,
-        "wilcoxon_p": found.signed_rank_p,
-        "hodges_lehmann": found.shift.map(|(shift, interval)| json!({"change": shift, "interval": interval})),
-        "medians": judged.medians.map(|medians| json!({"ratio": medians.ratio, "interval": medians.interval})),
-        "ministat_differs": found.ministat,
-        "practices_disagree": found.disagrees_with_ministat(),
-        "regresses": judged.regresses,
     })
 }

@@ -24,7 +24,6 @@ use wording::command_line::said;
 use wording::usage::{in_one_line, misuse};
 
 use super::Output;
-use super::document::document;
 use super::figures::headline;
 use super::file::{self, Bench};
 use super::part::{Part, Shard};
@@ -334,7 +333,7 @@ impl<'a> Work<'a> {
             report_command::write(&contents, &self.plan.bench.title, &page)?;
         }
         if output.json {
-            println!("{}", document(&self.plan.bench.name, bench.as_ref(), missing, &records));
+            println!("{}", report::json::bench(&self.plan.bench.name, bench.as_ref(), missing, &records));
         }
         Ok(missing)
     }

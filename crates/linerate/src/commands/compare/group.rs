@@ -8,7 +8,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use report::metric::{Metric, Reading};
+use report::metric::Metric;
+use report::sets::Set;
 use results::facts::{self, Facts};
 use results::record::{Record, Status};
 use results::store;
@@ -51,14 +52,11 @@ impl Group {
     }
 
     /// Its values, of records `metric`.
-    pub fn readings(&self, metric: Option<&Metric>) -> Result<Vec<Reading>> {
-        let plain = |value: &f64| Reading { value: *value, resolution: 0.0, doubts: Vec::new() };
+    pub fn set(&self, metric: Option<&Metric>) -> Result<Set> {
         match &self.content {
-            Content::Numbers(values) => Ok(values.iter().map(plain).collect()),
+            Content::Numbers(values) => Ok(Set::of_numbers(&self.name, values)),
             Content::Records(records) => {
-                let own = |record| metric.cloned().unwrap_or_else(|| Metric::headline(record));
-                let read = |record| own(record).read(record).map_err(|missing| misuse(missing.to_string()));
-                records.iter().map(read).collect()
+                Set::of_records(&self.name, records, metric).map_err(|missing| misuse(missing.to_string()))
             }
         }
     }

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use lab::{Check, Level};
-
-use crate::trex_profile::{LIBRARY, environment, has_library, python};
+use testbed::trex_profile::{LIBRARY, environment, has_library, python};
 
 /// Whether profiles of TRex can be run.
 pub fn check() -> Check {

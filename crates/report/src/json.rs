@@ -1,19 +1,21 @@
-//! What a bench found, for machines: its figures, what they prove and the records enter; one JSON
-//! object leaves.
+//! What a bench or a comparison found, for machines: figures and what they prove enter; JSON leaves.
 
-use report::bench::{Bench, Cell, Test};
 use results::Record;
 use serde_json::{Value, json};
+use stats::comparison::{Outlook, Verdict};
 
-use crate::commands::compare::comparison;
+use crate::bench::{Bench, Cell, Test};
+use crate::judgement::{Compared, Judged, verdict_word};
 
-/// The schema of what `--json` prints.
-const SCHEMA: &str = "linerate/bench/1";
+/// The schema of a bench.
+const BENCH_SCHEMA: &str = "linerate/bench/1";
 
-/// All of it: `bench` if any run came to its end, and `missing` of those that were asked for.
-pub fn document(name: &str, bench: Option<&Bench>, missing: usize, records: &[Record]) -> Value {
+/// A bench: `bench` if any run came to its end, how many runs are `missing` of those that were asked for, and the
+/// records.
+#[must_use]
+pub fn bench(name: &str, bench: Option<&Bench>, missing: usize, records: &[Record]) -> Value {
     json!({
-        "schema": SCHEMA,
+        "schema": BENCH_SCHEMA,
         "bench": name,
         "missing": missing,
         "metric": bench.map(|bench| bench.metric.to_string()),
@@ -56,5 +58,35 @@ fn cell(bench: &Bench, test: &Test, cell: &Cell) -> Value {
         "repeats": repeats.collect::<Vec<_>>(),
         "spread": spread,
         "comparison": cell.judged.as_ref().map(|judged| comparison(&bench.compared(test), judged)),
+    })
+}
+
+/// One comparison, for machines; changes are shares of the reference.
+#[must_use]
+pub fn comparison(what: &Compared, judged: &Judged) -> Value {
+    let found = &judged.comparison;
+    let more = match found.verdict {
+        Verdict::NotProven(Outlook::Repeats(more)) => Some(more),
+        _ => None,
+    };
+    json!({
+        "group": judged.name,
+        "reference": what.reference,
+        "verdict": verdict_word(found.verdict, what.is_loss),
+        "differs": found.differs,
+        "more_repeats": more,
+        "change": found.change,
+        "interval": found.interval,
+        "t_test": if found.signed_rank_p.is_some() { "student_by_round" } else { "welch" },
+        "t_p": found.t_p,
+        "t_p_adjusted": found.t_p_adjusted,
+        "equality_p_adjusted": found.equality_p_adjusted,
+        "mann_whitney_p": found.rank_p,
+        "wilcoxon_p": found.signed_rank_p,
+        "hodges_lehmann": found.shift.map(|(shift, interval)| json!({"change": shift, "interval": interval})),
+        "medians": judged.medians.map(|medians| json!({"ratio": medians.ratio, "interval": medians.interval})),
+        "ministat_differs": found.ministat,
+        "practices_disagree": found.disagrees_with_ministat(),
+        "regresses": judged.regresses,
     })
 }
