@@ -18,7 +18,7 @@ use dut::DutSpec;
 use dut::program::Dut;
 use engine::xdp::{Config, XdpEngine};
 use engine::{Engine, Load};
-use lab::{Lab, NapiThread, Placement};
+use lab::{Device, Lab, NapiThread, Placement};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
 use crate::kept::{Kept, ReceiveCost, Receiving};
@@ -38,16 +38,18 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
     let placement = lab.placement();
     let distance = placement.generate.first().and_then(|core| monitor::core_distance([*core, placement.dut]));
     let distance_ns = distance.and_then(|distance| u64::try_from(distance.as_nanos()).ok());
-    let (kept, key) = (Kept::open(), key(lab, commands));
+    let Some(dut) = measured(lab.dut())? else { return Ok(None) };
+    let (kept, key) = (Kept::open(), key(dut.as_ref(), placement, commands));
     if let (Some(now), Some(cost)) = (distance_ns, kept.receive_cost(&key))
         && is_near(cost.distance_ns, now)
     {
         return Ok(Some(cost.receiving));
     }
-    let Some(first) = measure(lab, commands)? else { return Ok(None) };
+    let measure = || measure(&dut, placement, commands);
+    let Some(first) = measure()? else { return Ok(None) };
     let Some(distance_ns) = distance_ns else { return Ok(Some(first)) };
     // That of the lesser cost: a machine that is disturbed takes longer, never less.
-    let second = measure(lab, commands)?.filter(|second| second.cost_ns < first.cost_ns);
+    let second = measure()?.filter(|second| second.cost_ns < first.cost_ns);
     let receiving = second.unwrap_or(first);
     // Without a place to keep it, the next run measures it again.
     let _ = kept.put_receive_cost(&key, Some(ReceiveCost { receiving, distance_ns }));
@@ -56,15 +58,27 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
 
 /// Forgets the cost in a lab like `lab`, which a run has contradicted.
 pub fn forget(lab: &Lab, commands: &[String]) {
-    // What cannot be forgotten is contradicted again.
-    let _ = Kept::open().put_receive_cost(&key(lab, commands), None);
+    if let Ok(Some(dut)) = measured(lab.dut()) {
+        // What cannot be forgotten is contradicted again.
+        let _ = Kept::open().put_receive_cost(&key(dut.as_ref(), lab.placement(), commands), None);
+    }
 }
 
-/// All that the cost depends on, but the distance of the cores.
-fn key(lab: &Lab, commands: &[String]) -> String {
-    let Placement { generate, dut, .. } = lab.placement();
-    let parameters = lab.dut().parameters();
-    format!("{} {parameters:?} {commands:?}, generators {generate:?}, device {dut}", lab.dut().name())
+/// All that the cost with the device `measured` depends on, but the distance of the cores.
+fn key(measured: &dyn Device, placement: &Placement, commands: &[String]) -> String {
+    let Placement { generate, dut, .. } = placement;
+    let parameters = measured.parameters();
+    format!("{} {parameters:?} {commands:?}, generators {generate:?}, device {dut}", measured.name())
+}
+
+/// The device that is measured in place of `dut`; `None` where nothing comes back from it.
+fn measured(dut: &Arc<dyn Device>) -> Result<Option<Arc<dyn Device>>> {
+    Ok(match dut.name() {
+        "sink" => None,
+        // Its limits are its purpose; it hands frames over like the plain cross connect.
+        "calibrated" => Some(Arc::new("xdp-xconnect".parse::<DutSpec>()?)),
+        _ => Some(Arc::clone(dut)),
+    })
 }
 
 /// Whether two distances of cores are of one phase of the machine; phases differ by a factor of four.
@@ -73,14 +87,9 @@ fn is_near(one: u64, other: u64) -> bool {
     more <= less.saturating_add(less / 2)
 }
 
-fn measure(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
-    let dut = match lab.dut().name() {
-        "sink" => return Ok(None),
-        // Its limits are its purpose; it hands frames over like the plain cross connect.
-        "calibrated" => Arc::new("xdp-xconnect".parse::<DutSpec>()?),
-        _ => Arc::clone(lab.dut()),
-    };
-    let twin = Lab::start(&lab::Config { dut, placement: lab.placement().clone(), max_frame_size: 64 })?;
+fn measure(dut: &Arc<dyn Device>, placement: &Placement, commands: &[String]) -> Result<Option<Receiving>> {
+    let dut = Arc::clone(dut);
+    let twin = Lab::start(&lab::Config { dut, placement: placement.clone(), max_frame_size: 64 })?;
     let _program = Dut::start_in(&twin, 64)?;
     dut_command::inside(twin.dut_namespace(), commands)?;
     let [zero, one] = twin.ports();
@@ -118,7 +127,20 @@ fn time(threads: &[NapiThread]) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use lab::placement::Wishes;
+
     use super::*;
+
+    #[test]
+    fn calibrated_devices_share_what_is_kept_and_others_do_not() {
+        let place = Placement::choose(&[0, 1], &Wishes::default()).unwrap();
+        let device = |name: &str| -> Arc<dyn Device> { Arc::new(name.parse::<DutSpec>().unwrap()) };
+        let key = |name| measured(&device(name)).unwrap().map(|dut| key(dut.as_ref(), &place, &[]));
+        assert_eq!(key("calibrated:rate=1mpps"), key("calibrated:rate=2kpps,burst=64"));
+        assert_eq!(key("calibrated:rate=1mpps"), key("xdp-xconnect"));
+        assert_ne!(key("linux-router"), key("xdp-router"));
+        assert_eq!(key("sink"), None);
+    }
 
     #[test]
     fn phases_of_a_machine_are_told_apart_and_noise_is_not() {
