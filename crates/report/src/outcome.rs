@@ -30,9 +30,11 @@ impl Kind {
             Finding::Latency(..) => Self::Latency,
             Finding::Rfc2544(..) => Self::Rfc2544,
             Finding::Soak(_) => Self::Soak,
-            Finding::Ramp | Finding::Saturate | Finding::Generator(_) | Finding::Cost(_) | Finding::Other => {
-                Self::Curves
-            }
+            Finding::Ramp(_)
+            | Finding::Saturate
+            | Finding::Generator(_)
+            | Finding::Cost(_)
+            | Finding::Other => Self::Curves,
         }
     }
 }

@@ -242,6 +242,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     } else if record.finding.results().is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
     }
+    if let Some(searched) = evidence::searched(record) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&searched, colour));
+    }
     if let Some(links) = Links::of(record) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&links.sentence(), colour));
     }

@@ -39,7 +39,7 @@ const SUPERSEDED: &str = "superseded";
 #[group(id = "quick-flags", multiple = true, conflicts_with = "file")]
 pub struct Args {
     /// The eight load tests (1514 bytes, IMIX, 64 bytes, 64 bytes in one flow; one direction and
-    /// both), each as a short ramp
+    /// both), each as a short ramp and a short search
     #[arg(long)]
     quick: bool,
     /// Devices to test, one --dut each [default: linux-router and xdp-router]
@@ -55,6 +55,9 @@ pub struct Args {
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     duration: Duration,
+    /// How long the search after a ramp may take, which narrows the interval of the limit; 0s for none
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    search: Duration,
     /// How often a run is measured again at the end if host interference may have changed its result
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
@@ -164,15 +167,15 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
 
-/// How long all may take, so that measuring again has an end: as long again as once through, and four minutes
+/// How long all may take, so that measuring again has an end: a fifth longer than once through, and four minutes
 /// with the flags' defaults.
 fn longest(args: &Args, runs: usize) -> Duration {
-    planned(args).saturating_mul(2 * runs as u32).max(LONGEST)
+    (planned(args).saturating_mul(6 * runs as u32) / 5).max(LONGEST)
 }
 
-/// How long one run takes, beside what setting up its lab takes.
+/// How long one run takes at most, beside what setting up its lab takes.
 fn planned(args: &Args) -> Duration {
-    args.duration.saturating_add(WARM_UP.duration + HOLD + 2 * DRAIN)
+    args.duration.saturating_add(args.search).saturating_add(WARM_UP.duration + HOLD + 3 * DRAIN)
 }
 
 /// Keeps a run that another one stands for where reports on `directory` do not take it for a repeat.
@@ -251,6 +254,7 @@ fn one(
         target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.rate, mean),
         rise: args.duration,
         hold: HOLD,
+        search: args.search,
     };
     let name = format!("{dut} {}", test.label);
     let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
