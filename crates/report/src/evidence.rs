@@ -242,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    fn a_search_after_a_ramp_says_what_it_came_to() {
+        let scenario = Scenario { bidirectional: true, ..Scenario::default() };
+        assert_eq!(searched(&scenario.record()), None);
+        let mut record = scenario.searched_ramp();
+        let alone = bounds(interval(&scenario.record()).unwrap());
+        let text = searched(&record).unwrap();
+        assert!(text.ends_with(&format!("narrowed the interval; the ramp alone: {alone}")), "{text}");
+        assert!(is_searched(&record) && interval(&record) != interval(&scenario.record()));
+        record.directions.iter_mut().filter_map(|it| it.evidence.as_mut()).for_each(|it| it.ramp = None);
+        assert!(searched(&record).unwrap().ends_with("did not narrow the interval") && !is_searched(&record));
+    }
+
+    #[test]
     fn where_losses_began_is_said_where_it_is_below_the_limit() {
         let mut record = Scenario::default().record();
         assert!(loss_began(&record).is_empty(), "the next step is no news");

@@ -416,6 +416,9 @@ mod tests {
             let sound = result.limited_by == LimitedBy::Dut && result.irregular.is_none();
             assert_eq!(reading.doubts.is_empty(), sound, "{reading:?} {result:?}");
         }
+        let ramp = Scenario::default().searched_ramp();
+        let reading = metric("max_rate").read(&ramp).unwrap();
+        assert!((reading.resolution - 0.002).abs() < 1e-4, "{reading:?}");
         let stalled = Scenario { stalled_from: Some(6), capacity_pps: 5e6, ..Scenario::default() }.record();
         let doubts = metric("max_forwarded").read(&stalled).unwrap().doubts;
         assert!(doubts.iter().any(|doubt| doubt.contains("stalled")), "{doubts:?}");

@@ -101,8 +101,9 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
         &mut text,
         &comparison,
         &format!(
-            "{} (and the rates between which it lies), directions added up; line rate {lines}",
-            comparison.figure()
+            "{} (and {}), directions added up; line rate {lines}",
+            comparison.figure(),
+            comparison.between()
         ),
         colour,
     );

@@ -29,6 +29,10 @@ const TRIALS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(250), Duration::from_secs(1)];
 /// A trial at a low load is to take no longer than this, in seconds: rather is the interval wider.
 const LONGEST_S: f64 = 0.5;
+/// Frames that a queue may hold that is to hide no more than half of the width.
+const QUEUE: f64 = 256.0;
+/// An interval that interference left wider than asked for by no more than this needs no mark.
+const NEGLIGIBLE: f64 = 0.02;
 /// How much around what the ramp shows is searched if that is wrong.
 const AROUND: f64 = 0.5;
 
@@ -95,15 +99,18 @@ impl Near {
 /// that are not too long.
 fn goal(loss_ratio: f64, pps: f64) -> Goal {
     let [initial_trial_duration, final_trial_duration, duration_sum] = TRIALS;
-    let goal = Goal::new(NAME, loss_ratio);
-    let hidden = 2.0 * goal.hidden_queue as f64 / (pps * LONGEST_S);
     Goal {
-        relative_width: hidden.clamp(WIDTH, WIDEST),
+        relative_width: width_near(pps),
         initial_trial_duration,
         final_trial_duration,
         duration_sum,
-        ..goal
+        ..Goal::new(NAME, loss_ratio)
     }
+}
+
+/// The width that is asked for near `pps`.
+fn width_near(pps: f64) -> f64 {
+    (2.0 * QUEUE / (pps * LONGEST_S)).clamp(WIDTH, WIDEST)
 }
 
 impl State {
@@ -138,7 +145,9 @@ fn narrow(directions: &mut [Direction], result: &GoalResult, found: &record::Sea
         evidence.limit = Some(evidence.ramp.map_or(limit, |ramp| over_both(ramp, limit, elsewhere)));
         evidence.samples += found.trials.len();
         evidence.affected += affected;
-        evidence.interference_matters = result.disturbed && affected > 0;
+        let asked = width_near(limit.lower_pps) + NEGLIGIBLE;
+        let is_wide = evidence.limit.is_none_or(|it| width(it) > limit.lower_pps * asked);
+        evidence.interference_matters = result.disturbed && affected > 0 && (elsewhere || is_wide);
         // Of a disturbed search less may have passed than the device bears.
         let held =
             if result.disturbed { direction.max_rate_pps.max(limit.lower_pps) } else { limit.lower_pps };
