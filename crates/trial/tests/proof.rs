@@ -155,7 +155,8 @@ fn quick(seed: u64) -> (Run, Option<f64>) {
     let mut engine = Clocked::new(SimulatedEngine::new(device, Tester::default()), &host);
     let outcome = strategy.run(&mut engine, &mut host);
     let ramp = outcome.directions[0].evidence.unwrap().ramp;
-    let hidden = (512.0 / (capacity * 0.5)).max(0.01) / 2.0;
+    // Half of the width by the device's queue, and the loss threshold.
+    let hidden = (512.0 * 12.0 / (capacity * 5.0)).max(0.01) / 2.0 + 0.001;
     let run = Run { truth: capacity, hidden, found: of_ramp(&outcome), took: engine.now() };
     (run, ramp.map(|it| width(it.lower_pps, it.upper_pps)))
 }

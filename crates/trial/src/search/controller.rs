@@ -23,7 +23,7 @@ use super::selector::{Candidate, Hints, Range, Selector};
 const SHORTFALLS: u32 = 3;
 
 /// A trial at a low load becomes at most one part in so many of the search's time long.
-const LONGEST_SHARE: u32 = 12;
+pub(super) const LONGEST_SHARE: u32 = 12;
 
 /// What bounds a search.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use results::record::{self, Direction, GoalResult, Irregular, LimitedBy, RateInterval};
 
+use super::controller::LONGEST_SHARE;
 use super::{Search, State};
 use crate::session::{Session, Stop};
 use crate::{Conditions, Goal, Strategy as _, WarmUp};
@@ -27,8 +28,6 @@ const WIDEST: f64 = 0.1;
 /// How long trials are that only find the way, those that decide, and all together that decide at one load.
 const TRIALS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(250), Duration::from_secs(1)];
-/// A trial at a low load is to take no longer than this, in seconds: rather is the interval wider.
-const LONGEST_S: f64 = 0.5;
 /// Frames that a queue may hold that is to hide no more than half of the width.
 const QUEUE: f64 = 256.0;
 /// An interval that interference left wider than asked for by no more than this needs no mark.
@@ -62,13 +61,14 @@ impl Near {
         let limits = || directions.iter().filter_map(|it| it.evidence?.limit);
         let least = |values: &mut dyn Iterator<Item = f64>| values.fold(target_pps, f64::min);
         let forwarded_pps = least(&mut directions.iter().map(|it| it.max_forwarded_pps));
-        let passed_pps = least(&mut limits().map(|it| it.lower_pps));
+        // Not the lower bound: that is low where frames were lost in passing, far below the limit.
+        let passed_pps = least(&mut directions.iter().map(|it| it.max_rate_pps));
         let passed_pps = if passed_pps > 0.0 { passed_pps } else { forwarded_pps };
         let failed_pps = least(&mut limits().filter_map(|it| it.upper_pps)).max(passed_pps);
         if !(passed_pps > 0.0 && target_pps > passed_pps * (1.0 + WIDTH)) {
             return None;
         }
-        let goal = goal(conditions.loss_threshold, passed_pps);
+        let goal = goal(conditions.loss_threshold, passed_pps, duration);
         // The first trials send a few frames at least.
         let least_pps = 10.0 / goal.initial_trial_duration.as_secs_f64();
         let search = Search {
@@ -97,10 +97,10 @@ impl Near {
 
 /// What is looked for near `pps`: with so wide an interval that no device's queue hides half of it from trials
 /// that are not too long.
-fn goal(loss_ratio: f64, pps: f64) -> Goal {
+fn goal(loss_ratio: f64, pps: f64, duration: Duration) -> Goal {
     let [initial_trial_duration, final_trial_duration, duration_sum] = TRIALS;
     Goal {
-        relative_width: width_near(pps),
+        relative_width: width_near(pps, duration),
         initial_trial_duration,
         final_trial_duration,
         duration_sum,
@@ -108,26 +108,33 @@ fn goal(loss_ratio: f64, pps: f64) -> Goal {
     }
 }
 
-/// The width that is asked for near `pps`.
-fn width_near(pps: f64) -> f64 {
-    (2.0 * QUEUE / (pps * LONGEST_S)).clamp(WIDTH, WIDEST)
+/// The width that is asked for near `pps` of a search of `duration`.
+fn width_near(pps: f64, duration: Duration) -> f64 {
+    let longest_s = (duration / LONGEST_SHARE).as_secs_f64();
+    (2.0 * QUEUE / (pps * longest_s)).clamp(WIDTH, WIDEST)
 }
 
 impl State {
     /// What was found, and puts the interval into the verdict on a ramp.
     pub(crate) fn narrow(self, directions: &mut [Direction]) -> record::Search {
         let elsewhere = !self.books.of_other().is_empty();
+        let asked = self.goals.first().map_or(WIDTH, |goal| goal.relative_width);
         let found = self.found();
         if let Some(result) = found.results.get(NAME) {
-            narrow(directions, result, &found, elsewhere);
+            narrow(directions, result, &found, (asked, elsewhere));
         }
         found
     }
 }
 
 /// Puts the interval of `result`, all directions added up, into `directions` where it stands. `elsewhere` says
-/// that it is of another state of the host than the usual one.
-fn narrow(directions: &mut [Direction], result: &GoalResult, found: &record::Search, elsewhere: bool) {
+/// that it is of another state of the host than the usual one; `asked` is the width that was asked for.
+fn narrow(
+    directions: &mut [Direction],
+    result: &GoalResult,
+    found: &record::Search,
+    (asked, elsewhere): (f64, bool),
+) {
     let ways = directions.len().max(1) as f64;
     let limit =
         RateInterval { lower_pps: result.lower_pps / ways, upper_pps: result.upper_pps.map(|it| it / ways) };
@@ -145,8 +152,7 @@ fn narrow(directions: &mut [Direction], result: &GoalResult, found: &record::Sea
         evidence.limit = Some(evidence.ramp.map_or(limit, |ramp| over_both(ramp, limit, elsewhere)));
         evidence.samples += found.trials.len();
         evidence.affected += affected;
-        let asked = width_near(limit.lower_pps) + NEGLIGIBLE;
-        let is_wide = evidence.limit.is_none_or(|it| width(it) > limit.lower_pps * asked);
+        let is_wide = evidence.limit.is_none_or(|it| width(it) > limit.lower_pps * (asked + NEGLIGIBLE));
         evidence.interference_matters = result.disturbed && affected > 0 && (elsewhere || is_wide);
         // Of a disturbed search less may have passed than the device bears.
         let held =
