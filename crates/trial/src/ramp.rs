@@ -91,7 +91,9 @@ impl Ramp {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
-        session.wait_out_noise(self.rise.saturating_add(self.hold))?;
+        // A search tells states of the host apart: less depends on the pass where one follows.
+        let part = if self.search.is_zero() { 1 } else { 2 };
+        session.wait_out_noise(self.rise.saturating_add(self.hold) / part)?;
         session.run(Phase::Ramp, &self.stairs(), self.rise)?;
         let target = Load::Rate(self.target_pps);
         session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;
