@@ -299,3 +299,20 @@ fn what_the_receive_side_costs_the_device_is_stated() {
         "nothing says how busy the core was"
     );
 }
+
+#[test]
+fn a_search_after_a_ramp_leaves_its_trials_and_every_frame_is_accounted_for() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "ramp --dut calibrated:rate=20kpps --line-rate 30mbps --duration 1s --step 50ms --hold-duration 200ms \
+                --warm-up-duration 300ms --drain 100ms --search 1500ms --json";
+    let record = linerate(line).run().well().record();
+    assert_eq!(record.strategy.parameters["search"], "1.5s");
+    let trials = record.finding.search().map_or(&[][..], |search| &search.trials);
+    // A host may hide the limit: then there is nothing to search for.
+    assert!(record.directions[0].limited_by != LimitedBy::Dut || !trials.is_empty());
+    let sampled: u64 = record.samples.iter().map(|sample| sample.directions[0].offered).sum();
+    let tried: u64 = trials.iter().map(|trial| trial.directions[0].offered).sum();
+    assert_eq!(sampled + tried, record.directions[0].offered);
+}

@@ -104,6 +104,15 @@ impl<'a> Comparison<'a> {
         figures.join(", or ")
     }
 
+    /// What stands beside the rates, in words.
+    pub fn between(&self) -> &'static str {
+        if self.runs().any(|run| evidence::is_searched(run.record)) {
+            "the rates between which it lies, by a short search after the ramp"
+        } else {
+            "the rates between which it lies"
+        }
+    }
+
     /// All outcomes.
     pub fn runs(&self) -> impl Iterator<Item = &Outcome<'a>> {
         self.rows().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs)

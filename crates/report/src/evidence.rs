@@ -2,7 +2,7 @@
 //! began and what other activity on the host did leave, the same for the terminal, the page and exports.
 
 use results::Record;
-use results::record::{Direction, Evidence, LimitedBy, Phase, RateInterval, Sample, Status};
+use results::record::{Direction, Evidence, Finding, LimitedBy, Phase, RateInterval, Sample, Status};
 use wire::human::{count, pps};
 
 use crate::figures::loss;
@@ -66,11 +66,7 @@ fn between(lower: f64, upper: f64) -> String {
 /// The interval of the headline of a ramp or a saturation, all directions added up; `None` where it has none.
 pub fn interval(record: &Record) -> Option<RateInterval> {
     let all: Option<Vec<RateInterval>> = record.directions.iter().map(headline).collect();
-    let all = all.filter(|all| !all.is_empty())?;
-    Some(RateInterval {
-        lower_pps: all.iter().map(|it| it.lower_pps).sum(),
-        upper_pps: all.iter().map(|it| it.upper_pps).sum(),
-    })
+    all.filter(|all| !all.is_empty()).map(|all| added_up(&all))
 }
 
 /// The interval of one direction's headline: where its limit lies if the load rose, else the spread of
@@ -83,6 +79,34 @@ pub fn headline(direction: &Direction) -> Option<RateInterval> {
 /// Whether the load rose, so that the highest load at or below the loss threshold is what was looked for.
 pub fn rises(record: &Record) -> bool {
     record.samples.iter().any(|sample| sample.phase == Phase::Ramp)
+}
+
+/// Whether the interval of the headline is that of a search after a ramp.
+pub fn is_searched(record: &Record) -> bool {
+    record.directions.iter().any(|direction| direction.evidence.is_some_and(|it| it.ramp.is_some()))
+}
+
+/// What a search after a ramp came to, in words; `None` without one.
+pub fn searched(record: &Record) -> Option<String> {
+    let Finding::Ramp(Some(search)) = &record.finding else { return None };
+    let seconds = search.trials.iter().map(|trial| trial.duration_s).sum::<f64>();
+    let trials = match search.trials.len() {
+        1 => "1 trial".to_owned(),
+        trials => format!("{} trials", count(trials as u64)),
+    };
+    let ramps: Option<Vec<RateInterval>> = record.directions.iter().map(|it| it.evidence?.ramp).collect();
+    let end = match ramps.filter(|ramps| !ramps.is_empty()) {
+        Some(ramps) => format!("narrowed the interval; the ramp alone: {}", bounds(added_up(&ramps))),
+        None => "did not narrow the interval".to_owned(),
+    };
+    Some(format!("a search of {trials}, {seconds:.1} s in all, {end}"))
+}
+
+fn added_up(all: &[RateInterval]) -> RateInterval {
+    RateInterval {
+        lower_pps: all.iter().map(|it| it.lower_pps).sum(),
+        upper_pps: all.iter().map(|it| it.upper_pps).sum(),
+    }
 }
 
 /// The lowest load in all directions at which any frame was lost, of the direction in which that was lowest.
@@ -215,6 +239,19 @@ mod tests {
         assert_eq!(interval(&record).unwrap().upper_pps, None);
         record.directions[1].evidence = None;
         assert_eq!(interval(&record), None);
+    }
+
+    #[test]
+    fn a_search_after_a_ramp_says_what_it_came_to() {
+        let scenario = Scenario { bidirectional: true, ..Scenario::default() };
+        assert_eq!(searched(&scenario.record()), None);
+        let mut record = scenario.searched_ramp();
+        let alone = bounds(interval(&scenario.record()).unwrap());
+        let text = searched(&record).unwrap();
+        assert!(text.ends_with(&format!("narrowed the interval; the ramp alone: {alone}")), "{text}");
+        assert!(is_searched(&record) && interval(&record) != interval(&scenario.record()));
+        record.directions.iter_mut().filter_map(|it| it.evidence.as_mut()).for_each(|it| it.ramp = None);
+        assert!(searched(&record).unwrap().ends_with("did not narrow the interval") && !is_searched(&record));
     }
 
     #[test]

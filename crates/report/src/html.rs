@@ -102,6 +102,7 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
         figure: capitalized(&comparison.figure()),
+        between: comparison.between(),
         lead: Lead::of(&comparison),
         bars: Bars::of(&comparison, records),
         spoken: bars::spoken(&comparison),
@@ -218,6 +219,8 @@ struct Page<'a> {
     flame_graphs: Vec<(&'a str, Json<&'a String>)>,
     summary: String,
     figure: String,
+    /// What stands beside that, in words.
+    between: &'static str,
     /// What stands out, above everything else.
     lead: Option<Lead>,
     bars: Option<Bars>,

@@ -177,8 +177,9 @@ fn repetition(bench: &Bench) -> String {
 fn matrix(records: &[Record]) -> String {
     let comparison = Comparison::new(records);
     let mut text = format!(
-        "## Runs\n\n{} (and the rates between which it lies), directions added up.\n\n",
-        capitalized(&comparison.figure())
+        "## Runs\n\n{} (and {}), directions added up.\n\n",
+        capitalized(&comparison.figure()),
+        comparison.between()
     );
     crate::shared_core::warning(records).iter().for_each(|warning| _ = writeln!(text, "{}\n", line(warning)));
     row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));

@@ -229,7 +229,7 @@ const INTERFERENCE: &str = "host interference may have changed it";
 
 /// Whether `record` is of a load that rises or stays.
 fn has_curve(record: &Record) -> bool {
-    matches!(record.finding, Finding::Ramp | Finding::Saturate | Finding::Generator(_))
+    matches!(record.finding, Finding::Ramp(_) | Finding::Saturate | Finding::Generator(_))
 }
 
 /// The figures that `record` has.
@@ -306,8 +306,12 @@ fn width(lower: f64, upper: Option<f64>) -> f64 {
     upper.filter(|_| lower > 0.0).map_or(0.0, |upper| (upper - lower).max(0.0) / lower)
 }
 
-/// How far the next step of a ramp is from the highest rate within the loss threshold, as a share of it.
+/// How far the next step of a ramp is from the highest rate within the loss threshold, or the upper bound of the
+/// search after it, as a share of it.
 fn step(record: &Record) -> f64 {
+    if let Some(limit) = crate::evidence::interval(record).filter(|_| crate::evidence::is_searched(record)) {
+        return width(limit.lower_pps, limit.upper_pps);
+    }
     let ramp = |sample: &&Sample| sample.phase == Phase::Ramp;
     let steps = record.directions.iter().enumerate().map(|(at, direction)| {
         let found = direction.max_rate_pps;
@@ -412,6 +416,9 @@ mod tests {
             let sound = result.limited_by == LimitedBy::Dut && result.irregular.is_none();
             assert_eq!(reading.doubts.is_empty(), sound, "{reading:?} {result:?}");
         }
+        let ramp = Scenario::default().searched_ramp();
+        let reading = metric("max_rate").read(&ramp).unwrap();
+        assert!((reading.resolution - 0.002).abs() < 1e-4, "{reading:?}");
         let stalled = Scenario { stalled_from: Some(6), capacity_pps: 5e6, ..Scenario::default() }.record();
         let doubts = metric("max_forwarded").read(&stalled).unwrap().doubts;
         assert!(doubts.iter().any(|doubt| doubt.contains("stalled")), "{doubts:?}");

@@ -30,9 +30,11 @@ impl Kind {
             Finding::Latency(..) => Self::Latency,
             Finding::Rfc2544(..) => Self::Rfc2544,
             Finding::Soak(_) => Self::Soak,
-            Finding::Ramp | Finding::Saturate | Finding::Generator(_) | Finding::Cost(_) | Finding::Other => {
-                Self::Curves
-            }
+            Finding::Ramp(_)
+            | Finding::Saturate
+            | Finding::Generator(_)
+            | Finding::Cost(_)
+            | Finding::Other => Self::Curves,
         }
     }
 }
@@ -260,9 +262,10 @@ impl<'a> Outcome<'a> {
 
     /// Where the headline lies, if that says more than the headline itself.
     pub fn shown_interval(&self) -> Option<RateInterval> {
-        let marked = self.marks.contains(&Mark::Interference);
+        // Where the tester is the limit, the headline itself says that it is a lower bound.
+        let is_open = self.marks.contains(&Mark::Interference) && !self.marks.contains(&Mark::Tester);
         let is_news =
-            |it: &RateInterval| it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || marked;
+            |it: &RateInterval| it.upper_pps.is_some() || it.lower_pps < self.headline_pps() || is_open;
         self.interval.filter(is_news)
     }
 
@@ -414,6 +417,18 @@ mod tests {
         // An old record does not say where it mattered.
         (record.directions[0].limited_by, record.directions[0].evidence) = (LimitedBy::Dut, None);
         assert_eq!(Outcome::new(&record).marks, [Mark::Interference]);
+    }
+
+    #[test]
+    fn a_lower_bound_is_said_once() {
+        let mut record =
+            Scenario { tester_limit_pps: 2.2e6, capacity_pps: 9e6, ..Scenario::default() }.record();
+        let evidence = record.directions[0].evidence.as_mut().unwrap();
+        evidence.interference_matters = true;
+        record.directions[0].max_rate_pps = evidence.limit.unwrap().lower_pps;
+        let outcome = Outcome::new(&record);
+        assert_eq!(outcome.marks, [Mark::Tester, Mark::Interference]);
+        assert_eq!(outcome.with_interval(), outcome.marked_rate().0);
     }
 
     #[test]

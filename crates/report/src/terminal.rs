@@ -101,8 +101,9 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
         &mut text,
         &comparison,
         &format!(
-            "{} (and the rates between which it lies), directions added up; line rate {lines}",
-            comparison.figure()
+            "{} (and {}), directions added up; line rate {lines}",
+            comparison.figure(),
+            comparison.between()
         ),
         colour,
     );
@@ -241,6 +242,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
         text.push_str(&soak::table(found, colour));
     } else if record.finding.results().is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
+    }
+    if let Some(searched) = evidence::searched(record) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&searched, colour));
     }
     if let Some(links) = Links::of(record) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&links.sentence(), colour));

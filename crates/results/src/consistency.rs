@@ -57,9 +57,11 @@ pub fn contradictions(record: &Record) -> Vec<String> {
     }
     found.extend(arrived_too_soon(record).map(|at_s| format!("at {at_s:.3} s: more came back than left")));
     for direction in &record.directions {
-        found.extend(of_direction(direction).map(|what| format!("{}: {what}", direction.name)));
+        let forgiven = record.strategy.loss_threshold;
+        found.extend(of_direction(direction, forgiven).map(|what| format!("{}: {what}", direction.name)));
     }
-    for (goal, result) in record.finding.results() {
+    let searched = record.finding.search().into_iter().flat_map(|search| &search.results);
+    for (goal, result) in searched {
         if result.upper_pps.is_some_and(|upper| upper < result.lower_pps) {
             found.push(format!("{goal}: the upper bound is below the lower one"));
         }
@@ -162,7 +164,7 @@ fn of_sample(sample: &Sample) -> impl Iterator<Item = &'static str> {
     found.into_iter().filter_map(|(wrong, what)| wrong.then_some(what))
 }
 
-fn of_direction(direction: &Direction) -> impl Iterator<Item = &'static str> {
+fn of_direction(direction: &Direction, forgiven: f64) -> impl Iterator<Item = &'static str> {
     let held = direction.max_rate_pps;
     let evidence = direction.evidence.unwrap_or_default();
     let limit = evidence.limit;
@@ -184,6 +186,11 @@ fn of_direction(direction: &Direction) -> impl Iterator<Item = &'static str> {
         (
             limit.and_then(|it| it.upper_pps).is_some_and(|upper| held > upper * (1.0 + TOLERANCE)),
             "the headline is above its interval",
+        ),
+        (
+            evidence.ramp.is_some()
+                && direction.max_forwarded_pps < held * (1.0 - forgiven) * (1.0 - TOLERANCE),
+            "less came back than of the headline's load",
         ),
         (evidence.affected > evidence.samples, "more samples were affected than there are"),
         (evidence.interference_matters && evidence.affected == 0, "interference mattered without any"),
@@ -214,7 +221,7 @@ mod tests {
     #[test]
     fn no_figure_of_any_fixture_contradicts_another() {
         let scenario = Scenario::default();
-        let others = [scenario.latency_test(), scenario.eventful_soak()];
+        let others = [scenario.latency_test(), scenario.eventful_soak(), scenario.searched_ramp()];
         for record in bench().into_iter().chain(oddities()).chain(searches()).chain(others) {
             assert_eq!(contradictions(&record), Vec::<String>::new(), "{}", record.name);
         }

@@ -140,7 +140,7 @@ impl Scenario {
             environment: environment(),
             line_rate_bps: self.line_rate_bps,
             directions: (0..names.len()).map(|at| self.direction(names[at], at, &samples)).collect(),
-            finding: Finding::Ramp,
+            finding: Finding::Ramp(None),
             queues: Vec::new(),
             nodes: Vec::new(),
             nodes_s: None,
@@ -288,6 +288,7 @@ impl Scenario {
         let rate = |sample: &&Sample| sample.directions[way].offered_pps;
         let first = lost.min_by(|a, b| rate(a).total_cmp(&rate(b)));
         Evidence {
+            ramp: None,
             limit: Some(RateInterval {
                 lower_pps: passed_pps.min(self.capacity_pps),
                 upper_pps: proved.filter(|_| by_dut),

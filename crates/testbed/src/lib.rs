@@ -14,6 +14,7 @@ pub mod machine;
 pub mod port;
 pub mod progress;
 mod queue_use;
+pub mod quick;
 mod real;
 mod receive_cost;
 mod receive_limit;

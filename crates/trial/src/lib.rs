@@ -24,6 +24,7 @@
 //!     target_pps: 1e6,
 //!     rise: Duration::from_secs(30),
 //!     hold: Duration::from_secs(2),
+//!     search: Duration::ZERO,
 //! };
 //! let outcome = ramp.run(&mut engine, &mut trial::Silent);
 //! assert!((outcome.directions[0].max_rate_pps / 300_000.0 - 1.0).abs() < 0.011);

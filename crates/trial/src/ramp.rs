@@ -7,6 +7,8 @@
 //!   about `sqrt(2·Q·target / rise)` frames a second to the lossless rate, with `rise` in
 //!   seconds: the excess of a linear rise fills the queue after `sqrt(2·Q·rise / target)` s. Rise
 //!   longer for devices with deep queues.
+//!
+//! A short search after it narrows the interval: see [`crate::search`].
 
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use results::record::{self, Finding, Phase};
 use wire::human;
 
 use crate::conditions::{check_rate, refuse_unless};
+use crate::search::{Near, State};
 use crate::session::{Session, Stop};
 use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
@@ -29,6 +32,8 @@ pub struct Ramp {
     pub rise: Duration,
     /// How long it stays at the target.
     pub hold: Duration,
+    /// How long the limit that it shows is searched for after that, at most; zero for not at all.
+    pub search: Duration,
 }
 
 impl Strategy for Ramp {
@@ -38,18 +43,36 @@ impl Strategy for Ramp {
             ("ramp-duration", format!("{:?}", self.rise)),
             ("hold-duration", format!("{:?}", self.hold)),
         ];
-        strategy::describe("ramp", own, &self.conditions)
+        let mut strategy = strategy::describe("ramp", own, &self.conditions);
+        if !self.search.is_zero() {
+            strategy.parameters.extend(strategy::parameters([("search", format!("{:?}", self.search))]));
+        }
+        strategy
     }
 
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let mut session = Session::new(engine, observer);
-        let end = self.drive(&mut session);
         let judge = self.conditions.judge(Some(self.target_pps));
-        session.finish(end, &judge, self.conditions.drain, Finding::Ramp)
+        let mut searched = None;
+        let end = self.drive(&mut session).and_then(|()| {
+            let directions = judge.directions(session.samples(), session.totals());
+            let near = Near::new(&self.conditions, self.target_pps, self.search, &directions);
+            let (state, end) = near.map(|near| near.drive(&mut session, directions.len())).unzip();
+            searched = state;
+            end.unwrap_or(Ok(()))
+        });
+        let mut outcome = session.finish(end, &judge, self.conditions.drain, Finding::Ramp(None));
+        // Trials are kept as such: samples are the curve.
+        outcome.samples.retain(|sample| sample.phase != Phase::Trial);
+        outcome.finding = Finding::Ramp(searched.map(|state: State| state.narrow(&mut outcome.directions)));
+        outcome
     }
 
     fn planned(&self) -> Duration {
-        self.conditions.around(self.rise.saturating_add(self.hold))
+        let rises = self.conditions.around(self.rise.saturating_add(self.hold));
+        // The last drain may begin when the time of the search is over.
+        let drain = if self.search.is_zero() { Duration::ZERO } else { self.conditions.drain };
+        rises.saturating_add(self.search).saturating_add(drain)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -57,6 +80,7 @@ impl Strategy for Ramp {
         check_rate("target load", "pps", self.target_pps)?;
         self.conditions.check_phase("rise", self.rise)?;
         self.conditions.check_phase("hold", self.hold)?;
+        self.conditions.check_phase("search", self.search)?;
         refuse_unless(!(self.rise + self.hold).is_zero(), || {
             "a ramp that neither rises nor holds measures nothing: give it a duration".into()
         })
@@ -67,7 +91,9 @@ impl Ramp {
     fn drive(&self, session: &mut Session) -> Result<(), Stop> {
         self.check()?;
         session.warm_up(&self.conditions)?;
-        session.wait_out_noise(self.rise.saturating_add(self.hold))?;
+        // A search tells states of the host apart: less depends on the pass where one follows.
+        let part = if self.search.is_zero() { 1 } else { 2 };
+        session.wait_out_noise(self.rise.saturating_add(self.hold) / part)?;
         session.run(Phase::Ramp, &self.stairs(), self.rise)?;
         let target = Load::Rate(self.target_pps);
         session.run(Phase::Hold, &self.conditions.constant(target, self.hold), self.hold)?;

@@ -33,6 +33,7 @@ mod database;
 mod finding;
 mod goal;
 mod ladder;
+mod near;
 mod selector;
 mod state;
 
@@ -55,6 +56,7 @@ use controller::{Controller, Ended, Limits, Step, TrialEnd};
 use database::{Observation, Verdict};
 pub use goal::Goal;
 use ladder::Rung;
+pub(crate) use near::Near;
 use state::{Books, Seen, named};
 
 /// The longest search.
@@ -169,6 +171,8 @@ pub(crate) struct State {
     other: Option<String>,
     /// Frames that the device's queue holds, where it knows how frames came.
     queue: Option<u64>,
+    /// When it began, since the session did.
+    began: Duration,
 }
 
 impl State {
@@ -187,6 +191,7 @@ impl State {
             trials: Vec::new(),
             other: None,
             queue: None,
+            began: Duration::ZERO,
         }
     }
 
@@ -204,7 +209,9 @@ impl State {
     ) -> Result<(), Stop> {
         let drain = search.conditions.drain;
         session.warm_up(&search.conditions)?;
-        while let Step::Measure { load, pps, duration } = self.books.next(session.elapsed()) {
+        while let Step::Measure { load, pps, duration } =
+            self.books.next(session.elapsed().saturating_sub(self.began))
+        {
             let bursts_before = session.bursts();
             let (sample, machine, own) =
                 session.trial_apart(Phase::Trial, Load::Rate(pps), duration, drain)?;
@@ -328,12 +335,17 @@ impl State {
 
     /// What was found in all, and adds to each direction what was found there.
     pub(crate) fn conclude(self, directions: &mut [Direction]) -> record::Search {
-        let results = self.results();
         let decided = self.seen_bursts().decided(&self.books.findings());
         for (place, direction) in directions.iter_mut().enumerate() {
             direction.results = named(self.names(), &self.books.findings_in(place), 1.0, &decided);
             self.judge(direction);
         }
+        self.found()
+    }
+
+    /// What was found, all directions added up.
+    fn found(self) -> record::Search {
+        let results = self.results();
         record::Search {
             disturbed: Some(results.values().any(|result| result.disturbed)),
             limited_by: Some(limit(results.values())),

@@ -200,9 +200,11 @@ struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    /// All but the warm-up.
+    /// All but the warm-up, and the trials of a search after a load that rose.
     fn measured(samples: &'a [Sample], direction: usize) -> Vec<Self> {
-        let measured = samples.iter().filter(|sample| sample.phase != Phase::WarmUp);
+        let rises = samples.iter().any(|sample| sample.phase == Phase::Ramp);
+        let is_measured = |phase| phase != Phase::WarmUp && !(rises && phase == Phase::Trial);
+        let measured = samples.iter().filter(|sample| is_measured(sample.phase));
         let points = measured.filter_map(|sample| {
             let Sample { phase, duration_s, .. } = *sample;
             // Where nobody estimated it, it may account for all.

@@ -22,6 +22,7 @@ fn ramp() -> Ramp {
         target_pps: 1e6,
         rise: 100 * STEP,
         hold: 10 * STEP,
+        search: Duration::ZERO,
     }
 }
 

@@ -12,10 +12,11 @@ use results::record::{LimitedBy, Status};
 use trial::{Conditions, Ramp, Strategy as _, WarmUp};
 
 fn any_ramp() -> impl Strategy<Value = Ramp> {
-    let times = (milliseconds(0..1_500), milliseconds(0..5_000), milliseconds(1..2_000));
+    let search = prop_oneof![Just(Duration::ZERO), milliseconds(0..3_000)];
+    let times = (milliseconds(0..1_500), milliseconds(0..5_000), milliseconds(1..2_000), search);
     let conditions = (milliseconds(10..700), milliseconds(0..600), 0.0..0.1f64);
     (times, conditions, 1.0..1e6f64, 1.0..1e4f64).prop_map(
-        |((warm_up, rise, hold), (step, drain, loss_threshold), target_pps, pps)| Ramp {
+        |((warm_up, rise, hold, search), (step, drain, loss_threshold), target_pps, pps)| Ramp {
             conditions: Conditions {
                 warm_up: WarmUp { pps, duration: warm_up },
                 step,
@@ -26,6 +27,7 @@ fn any_ramp() -> impl Strategy<Value = Ramp> {
             target_pps,
             rise,
             hold,
+            search,
         },
     )
 }
@@ -60,7 +62,7 @@ proptest! {
         directions in 1..=2usize,
         queue in 2..64u64,
     ) {
-        let ramp = Ramp { conditions: conditions(), target_pps, rise: 30 * SECOND, hold: SECOND };
+        let ramp = Ramp { conditions: conditions(), target_pps, rise: 30 * SECOND, hold: SECOND, search: Duration::ZERO };
         let queue = queue.min((target_pps / 6_000.0) as u64);
         let capacity = target_pps * share;
         let tester = Tester { directions, ..Tester::default() };
@@ -76,7 +78,7 @@ proptest! {
     /// As the module of the ramp says of devices with deep queues.
     #[test]
     fn a_queue_hides_an_overload_no_longer_than_it_says(queue in 64..20_000u64, share in 0.1..0.6f64) {
-        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND };
+        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND, search: Duration::ZERO };
         let capacity = 1e6 * share;
         let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, Tester::default());
         let hidden = (2.0 * queue as f64 * 1e6 / 30.0).sqrt();
@@ -92,7 +94,7 @@ proptest! {
         length in milliseconds(0..3_000),
         factor in 0.0..1.0f64,
     ) {
-        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND };
+        let ramp = Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: SECOND, search: Duration::ZERO };
         let disturbances = vec![Disturbance { from, length, factor }];
         let (outcome, _) = run(&ramp, Device { disturbances, ..device(700_000.0) }, Tester::default());
         let found = &outcome.directions[0];

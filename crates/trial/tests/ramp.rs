@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{SECOND, Witness, check, conditions, device, ramp, run};
 use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
-use results::record::{LimitedBy, Phase, Status};
+use results::record::{Finding, LimitedBy, Phase, Status};
 use trial::{Conditions, Failure, Ramp, Silent, Strategy as _, WarmUp};
 
 #[test]
@@ -282,5 +282,48 @@ fn parameters_without_sense_are_refused_before_anything_is_sent() {
         assert!(outcome.reason().unwrap().contains(reason), "{reason}: {:?}", outcome.reason());
         assert_eq!((engine.now(), outcome.samples.len()), (Duration::ZERO, 0));
         let _ = ramp.planned();
+    }
+}
+
+#[test]
+fn a_search_after_a_ramp_narrows_its_interval() {
+    for directions in 1..=2 {
+        let tester = Tester { directions, ..Tester::default() };
+        let alone = Ramp { rise: 5 * SECOND, hold: SECOND, ..ramp() };
+        let searched = Ramp { search: 5 * SECOND, ..alone };
+        let (before, _) = run(&alone, device(300_000.0), tester.clone());
+        let (outcome, engine) = run(&searched, device(300_000.0), tester);
+        assert!(engine.now() <= searched.planned());
+        let Finding::Ramp(Some(search)) = &outcome.finding else { panic!("{:?}", outcome.finding) };
+        assert!(!search.trials.is_empty() && outcome.samples.iter().all(|it| it.phase != Phase::Trial));
+        let found = search.results["limit"];
+        for (direction, before) in outcome.directions.iter().zip(&before.directions) {
+            let (evidence, alone) = (direction.evidence.unwrap(), before.evidence.unwrap().limit.unwrap());
+            let limit = evidence.limit.unwrap();
+            let (lower, upper) = (limit.lower_pps, limit.upper_pps.unwrap());
+            assert!(
+                (298_000.0..=301_500.0).contains(&lower) && (300_000.0..=303_100.0).contains(&upper),
+                "{limit:?}"
+            );
+            assert_eq!((evidence.ramp, direction.max_rate_pps), (Some(alone), lower));
+            assert_eq!(
+                found.lower_pps,
+                lower * directions as f64,
+                "directions added up are what the search found"
+            );
+            assert!(upper - lower < (alone.upper_pps.unwrap() - alone.lower_pps) / 2.0, "{alone:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_searched_for_where_the_ramp_reached_its_target() {
+    let searched = Ramp { search: 5 * SECOND, ..ramp() };
+    for (device, tester) in
+        [(device(2e6), Tester::default()), (device(2e6), Tester { max_pps: 5e5, ..Tester::default() })]
+    {
+        let (outcome, _) = run(&searched, device, tester);
+        assert_eq!(outcome.finding, Finding::Ramp(None));
+        assert_eq!(outcome.directions[0].evidence.unwrap().ramp, None);
     }
 }

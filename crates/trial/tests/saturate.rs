@@ -4,11 +4,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{SECOND, check, conditions, device};
+use common::{SECOND, check, conditions, device, ramp};
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use results::record::{LimitedBy, Phase, Status};
-use trial::{Failure, Noise, Observer, Outcome, Saturate, Silent, Strategy as _};
+use trial::{Failure, Noise, Observer, Outcome, Ramp, Saturate, Silent, Strategy as _};
 
 fn saturate(load: Load, device: Device, tester: Tester) -> Outcome {
     let strategy = Saturate { conditions: conditions(), load, duration: 5 * SECOND };
@@ -84,6 +84,11 @@ fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes()
     let (never, notes) = began(usize::MAX);
     assert!((never - at_once - 5.0).abs() < 0.01, "{at_once} {never}");
     assert_eq!(notes, ["far cores, before the run; waited 5s, it did not recover, measured anyway"]);
+    // Where a search follows, less depends on the pass.
+    let ramp = Ramp { rise: 4 * SECOND, hold: SECOND, search: SECOND, ..ramp() };
+    let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
+    let outcome = ramp.run(&mut engine, &mut Elsewhere(usize::MAX));
+    assert!(outcome.notes[0].contains("waited 2.5s"), "{:?}", outcome.notes);
     let long = Saturate { duration: 60 * SECOND, ..saturate };
     let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
     let outcome = long.run(&mut engine, &mut Elsewhere(usize::MAX));

@@ -29,6 +29,9 @@ pub struct Args {
     /// Length of a step, which is one sample
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, hide_short_help = true)]
     step: Duration,
+    /// How long a search after the ramp may take, which narrows the interval of the limit [default: no search]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    search: Option<Duration>,
 }
 
 impl Plan for Args {
@@ -38,6 +41,7 @@ impl Plan for Args {
             target_pps: line.pps(self.rate)?,
             rise: self.duration,
             hold: self.hold_duration,
+            search: self.search.unwrap_or_default(),
         }))
     }
 }

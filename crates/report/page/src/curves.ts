@@ -20,9 +20,10 @@ export interface Points {
   busy: (number | null)[];
 }
 
-/** The samples after the warm-up. */
+/** The samples after the warm-up; of a ramp that goes on, without the trials of the search after it. */
 export function measured(record: RunRecord): Sample[] {
-  return record.samples.filter((sample) => sample.phase !== "warm-up");
+  const isCurve = record.strategy.name === "ramp";
+  return record.samples.filter(({ phase }) => phase !== "warm-up" && !(isCurve && phase === "trial"));
 }
 
 /** When the first of these began. Charts count time from here. */

@@ -146,6 +146,8 @@ export interface Direction {
 export interface Evidence {
   /** Where the highest load at or below the loss threshold lies, if the load rose. */
   limit?: RateInterval;
+  /** Where the ramp alone placed it, if a search narrowed that. */
+  ramp?: RateInterval;
   /** The spread of what was forwarded, if it did not. */
   forwarded?: RateInterval;
   /** The lowest load at which any frame was lost. */

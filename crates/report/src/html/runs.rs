@@ -118,6 +118,7 @@ fn remarks(record: &Record) -> Vec<String> {
     let mut remarks: Vec<String> = record.directions.iter().filter_map(stall).collect();
     if Kind::of(record) == Kind::Curves {
         remarks.extend(evidence::interference(record));
+        remarks.extend(evidence::searched(record));
         remarks.extend(evidence::loss_began(record));
     }
     remarks

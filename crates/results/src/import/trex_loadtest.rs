@@ -277,7 +277,7 @@ impl Loadtest {
             line_rate_bps,
             samples,
             directions: Vec::new(),
-            finding: Finding::Ramp,
+            finding: Finding::Ramp(None),
             cross_check: Vec::new(),
             queues: Vec::new(),
             nodes: Vec::new(),

@@ -9,13 +9,16 @@ pub struct Evidence {
     /// Where the highest load at or below the loss threshold lies; absent where the load did not rise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<RateInterval>,
+    /// Where the ramp alone placed it, where a search narrowed that to `limit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<RateInterval>,
     /// The spread of the forwarded rate over half seconds of a load that did not rise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarded: Option<RateInterval>,
     /// The lowest load at which any frame was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_began: Option<LossBegan>,
-    /// Samples of this direction without the warm-up.
+    /// Samples of this direction without the warm-up, and the trials of a search after a ramp.
     pub samples: usize,
     /// Those of them that other activity on the host affected.
     pub affected: usize,

@@ -15,8 +15,8 @@ use super::{Cost, Generator, GoalResult, LatencyTest, LimitedBy, LoadLatency, Rf
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(from = "Fields", into = "Fields")]
 pub enum Finding {
-    /// A load that rose: its samples are all that it found.
-    Ramp,
+    /// A load that rose, and what a search after it found, if there was one.
+    Ramp(Option<Search>),
     /// A constant load: its samples are all that it found.
     Saturate,
     /// What a search found.
@@ -76,7 +76,7 @@ impl Finding {
     #[must_use]
     pub fn nothing_yet(strategy: &str) -> Self {
         match strategy {
-            "ramp" => Self::Ramp,
+            "ramp" => Self::Ramp(None),
             "saturate" => Self::Saturate,
             "search" => Self::Search(Search::default()),
             "latency" => Self::Latency(None, None),
@@ -94,6 +94,7 @@ impl Finding {
     pub(super) fn of_strategy(self, strategy: &str) -> Self {
         match (self, Self::nothing_yet(strategy)) {
             (Self::Other, named) => named,
+            (Self::Search(search), Self::Ramp(_)) => Self::Ramp(Some(search)),
             (Self::Search(search), Self::Latency(..)) => Self::Latency(None, Some(search)),
             (Self::Search(search), Self::Rfc2544(..)) => Self::Rfc2544(None, Some(search)),
             (found, _) => found,
@@ -105,7 +106,7 @@ impl Finding {
     pub fn search(&self) -> Option<&Search> {
         match self {
             Self::Search(search) => Some(search),
-            Self::Latency(_, search) | Self::Rfc2544(_, search) => search.as_ref(),
+            Self::Ramp(search) | Self::Latency(_, search) | Self::Rfc2544(_, search) => search.as_ref(),
             _ => None,
         }
     }
@@ -114,21 +115,26 @@ impl Finding {
     pub fn search_mut(&mut self) -> Option<&mut Search> {
         match self {
             Self::Search(search) => Some(search),
-            Self::Latency(_, search) | Self::Rfc2544(_, search) => search.as_mut(),
+            Self::Ramp(search) | Self::Latency(_, search) | Self::Rfc2544(_, search) => search.as_mut(),
             _ => None,
         }
     }
 
-    /// The results of a search by goal; none of other strategies.
+    /// The results of a search by goal; none of other strategies. A ramp's verdict has what its search found.
     #[must_use]
     pub fn results(&self) -> &BTreeMap<String, GoalResult> {
-        self.search().map_or(&NO_RESULTS, |search| &search.results)
+        self.goals().map_or(&NO_RESULTS, |search| &search.results)
     }
 
-    /// The trials of a search in order of time; none of other strategies.
+    /// The trials of such a search in order of time; none of other strategies.
     #[must_use]
     pub fn trials(&self) -> &[Trial] {
-        self.search().map_or(&[], |search| &search.trials)
+        self.goals().map_or(&[], |search| &search.trials)
+    }
+
+    /// The search whose goals are what was looked for.
+    fn goals(&self) -> Option<&Search> {
+        self.search().filter(|_| !matches!(self, Self::Ramp(_)))
     }
 
     /// What a latency test found.
@@ -165,7 +171,9 @@ impl Finding {
     pub(crate) fn add_trial(&mut self, trial: Trial, results: BTreeMap<String, GoalResult>) {
         let search = match self {
             Self::Search(search) => search,
-            Self::Latency(_, search) | Self::Rfc2544(_, search) => search.get_or_insert_default(),
+            Self::Ramp(search) | Self::Latency(_, search) | Self::Rfc2544(_, search) => {
+                search.get_or_insert_default()
+            }
             _ => return,
         };
         search.trials.push(trial);
@@ -203,7 +211,8 @@ impl From<Finding> for Fields {
             Self { results, disturbed, limited_by, trials, ..Self::default() }
         };
         match finding {
-            Finding::Ramp | Finding::Saturate | Finding::Other => Self::default(),
+            Finding::Saturate | Finding::Other => Self::default(),
+            Finding::Ramp(search) => of_search(search),
             Finding::Search(search) => of_search(Some(search)),
             Finding::Latency(latency, search) => Self { latency, ..of_search(search) },
             Finding::Rfc2544(rfc2544, search) => Self { rfc2544, ..of_search(search) },
@@ -232,7 +241,7 @@ mod tests {
 
     fn records() -> Vec<Record> {
         let scenario = Scenario::default();
-        let others = [scenario.latency_test(), scenario.eventful_soak()];
+        let others = [scenario.latency_test(), scenario.eventful_soak(), scenario.searched_ramp()];
         bench().into_iter().chain(oddities()).chain(searches()).chain(others).collect()
     }
 
@@ -295,11 +304,11 @@ mod tests {
     #[test]
     fn the_search_of_an_interrupted_test_is_read_as_a_part_of_it() {
         let search = Scenario::default().search();
-        for (name, is_it) in [("latency", true), ("rfc2544", true), ("search", false)] {
+        for (name, is_it) in [("latency", true), ("rfc2544", true), ("ramp", true), ("search", false)] {
             let mut value = serde_json::to_value(&search).unwrap();
             value["strategy"]["name"] = json!(name);
             let read: Record = serde_json::from_value(value.clone()).unwrap();
-            assert_eq!(matches!(read.finding, Finding::Latency(..) | Finding::Rfc2544(..)), is_it);
+            assert_eq!(!matches!(read.finding, Finding::Search(_)), is_it);
             assert_eq!(read.finding.search(), search.finding.search());
             let again: Value = serde_json::to_value(&read).unwrap();
             assert_eq!(again, value);

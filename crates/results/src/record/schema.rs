@@ -122,7 +122,7 @@ fn records() -> Vec<Record> {
     records.extend(fixtures::oddities());
     records.extend(fixtures::searches());
     let scenario = fixtures::Scenario::default();
-    records.extend([scenario.latency_test(), scenario.eventful_soak()]);
+    records.extend([scenario.latency_test(), scenario.eventful_soak(), scenario.searched_ramp()]);
     records
 }
 

@@ -23,7 +23,7 @@ use super::selector::{Candidate, Hints, Range, Selector};
 const SHORTFALLS: u32 = 3;
 
 /// A trial at a low load becomes at most one part in so many of the search's time long.
-const LONGEST_SHARE: u32 = 12;
+pub(super) const LONGEST_SHARE: u32 = 12;
 
 /// What bounds a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,8 +72,10 @@ pub(crate) struct Controller {
     range: Range,
     goals: Vec<Goal>,
     database: Database,
-    /// One for each goal, once the first trial told where to begin.
+    /// One for each goal, once it is known where to begin.
     selectors: Option<Vec<Selector>>,
+    /// Where all goals are to begin, where that was known before any trial.
+    around: Option<Hints>,
     /// How often the tester fell short at the load tried last, and the most it offered there.
     shortfall: (Rung, u32, f64),
     /// The loss ratios of the goals that asked for the trial that comes next.
@@ -108,6 +110,7 @@ impl Controller {
             goals,
             database: Database::default(),
             selectors: None,
+            around: None,
             shortfall: (0, 0, 0.0),
             asked: Vec::new(),
             disturbed: Duration::ZERO,
@@ -116,10 +119,28 @@ impl Controller {
         }
     }
 
-    /// One of the same goals that knows nothing yet but what the tester can offer.
+    /// One of the same goals that knows nothing yet but where to begin and what the tester can offer.
     pub(crate) fn afresh(&self) -> Self {
         let Self { goals, limits, range, tester_limits, .. } = self;
-        Self { range: *range, tester_limits: *tester_limits, ..Self::new(goals.clone(), *limits) }
+        let mut afresh =
+            Self { range: *range, tester_limits: *tester_limits, ..Self::new(goals.clone(), *limits) };
+        self.around.into_iter().for_each(|hints| afresh.begin_at(hints));
+        afresh
+    }
+
+    /// Begins between `lower_pps` and `upper_pps`, where the limit is likely to lie, without a trial at the
+    /// maximum.
+    pub(crate) fn begin_between(&mut self, lower_pps: f64, upper_pps: f64) {
+        let rung = |pps: f64| self.ladder.at_or_below(pps).clamp(self.range.floor, self.range.ceiling);
+        let lower = rung(lower_pps);
+        let upper = rung(upper_pps).max(lower + 1).min(self.range.ceiling);
+        self.begin_at(Hints { lower: Some(lower), upper: Some(upper) });
+    }
+
+    fn begin_at(&mut self, hints: Hints) {
+        self.around = Some(hints);
+        let selector = |goal: &Goal| Selector::new(self.targets(goal), hints);
+        self.selectors = Some(self.goals.iter().map(selector).collect());
     }
 
     /// What to do after `elapsed`.

@@ -58,6 +58,11 @@ impl Books {
         Self { usual, other: None, is_other: false, patience: PATIENCE }
     }
 
+    /// Begins between these loads, in frames a second of each direction.
+    pub(super) fn begin_between(&mut self, lower_pps: f64, upper_pps: f64) {
+        self.usual.controller.begin_between(lower_pps, upper_pps);
+    }
+
     /// What to do after `elapsed`.
     pub(super) fn next(&mut self, elapsed: Duration) -> Step {
         if let Some(other) = self.other.as_mut().filter(|_| self.is_other) {

@@ -51,6 +51,7 @@ pub(super) fn of(
     };
     Some(Evidence {
         limit,
+        ramp: None,
         forwarded,
         loss_began: view.loss_began(),
         samples: points.len(),

@@ -25,7 +25,13 @@ pub fn conditions() -> Conditions {
 
 /// 300 steps to 1 Mpps in 30 s, 2 s of hold.
 pub fn ramp() -> Ramp {
-    Ramp { conditions: conditions(), target_pps: 1e6, rise: 30 * SECOND, hold: 2 * SECOND }
+    Ramp {
+        conditions: conditions(),
+        target_pps: 1e6,
+        rise: 30 * SECOND,
+        hold: 2 * SECOND,
+        search: Duration::ZERO,
+    }
 }
 
 /// A device of this capacity in each direction.

@@ -15,11 +15,10 @@ use results::Record;
 use results::record::Status;
 use testbed::Testbed;
 use testbed::progress::colour;
+use testbed::quick::{DEVICES, Plan, TESTS, Test};
 use testbed::run::{Labels, Traffic};
 use testbed::stop;
 use testbed::target::Target;
-use traffic::{Directions, Profile, Tunables};
-use trial::{Conditions, Ramp, WarmUp};
 use wire::human;
 
 use super::Output;
@@ -39,11 +38,11 @@ const SUPERSEDED: &str = "superseded";
 #[group(id = "quick-flags", multiple = true, conflicts_with = "file")]
 pub struct Args {
     /// The eight load tests (1514 bytes, IMIX, 64 bytes, 64 bytes in one flow; one direction and
-    /// both), each as a short ramp
+    /// both), each as a short ramp and a short search
     #[arg(long)]
     quick: bool,
-    /// Devices to test, one --dut each [default: linux-router and xdp-router]
-    #[arg(long = "dut", value_name = "DUT")]
+    /// Devices to test, one --dut each
+    #[arg(long = "dut", value_name = "DUT", default_values = DEVICES)]
     duts: Vec<DutSpec>,
     /// Line rate (L1) that percentages refer to; a readable curve needs one that the device
     /// reaches with large frames, not with small ones
@@ -53,8 +52,11 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
     rate: f64,
     /// How long the load rises
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = args::duration)]
     duration: Duration,
+    /// How long the search after a ramp may take, which narrows the interval of the limit; 0s for none
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    search: Duration,
     /// How often a run is measured again at the end if host interference may have changed its result
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
@@ -65,52 +67,21 @@ impl Args {
     pub fn is_asked(&self) -> bool {
         self.quick
     }
-}
 
-/// One of the load tests.
-struct Test {
-    label: &'static str,
-    size: &'static str,
-    vm: &'static str,
-    directions: Directions,
-}
-
-/// The load tests of the Netgate 6100 review, from easy to hard, one way and both.
-const TESTS: [Test; 8] = {
-    const fn test(label: &'static str, size: &'static str, vm: &'static str, directions: Directions) -> Test {
-        Test { label, size, vm, directions }
+    fn plan(&self) -> Plan {
+        let Self { line_rate: line_rate_bps, rate: share, duration: rise, search, .. } = *self;
+        Plan { line_rate_bps, share, rise, search }
     }
-    [
-        test("1514 B", "1514", "var2", Directions::Forward),
-        test("imix", "imix", "var2", Directions::Forward),
-        test("64 B", "64", "var2", Directions::Forward),
-        test("64 B, 1 flow", "64", "none", Directions::Forward),
-        test("1514 B bidirectional", "1514", "var2", Directions::Both),
-        test("imix bidirectional", "imix", "var2", Directions::Both),
-        test("64 B bidirectional", "64", "var2", Directions::Both),
-        test("64 B, 1 flow bidirectional", "64", "none", Directions::Both),
-    ]
-};
-
-/// How long the bench takes at most, unless its runs themselves take longer.
-const LONGEST: Duration = Duration::from_mins(4);
-
-/// How a quick ramp measures beside what the flags say.
-const WARM_UP: WarmUp = WarmUp { pps: 1000.0, duration: Duration::from_millis(500) };
-const STEP: Duration = Duration::from_millis(50);
-const HOLD: Duration = Duration::from_secs(1);
-const DRAIN: Duration = Duration::from_millis(300);
-const LOSS_THRESHOLD: f64 = 0.001;
+}
 
 pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     let directory = output.runs.as_deref().unwrap_or(Path::new(DIRECTORY));
     let stop = stop::flag()?;
-    let duts = if args.duts.is_empty() { default_duts()? } else { args.duts.clone() };
     let plan: Vec<(&Test, &DutSpec)> =
-        TESTS.iter().flat_map(|test| duts.iter().map(move |dut| (test, dut))).collect();
+        TESTS.iter().flat_map(|test| args.duts.iter().map(move |dut| (test, dut))).collect();
     // What is impossible for all is said once, not for each.
     drop(lab::Namespace::create()?);
-    announce(args, &duts, plan.len())?;
+    announce(args, plan.len())?;
     let began = Instant::now();
 
     let showing = output.live.start()?;
@@ -139,7 +110,7 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     let each = began.elapsed() / plan.len().max(1) as u32;
     for attempt in 1..=args.retries {
         for (test, dut, record) in runs.iter_mut().filter(|(.., record)| report::may_have_changed(record)) {
-            if stop::is_set(&stop) || began.elapsed() + each > longest(args, plan.len()) {
+            if stop::is_set(&stop) || began.elapsed() + each > args.plan().longest(plan.len()) {
                 break;
             }
             let again = match measure(test, dut) {
@@ -164,17 +135,6 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
 
-/// How long all may take, so that measuring again has an end: as long again as once through, and four minutes
-/// with the flags' defaults.
-fn longest(args: &Args, runs: usize) -> Duration {
-    planned(args).saturating_mul(2 * runs as u32).max(LONGEST)
-}
-
-/// How long one run takes, beside what setting up its lab takes.
-fn planned(args: &Args) -> Duration {
-    args.duration.saturating_add(WARM_UP.duration + HOLD + 2 * DRAIN)
-}
-
 /// Keeps a run that another one stands for where reports on `directory` do not take it for a repeat.
 fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
     let aside = directory.join(SUPERSEDED);
@@ -185,12 +145,12 @@ fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
 }
 
 /// Says what will be measured where, and how long that takes.
-fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
-    let minutes = planned(args).saturating_mul(runs as u32).as_secs_f64() / 60.0;
+fn announce(args: &Args, runs: usize) -> Result<()> {
+    let minutes = args.plan().planned(runs).as_secs_f64() / 60.0;
     let again = match args.retries {
         0 => String::new(),
         retries => {
-            let longest = longest(args, runs).as_secs_f64() / 60.0;
+            let longest = args.plan().longest(runs).as_secs_f64() / 60.0;
             let times = if retries == 1 { "once".to_owned() } else { format!("up to {retries} times") };
             format!(
                 "; a run that host interference may have changed is measured again, {times}; at most {longest:.0} \
@@ -201,8 +161,8 @@ fn announce(args: &Args, duts: &[DutSpec], runs: usize) -> Result<()> {
     eprintln!(
         "{runs} runs ({} tests × {} device{}), about {minutes:.1} min{again}",
         TESTS.len(),
-        duts.len(),
-        if duts.len() == 1 { "" } else { "s" },
+        args.duts.len(),
+        if args.duts.len() == 1 { "" } else { "s" },
     );
     let placement = lab::Placement::choose(&lab::placement::online()?, &lab::placement::Wishes::default())?;
     let cores = placement.generate.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -231,27 +191,13 @@ fn one(
     showing: Option<&Showing>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Record> {
-    let tunables =
-        Tunables { size: Some(test.size.parse()?), vm: Some(test.vm.parse()?), ..Tunables::default() };
-    let profile = Profile::builtin("bench", &tunables)?;
+    let profile = test.profile()?;
     let target = Target::lab(dut.clone(), args.line_rate);
     let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
     testbed.show_on(showing.map(Showing::board));
     testbed.prepare()?;
     let sent = Traffic::new(&testbed, &profile, test.directions);
-    let mean = sent.table.mean_frame_size();
-    let ramp = Ramp {
-        conditions: Conditions {
-            warm_up: WARM_UP,
-            step: STEP,
-            drain: DRAIN,
-            loss_threshold: LOSS_THRESHOLD,
-            line_rate_bps: args.line_rate,
-        },
-        target_pps: wire::size::l1_bps_to_pps(args.line_rate * args.rate, mean),
-        rise: args.duration,
-        hold: HOLD,
-    };
+    let ramp = args.plan().ramp(sent.table.mean_frame_size());
     let name = format!("{dut} {}", test.label);
     let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
     testbed::run::run(&mut testbed, &sent, labels, &ramp, directory, stop)
@@ -283,8 +229,4 @@ fn finish(records: &[Record], directory: &Path, output: &Output) -> Result<()> {
         println!("{}", serde_json::to_string(records)?);
     }
     Ok(())
-}
-
-fn default_duts() -> Result<Vec<DutSpec>> {
-    ["linux-router", "xdp-router"].iter().map(|name| Ok(name.parse::<DutSpec>()?)).collect()
 }

@@ -1,0 +1,141 @@
+//! What the quick bench runs: the eight usual load tests, each a short ramp and a short search for the limit that it
+//! shows. A test and a line enter; a profile and a strategy leave. Pure.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use traffic::{Directions, Profile, Tunables};
+use trial::{Conditions, Ramp, WarmUp};
+
+/// One of the load tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Test {
+    /// What reports call it.
+    pub label: &'static str,
+    size: &'static str,
+    vm: &'static str,
+    /// Which ways it loads.
+    pub directions: Directions,
+}
+
+/// The load tests of the Netgate 6100 review, from easy to hard, one way and both.
+pub const TESTS: [Test; 8] = {
+    const fn test(label: &'static str, size: &'static str, vm: &'static str, directions: Directions) -> Test {
+        Test { label, size, vm, directions }
+    }
+    [
+        test("1514 B", "1514", "var2", Directions::Forward),
+        test("imix", "imix", "var2", Directions::Forward),
+        test("64 B", "64", "var2", Directions::Forward),
+        test("64 B, 1 flow", "64", "none", Directions::Forward),
+        test("1514 B bidirectional", "1514", "var2", Directions::Both),
+        test("imix bidirectional", "imix", "var2", Directions::Both),
+        test("64 B bidirectional", "64", "var2", Directions::Both),
+        test("64 B, 1 flow bidirectional", "64", "none", Directions::Both),
+    ]
+};
+
+/// The devices that are tested where none is asked for, as `--dut` takes them.
+pub const DEVICES: [&str; 2] = ["linux-router", "xdp-router"];
+
+/// How long the bench takes at most, unless its runs themselves take longer.
+const LONGEST: Duration = Duration::from_mins(4);
+
+/// How a run measures beside what a user chooses.
+const WARM_UP: WarmUp = WarmUp { pps: 1000.0, duration: Duration::from_millis(500) };
+const STEP: Duration = Duration::from_millis(50);
+const HOLD: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_millis(300);
+const LOSS_THRESHOLD: f64 = 0.001;
+
+impl Test {
+    /// What it sends.
+    ///
+    /// # Errors
+    /// Never of [`TESTS`].
+    pub fn profile(&self) -> Result<Profile> {
+        let tunables =
+            Tunables { size: Some(self.size.parse()?), vm: Some(self.vm.parse()?), ..Tunables::default() };
+        Ok(Profile::builtin("bench", &tunables)?)
+    }
+}
+
+/// What a user chooses of all its runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The line rate (L1), in bits a second.
+    pub line_rate_bps: f64,
+    /// The share of it that the load rises to, above 0 and at most 1.
+    pub share: f64,
+    /// How long the load rises.
+    pub rise: Duration,
+    /// How long the limit is searched for after that, at most.
+    pub search: Duration,
+}
+
+impl Plan {
+    /// How frames of `mean_frame_size` bytes are offered.
+    #[must_use]
+    pub fn ramp(&self, mean_frame_size: f64) -> Ramp {
+        Ramp {
+            conditions: Conditions {
+                warm_up: WARM_UP,
+                step: STEP,
+                drain: DRAIN,
+                loss_threshold: LOSS_THRESHOLD,
+                line_rate_bps: self.line_rate_bps,
+            },
+            target_pps: wire::size::l1_bps_to_pps(self.line_rate_bps * self.share, mean_frame_size),
+            rise: self.rise,
+            hold: HOLD,
+            search: self.search,
+        }
+    }
+
+    /// How long `runs` runs take at most, beside what setting up their labs takes.
+    #[must_use]
+    pub fn planned(&self, runs: usize) -> Duration {
+        let each = self.rise.saturating_add(self.search).saturating_add(WARM_UP.duration + HOLD + 3 * DRAIN);
+        each.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
+    }
+
+    /// How long all may take, so that measuring again has an end: a fifth longer than `runs` runs, and four
+    /// minutes with the usual plan.
+    #[must_use]
+    pub fn longest(&self, runs: usize) -> Duration {
+        (self.planned(runs).saturating_mul(6) / 5).max(LONGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trial::Strategy as _;
+
+    use super::*;
+
+    const USUAL: Plan = Plan {
+        line_rate_bps: 2.5e9,
+        share: 0.97,
+        rise: Duration::from_secs(4),
+        search: Duration::from_secs(5),
+    };
+
+    #[test]
+    fn every_test_can_be_carried_out() {
+        for test in TESTS {
+            let profile = test.profile().unwrap();
+            let ramp = USUAL.ramp(f64::from(profile.largest_size()));
+            assert!(ramp.check().is_ok() && ramp.planned() <= USUAL.planned(1) + DRAIN, "{}", test.label);
+        }
+    }
+
+    #[test]
+    fn the_usual_bench_takes_four_minutes_at_most_and_no_plan_overflows() {
+        let runs = TESTS.len() * DEVICES.len();
+        assert!(USUAL.planned(runs) < LONGEST);
+        assert_eq!(USUAL.longest(runs), LONGEST);
+        let endless = Plan { rise: Duration::MAX, ..USUAL };
+        assert_eq!(endless.planned(usize::MAX), Duration::MAX);
+        assert!(endless.longest(1) >= LONGEST);
+    }
+}
