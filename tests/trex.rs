@@ -142,6 +142,36 @@ fn bursts_have_exactly_their_packets() {
 }
 
 #[test]
+fn chains_have_exactly_their_packets_in_every_engine() {
+    for device in
+        ["calibrated:drop-every=10", "calibrated:drop-every=10 --engine af_xdp", "calibrated --engine memif"]
+    {
+        eventually(|| {
+            let Some(seen) = drive(device, "chains") else { return Ok(()) };
+            let count = |name: &str, key: &str| pair(&seen[name][key])[0];
+            for (name, frames, large) in [("3st", 600, 200), ("multi", 300, 200), ("loop", 120, 0)] {
+                let (sent, unsent) = (count(name, "opackets"), count(name, "oerrors"));
+                assert_eq!(sent + unsent, frames, "{name} of {device}: {seen}");
+                if device.contains("drop") {
+                    lost_a_tenth_of_frames(&seen[name])?;
+                }
+                if unsent > 0 {
+                    return Err(format!("{unsent} of {frames} frames by {name} were too late"));
+                }
+                assert_eq!(count(name, "obytes"), 64 * (frames + large), "{name} of {device}: {seen}");
+            }
+            // 500 in ten bursts of twice the size, and 500 a second for some two seconds.
+            let [sent, unsent, bytes] = ["opackets", "oerrors", "obytes"].map(|key| count("beside", key));
+            if unsent > 0 || !(1_400..2_000).contains(&sent) {
+                return Err(format!("{sent} frames left, {unsent} were too late"));
+            }
+            assert_eq!(bytes, 64 * (sent + 500), "{device}: {seen}");
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn streams_of_different_rates_keep_their_proportions() {
     eventually(|| {
         let Some(seen) = drive("linux-router", "mixed") else { return Ok(()) };

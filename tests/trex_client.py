@@ -88,6 +88,52 @@ def bursts(client, seen):
         counted(client, seen[name])
 
 
+def chains(client, seen):
+    """As burst_3st_600pkt.py, multi_burst_2st_1000pkt.py and burst_3st_loop_x_times.py of TRex, at higher rates."""
+    def profile(name, streams):
+        client.reset(ports=[0, 1])
+        client.add_streams(streams, ports=[0])
+        client.clear_stats()
+        client.start(ports=[0], mult="1")
+        client.wait_on_traffic(ports=[0], timeout=20)
+        time.sleep(0.3)
+        seen[name] = {}
+        counted(client, seen[name])
+
+    def one(name, mode, **options):
+        size = options.pop("size", 64)
+        return STLStream(name=name, packet=packet(0, size), mode=mode, **options)
+
+    single = STLTXSingleBurst
+    profile("3st", [
+        one("S0", single(pps=1000, total_pkts=100), isg=10.0, next="S1"),
+        one("S1", single(pps=1000, total_pkts=200), self_start=False, next="S2", size=128),
+        one("S2", single(pps=1000, total_pkts=300), self_start=False),
+    ])
+    profile("multi", [
+        one("S0", single(pps=1000, total_pkts=100), isg=10000.0, next="S1"),
+        one("S1", STLTXMultiBurst(pps=1000, pkts_per_burst=40, count=5, ibg=100000.0), self_start=False, size=128),
+    ])
+    profile("loop", [
+        one("S0", single(pps=1000, total_pkts=10), next="S1"),
+        one("S1", single(pps=1000, total_pkts=20), self_start=False, next="S2"),
+        one("S2", single(pps=1000, total_pkts=30), self_start=False, next="S0", action_count=2),
+    ])
+    # Bursts beside a stream without end.
+    client.reset(ports=[0, 1])
+    client.add_streams([
+        one("steady", STLTXCont(pps=500)),
+        one("bursts", STLTXMultiBurst(pps=5000, pkts_per_burst=50, count=10, ibg=100000.0), size=128),
+    ], ports=[0])
+    client.clear_stats()
+    client.start(ports=[0], mult="1")
+    time.sleep(2)
+    client.stop(ports=[0])
+    time.sleep(0.5)
+    seen["beside"] = {}
+    counted(client, seen["beside"])
+
+
 def mixed(client, seen):
     """IMIX: three streams at rates of 28 to 16 to 4."""
     client.add_streams(
@@ -160,7 +206,7 @@ def refused(client, seen):
 
 def counted(client, seen):
     stats = client.get_stats()
-    for key in ("opackets", "ipackets", "obytes", "ibytes"):
+    for key in ("opackets", "ipackets", "obytes", "ibytes", "oerrors"):
         seen[key] = [stats[port][key] for port in (0, 1)]
 
 
@@ -170,7 +216,7 @@ def main():
     seen = {"version": client.get_server_version()}
     try:
         client.reset(ports=[0, 1])
-        {"steady": steady, "percent": percent, "bursts": bursts, "mixed": mixed, "groups": groups,
+        {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups,
          "refused": refused}[sys.argv[3]](
             client, seen)
     finally:

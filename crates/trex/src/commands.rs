@@ -112,6 +112,8 @@ fn all<T: Tester>() -> Vec<(&'static str, Needs, Method<T>)> {
     ]
 }
 
+pub(crate) use traffic::factors;
+
 /// The answer of methods that return nothing.
 fn done() -> Reply {
     Ok(json!({}))

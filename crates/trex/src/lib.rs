@@ -15,6 +15,7 @@ pub mod framing;
 pub mod testers;
 
 mod commands;
+mod course;
 mod events;
 mod groups;
 mod multiplier;
@@ -26,7 +27,9 @@ mod rpc;
 mod sending;
 mod server;
 mod statistics;
+mod steering;
 mod stream;
+mod timeline;
 
 pub use profile::profile;
 pub use rpc::Failure;

@@ -26,6 +26,9 @@ impl Engine for Handle {
     fn begin(&mut self, load: Load) -> Result<Interval, Error> {
         self.0.borrow_mut().begin(load)
     }
+    fn begin_part(&mut self, part: &engine::Part, at: Duration) -> Result<Interval, Error> {
+        self.0.borrow_mut().begin_part(part, at)
+    }
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {
         self.0.borrow_mut().wait(duration)
     }
@@ -378,6 +381,90 @@ fn a_burst_has_its_frames_and_its_end_is_told() {
     assert_eq!((client.state(0).as_str(), &client.stats(0)["opackets"]), ("STREAMS", &json!(777 + 50)));
 }
 
+/// A stream that another may follow: so many packets at 1,000 a second.
+fn link(frames: u64, next: i64, starts: bool) -> Value {
+    let mut stream = burst(frames);
+    (stream["next_stream_id"], stream["self_start"]) = (json!(next), json!(starts));
+    stream
+}
+
+#[test]
+fn chains_and_bursts_beside_a_stream_without_end_are_sent() {
+    let mut client = Client::owner(Device::default());
+    // As in burst_3st_loop_x_times.py: three in a row, twice.
+    let mut last = link(300, 1, false);
+    last["action_count"] = json!(2);
+    for (id, stream) in [(1, link(100, 2, true)), (2, link(200, 3, false)), (3, last)] {
+        client.add(0, id, &stream);
+    }
+    let rates = client.on(0, "validate", json!({})).unwrap();
+    assert_eq!(
+        (&rates["rate"]["max_pps"], &rates["graph"]["expected_duration"]),
+        (&json!(1_000.0), &json!(1.2e6))
+    );
+    client.start(0, &json!({"type": "raw", "value": 1}), -1.0).unwrap();
+    client.pass(seconds(0.6));
+    let sent = client.stats(0)["opackets"].as_u64().unwrap();
+    assert!((500..600).contains(&sent) && client.state(0) == "TX", "{sent}");
+    client.pass(seconds(0.8));
+    assert_eq!((client.state(0).as_str(), &client.stats(0)["opackets"]), ("STREAMS", &json!(1_200)));
+    assert!(client.events().contains(&(Kind::Finished as u64)));
+
+    // A port of bursts ends; the other, whose stream has no end, goes on.
+    client.on(0, "remove_all_streams", json!({})).unwrap();
+    let mut several = bench();
+    several["isg"] = json!(100_000.0);
+    several["mode"] = json!({"type": "multi_burst", "pkts_per_burst": 10, "count": 5, "ibg": 50_000.0,
+        "rate": {"type": "pps", "value": 1000.0}});
+    client.add(0, 1, &several);
+    client.add(1, 1, &bench());
+    let before = [0, 1].map(|port| client.stats(port)["opackets"].as_u64().unwrap());
+    client.start(0, &json!({"type": "raw", "value": 1}), -1.0).unwrap();
+    client.start(1, &pps(200.0), -1.0).unwrap();
+    client.pass(seconds(2.0));
+    assert_eq!((client.state(0).as_str(), client.state(1).as_str()), ("STREAMS", "TX"));
+    // The simulated device does not tell ports apart.
+    let sent: u64 = (0..2).map(|port| client.stats(port)["opackets"].as_u64().unwrap() - before[port]).sum();
+    assert!((430..=450).contains(&sent), "{sent}");
+    client.on(1, "stop_traffic", json!({})).unwrap();
+    client.pass(seconds(1.0));
+    let stopped = client.stats(0);
+    client.pass(seconds(1.0));
+    assert_eq!(client.stats(0)["opackets"], stopped["opackets"]);
+    assert_eq!((&stopped["oerrors"], client.state(1).as_str()), (&json!(0), "STREAMS"));
+}
+
+#[test]
+fn somebody_at_the_server_steers_what_clients_have_started() {
+    let mut client = Client::owner(Device::default());
+    assert_eq!(client.server.load(), None);
+    client.add(0, 1, &bench());
+    client.start(0, &json!({"type": "percentage", "value": 1}), -1.0).unwrap();
+    client.pass(seconds(1.0));
+    let (percent, paused) = client.server.load().unwrap();
+    assert!((percent - 1.0).abs() < 1e-6 && !paused, "{percent}");
+    let sent = |client: &mut Client| client.stats(0)["opackets"].as_u64().unwrap();
+    let before = sent(&mut client);
+    client.server.set_load(2.0, false, client.now).unwrap();
+    client.pass(seconds(1.0));
+    // 2 % of 1 Gb/s are 29,762 frames of 84 bytes.
+    let more = sent(&mut client) - before;
+    assert!((29_000..=29_800).contains(&more), "{more}");
+    client.server.set_load(2.0, true, client.now).unwrap();
+    client.pass(seconds(0.1));
+    let paused = sent(&mut client);
+    client.pass(seconds(1.0));
+    assert_eq!((sent(&mut client), client.server.load().unwrap().1), (paused, true));
+    client.server.set_load(1.0, false, client.now).unwrap();
+    client.pass(seconds(1.0));
+    assert!(sent(&mut client) > paused + 14_000);
+    let told = client.events();
+    assert!(told.ends_with(&[Kind::Paused as u64, Kind::Resumed as u64]), "{told:?}");
+    assert!(client.server.set_load(f64::NAN, false, client.now).is_err());
+    client.on(0, "stop_traffic", json!({})).unwrap();
+    assert_eq!(client.server.load(), None);
+}
+
 #[test]
 fn what_cannot_be_started_is_refused() {
     let mut client = Client::owner(Device::default());
@@ -392,7 +479,7 @@ fn what_cannot_be_started_is_refused() {
     assert!(refusal.contains("state: 'TX'"));
     client.pass(seconds(0.2));
     client.add(1, 1, &burst(10));
-    assert!(client.start(1, &pps(100_000.0), -1.0).unwrap_err().contains("bursts and continuous"));
+    assert!(client.start(1, &pps(100_000.0), -1.0).unwrap_err().contains("start both ports together"));
     assert!(client.call("capture", &json!({"command": "start"})).unwrap_err().contains("not supported"));
     let profile = json!({"profile_id": "other", "stream_id": 1, "stream": bench()});
     assert!(client.on(1, "add_stream", profile).unwrap_err().contains("only the default profile"));
@@ -471,7 +558,7 @@ proptest! {
             "/mode/rate/type", "/packet", "/packet/binary", "/vm", "/vm/instructions", "/vm/instructions/0",
             "/vm/instructions/0/size", "/vm/instructions/0/step", "/vm/instructions/0/min_value",
             "/vm/instructions/0/max_value", "/vm/instructions/0/init_value", "/vm/instructions/0/op",
-            "/vm/instructions/1/pkt_offset", "/vm/instructions/1/add_value", "/flow_stats", "/next_stream_id"];
+            "/vm/instructions/1/pkt_offset", "/vm/instructions/1/add_value", "/flow_stats", "/next_stream_id", "/action_count"];
         let mut stream = bench();
         *stream.pointer_mut(paths[path.index(paths.len())]).unwrap() = value;
         if client.on(0, "add_stream", json!({"stream_id": 1, "stream": stream})).is_ok() {
