@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use live::{About, Board, File, Server};
+use live::{About, Board, File, Server, Steering};
 use report::live::{PAGE, SCRIPT, STYLE};
 use results::fixtures::Scenario;
 use results::record::Sample;
@@ -63,6 +63,72 @@ fn send(address: SocketAddr, request: &str) -> String {
 
 fn get(address: SocketAddr, path: &str) -> String {
     send(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
+}
+
+/// What a POST to /load gets, with these headers.
+fn post(address: SocketAddr, headers: &str, body: &str) -> String {
+    let length = body.len();
+    send(address, &format!("POST /load HTTP/1.1\r\nContent-Length: {length}\r\n{headers}\r\n\r\n{body}"))
+}
+
+#[test]
+fn only_the_page_itself_changes_the_load() {
+    let (board, _, server) = served();
+    let address = server.address();
+    let page = get(address, "/");
+    let token = page.split("name=\"token\" content=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert!(token.len() == 32 && !page.contains("{token}"), "{token}");
+    let wish = r#"{"percent": 50, "paused": false}"#;
+    let headers = |host: &str, origin: &str, token: &str| {
+        format!("Host: {host}\r\nOrigin: {origin}\r\nX-Linerate-Token: {token}")
+    };
+    let (host, own) = (address.to_string(), format!("http://{address}"));
+    let right = headers(&host, &own, &token);
+    let refused = |answer: String, status: &str, why: &str| {
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(why), "{answer}");
+    };
+    // The load is none that can be changed.
+    refused(post(address, &right, wish), "409", "cannot be changed now");
+    assert_eq!(board.steer(Some(Steering { percent: 10.0, paused: false })), None);
+    refused(post(address, &headers(&host, "http://evil.example", &token), wish), "403", "Origin");
+    refused(post(address, &headers(&host, "null", &token), wish), "403", "Origin");
+    refused(post(address, &format!("Host: {host}\r\nX-Linerate-Token: {token}"), wish), "403", "Origin");
+    refused(post(address, &format!("{right}\r\nOrigin: {own}"), wish), "403", "Origin");
+    refused(post(address, &format!("Host: {host}\r\nOrigin: {own}"), wish), "403", "token");
+    refused(post(address, &headers(&host, &own, "0123"), wish), "403", "token");
+    refused(
+        post(address, &headers("evil.example", "http://evil.example", &token), wish),
+        "403",
+        "IP address",
+    );
+    refused(post(address, &right, r#"{"percent": 500, "paused": false}"#), "409", "at most 100 %");
+    for nonsense in ["", "{}", "[]", "percent=5", r#"{"percent": "x", "paused": 1}"#] {
+        refused(post(address, &right, nonsense), "400", "must be like");
+    }
+    let large = format!("POST /load HTTP/1.1\r\nContent-Length: 5000\r\n{right}\r\n\r\n");
+    refused(send(address, &large), "413", "too long");
+    let get = format!("GET /load HTTP/1.1\r\n{right}\r\n\r\n");
+    refused(send(address, &get), "404", "only the page");
+    assert_eq!(board.steer(Some(Steering { percent: 10.0, paused: false })), None, "nothing has changed it");
+    assert!(post(address, &right, wish).starts_with("HTTP/1.1 200 OK"));
+    let wished = Steering { percent: 50.0, paused: false };
+    assert_eq!(board.steer(Some(Steering { percent: 10.0, paused: false })), Some(wished));
+    assert!(
+        body(&self::get(address, "/samples?after=0"))
+            .contains(r#""steering":{"percent":50.0,"paused":false}"#)
+    );
+}
+
+#[test]
+fn nobody_changes_the_load_where_others_reach_the_server() {
+    let board = Board::default();
+    let server = Server::start("0.0.0.0:0".parse().unwrap(), board.clone(), FILES).unwrap();
+    let address = SocketAddr::new("127.0.0.1".parse().unwrap(), server.address().port());
+    board.steer(Some(Steering { percent: 10.0, paused: false }));
+    let headers = format!("Host: {address}\r\nOrigin: http://{address}\r\nX-Linerate-Token: ");
+    let answer = post(address, &headers, r#"{"percent": 50, "paused": false}"#);
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("loopback"), "{answer}");
+    assert!(get(address, "/").contains("name=\"token\" content=\"\""));
 }
 
 fn body(answer: &str) -> &str {

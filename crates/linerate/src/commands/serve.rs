@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use engine::Engine;
-use live::{About, Board};
+use live::{About, Board, Steering};
 use results::record::{DirectionSample, Phase, Sample};
 use testbed::control::Control;
 use testbed::{Testbed, stop};
@@ -81,6 +81,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         if let (Some(shown), Some((at, counters))) = (shown.as_mut(), server.counters()) {
             shown.follow(at, counters);
         }
+        shown.iter().for_each(|shown| shown.steer(&mut server, now));
         if server.take_wake() {
             events.send(Server::<Bench>::WAKE)?;
         }
@@ -141,6 +142,15 @@ impl Shown {
             ..About::default()
         });
         Self { board, last: None, waiting: VecDeque::new() }
+    }
+
+    /// Does what a person wants of the load that clients have started.
+    fn steer(&self, server: &mut Server<Bench>, now: Duration) {
+        let load = server.load().map(|(percent, paused)| Steering { percent, paused });
+        let Some(Steering { percent, paused }) = self.board.steer(load) else { return };
+        if let Err(reason) = server.set_load(percent, paused, now) {
+            eprintln!("the load stays as it is: {reason}");
+        }
     }
 
     /// These are the ports' counters `at` this time.
