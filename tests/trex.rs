@@ -189,6 +189,24 @@ fn streams_of_different_rates_keep_their_proportions() {
     });
 }
 
+#[test]
+fn addresses_are_resolved_and_packets_pushed_and_captured() {
+    for engine in ["xdp", "af_xdp"] {
+        eventually(|| {
+            let Some(seen) = drive(&format!("linux-router --engine {engine}"), "service") else {
+                return Ok(());
+            };
+            assert_eq!(seen["before"], "unresolved");
+            // The device's end of the lab's first link.
+            assert_eq!(seen["resolved"], serde_json::json!(["resolved", "02:4c:6e:72:01:01"]));
+            assert_eq!((&seen["status"], &seen["left"]), (&serde_json::json!(["ACTIVE"]), &0.into()));
+            let expected =
+                serde_json::json!([["RX", 0], ["RX", 0], ["RX", 0], ["TX", 8], ["TX", 8], ["TX", 8]]);
+            if seen["captured"] == expected { Ok(()) } else { Err(format!("{}", seen["captured"])) }
+        });
+    }
+}
+
 /// The counts of group `id` that left by `port`: sent and received, frames and bytes.
 fn group(seen: &Value, id: &str, port: usize) -> [u64; 4] {
     let flow = &seen["flow_stats"][id];

@@ -13,7 +13,7 @@ import warnings
 warnings.simplefilter("ignore")
 
 from lbr_trex_client.interactive.trex.stl.api import (  # noqa: E402
-    Ether, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
+    Ether, ICMP, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
     STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
     STLTXMultiBurst, STLTXSingleBurst, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar, UDP,
 )
@@ -179,6 +179,29 @@ def groups(client, seen):
     seen["removed"] = client.get_active_pgids()
 
 
+def service(client, seen):
+    """Address resolution, and a ping whose answer is captured, also while streams are sent."""
+    client.set_service_mode(ports=[0])
+    client.set_l3_mode(port=0, src_ipv4="100.65.1.2", dst_ipv4="100.65.1.1")
+    seen["before"] = client.get_port(0).get_layer_cfg()["ipv4"]["state"]
+    client.resolve(ports=[0])
+    layers = client.get_port(0).get_layer_cfg()
+    seen["resolved"] = layers["ipv4"]["state"], layers["ether"]["dst"]
+    client.add_streams([stream(0)], ports=[0])
+    client.start(ports=[0], mult="100pps", force=True)
+    capture = client.start_capture(rx_ports=[0], tx_ports=[0], limit=50, bpf_filter="icmp")
+    seen["status"] = [it["state"] for it in client.get_capture_status().values()]
+    ping = Ether() / IP(src="100.65.1.2", dst="100.65.1.1") / ICMP() / (40 * "p")
+    client.push_packets([STLPktBuilder(pkt=ping)] * 3, ports=[0], force=True, ipg_usec=10000)
+    time.sleep(1)
+    packets = []
+    client.stop_capture(capture["id"], output=packets)
+    seen["captured"] = sorted((packet["origin"], Ether(packet["binary"])[ICMP].type) for packet in packets)
+    client.stop(ports=[0])
+    seen["left"] = len(client.get_capture_status())
+    client.set_service_mode(ports=[0], enabled=False)
+
+
 def refused(client, seen):
     """What the server cannot do, it says by name."""
     seen["refusals"] = refusals = []
@@ -216,7 +239,7 @@ def main():
     seen = {"version": client.get_server_version()}
     try:
         client.reset(ports=[0, 1])
-        {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups,
+        {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups, "service": service,
          "refused": refused}[sys.argv[3]](
             client, seen)
     finally:

@@ -14,9 +14,11 @@
 pub mod framing;
 pub mod testers;
 
+mod captures;
 mod commands;
 mod course;
 mod events;
+mod filter;
 mod groups;
 mod multiplier;
 mod plan;
@@ -26,6 +28,7 @@ mod program;
 mod rpc;
 mod sending;
 mod server;
+mod service;
 mod statistics;
 mod steering;
 mod stream;

@@ -26,7 +26,7 @@ pub struct Port {
     pub revision: u64,
     /// Whether it sends.
     pub state: State,
-    /// Whether it is in service mode, and whether filtered: kept for clients, and without effect.
+    /// Whether it is in service mode, and whether filtered: only then packets are pushed and captured.
     pub service: (bool, bool),
     /// Layer 3 as clients set it: kept for them.
     pub ipv4: Value,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use engine::replay::Carrier;
 use engine::{Engine, Interval, Load, Part};
 use traffic::FrameTable;
 use wire::MacAddress;
@@ -29,6 +30,14 @@ pub trait Tester {
     /// # Errors
     /// Why there is none.
     fn start(&mut self, table: &FrameTable) -> Result<Box<dyn Engine>, String>;
+
+    /// A port beside the engine, for single frames as they are, both ways.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
+        Err(format!("port {port} has no room for single packets beside its streams"))
+    }
 }
 
 /// What is known of a port.

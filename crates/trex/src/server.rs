@@ -13,6 +13,7 @@ use crate::plan::{self, Part, Schedule};
 use crate::port::{Port, State};
 use crate::rpc::{self, Failure, Parameters};
 use crate::sending::{Counters, Sending, Tester};
+use crate::service::Service;
 use crate::statistics::Rates;
 
 /// Orders that follow each other this soon become one change of what is sent: clients tell one port after the
@@ -39,6 +40,7 @@ pub struct Server<T> {
     pub(crate) ports: [Port; 2],
     pub(crate) events: Events,
     pub(crate) sending: Sending,
+    pub(crate) service: Service,
     pub(crate) rates: Rates,
     /// What calls must carry.
     pub(crate) api: String,
@@ -61,6 +63,7 @@ impl<T: Tester> Server<T> {
             ports,
             events: Events::default(),
             sending: Sending::default(),
+            service: Service::default(),
             rates: Rates::default(),
             api: String::new(),
             changed: None,
@@ -139,6 +142,7 @@ impl<T: Tester> Server<T> {
             }
         }
         self.go_on(now);
+        self.serve_ports(now);
         self.end_what_is_over(now);
         self.next_deadline(now)
     }
@@ -150,7 +154,11 @@ impl<T: Tester> Server<T> {
         });
         let course = self.course.iter().filter_map(|course| course.next(now));
         let changed = self.changed.iter().map(|changed| *changed + TOGETHER);
-        ends.chain(course).chain(changed).fold(now + LOOK, Duration::min).max(now)
+        ends.chain(course)
+            .chain(changed)
+            .chain(self.service.next(now))
+            .fold(now + LOOK, Duration::min)
+            .max(now)
     }
 
     /// What both ports had sent and received when the server last looked, twice a second, and when that was.
@@ -337,6 +345,8 @@ impl<T: Tester> Server<T> {
     /// Frees a port: nothing is sent without an owner.
     pub(crate) fn give_up(&mut self, port: usize, now: Duration) {
         self.halt(port, now);
+        self.ports[port].service = (false, false);
+        self.end_service(port);
         if let Some(owner) = self.ports[port].owner.take() {
             let data = json!({"port_id": port, "who": owner.user, "session_id": owner.session});
             self.events.tell(Kind::Released, &data);

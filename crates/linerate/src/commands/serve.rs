@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use engine::Engine;
+use engine::replay::Carrier;
 use live::{About, Board, Steering};
 use results::record::{DirectionSample, Phase, Sample};
 use testbed::control::Control;
@@ -251,5 +252,9 @@ impl Tester for Bench {
         let started = self.testbed.start_any_engine(table, &self.stop);
         self.control = Some(Control::beside(self.testbed.generating_cores()));
         started.map(|(engine, _)| engine).map_err(|error| format!("{error:#}"))
+    }
+
+    fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
+        self.testbed.port_carrier(port).map_err(|error| format!("{error:#}"))
     }
 }

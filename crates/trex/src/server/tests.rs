@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use engine::replay::Carrier;
 use engine::simulated::{Device, SimulatedEngine};
 use engine::{Capabilities, Counts, Engine, Error, Interval, StreamTotals, Totals};
 use proptest::prelude::*;
@@ -61,6 +62,23 @@ impl Engine for Handle {
     }
 }
 
+/// A port at which everything that is sent arrives, too.
+struct Echo(Vec<Vec<u8>>);
+
+impl Carrier for Echo {
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, Error> {
+        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
+        Ok(frames.len())
+    }
+    fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.0.drain(..).for_each(|frame| each(&frame));
+        Ok(())
+    }
+    fn missed(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
 /// A tester whose device is simulated.
 pub(crate) struct Simulated {
     facts: [PortFacts; 2],
@@ -82,6 +100,10 @@ impl Tester for Simulated {
         let engine = Rc::new(RefCell::new(SimulatedEngine::new(self.device.clone(), tester)));
         *self.engine.borrow_mut() = Some(Rc::clone(&engine));
         Ok(Box::new(Handle(engine)))
+    }
+
+    fn open(&mut self, _: usize) -> Result<Box<dyn Carrier>, String> {
+        Ok(Box::new(Echo(Vec::new())))
     }
 }
 
@@ -466,6 +488,46 @@ fn somebody_at_the_server_steers_what_clients_have_started() {
 }
 
 #[test]
+fn packets_are_pushed_and_captured_in_service_mode() {
+    let mut client = Client::owner(Device::default());
+    let start =
+        json!({"command": "start", "rx": [0], "tx": [0], "limit": 100, "mode": "fixed", "filter": "arp"});
+    assert!(client.call("capture", &start).unwrap_err().contains("not in service mode"));
+    assert_eq!(client.call("capture", &json!({"command": "status"})), Ok(json!([])));
+    client.on(0, "service", json!({"enabled": true})).unwrap();
+    let unknown = json!({"command": "start", "rx": [0], "limit": 1, "filter": "udp port 67"});
+    assert!(client.call("capture", &unknown).unwrap_err().contains("'port' in a filter"));
+    let id = client.call("capture", &start).unwrap()["capture_id"].clone();
+    // ARP, and something else; addresses are the port's where that is asked for.
+    let packet = |kind: &str| json!({"binary": format!("////////AAAAAAAA{kind}"), "use_port_src_mac": true});
+    let packets =
+        json!({"pkts": [packet("CAYAAQ=="), packet("CAAAAQ==")], "force": true, "ipg_usec": 100_000});
+    assert_eq!(client.on(0, "push_pkts", packets.clone()).unwrap()["sent"], 2);
+    client.pass(seconds(0.5));
+    let fetch = json!({"command": "fetch", "capture_id": id, "pkt_limit": 50, "snaplen": 0});
+    let fetched = client.call("capture", &fetch).unwrap();
+    let origins: Vec<_> = fetched["pkts"].as_array().unwrap().iter().map(|it| it["origin"].clone()).collect();
+    assert_eq!(origins, [json!("TX"), json!("RX")]);
+    assert!(
+        fetched["pkts"][1]["binary"].as_str().unwrap().starts_with("////////AgAAAAAACAYAAQAA"),
+        "{fetched}"
+    );
+    assert_eq!(
+        client.call("capture", &json!({"command": "stop", "capture_id": id})).unwrap()["pkt_count"],
+        0
+    );
+    client.call("capture", &json!({"command": "remove", "capture_id": id})).unwrap();
+    // Nothing waits, and nobody listens, when the port is given back.
+    client.on(0, "push_pkts", packets.clone()).unwrap();
+    client.on(0, "release", json!({})).unwrap();
+    assert!(client.on(0, "push_pkts", packets).unwrap_err().contains("not in service mode"));
+    for nonsense in [json!({"pkts": 5}), json!({"pkts": [5]}), json!({"pkts": [{"binary": "AAAA"}]})] {
+        client.on(1, "service", json!({"enabled": true})).unwrap();
+        assert!(client.on(1, "push_pkts", nonsense).is_err());
+    }
+}
+
+#[test]
 fn what_cannot_be_started_is_refused() {
     let mut client = Client::owner(Device::default());
     assert!(client.start(0, &pps(5.0), -1.0).unwrap_err().contains("state: 'IDLE'"));
@@ -480,7 +542,6 @@ fn what_cannot_be_started_is_refused() {
     client.pass(seconds(0.2));
     client.add(1, 1, &burst(10));
     assert!(client.start(1, &pps(100_000.0), -1.0).unwrap_err().contains("start both ports together"));
-    assert!(client.call("capture", &json!({"command": "start"})).unwrap_err().contains("not supported"));
     let profile = json!({"profile_id": "other", "stream_id": 1, "stream": bench()});
     assert!(client.on(1, "add_stream", profile).unwrap_err().contains("only the default profile"));
 }
@@ -540,7 +601,7 @@ proptest! {
         let mut client = Client::owner(Device::default());
         let methods = commands::names::<Simulated>();
         let fields = ["port_id", "handler", "stream_id", "stream", "mul", "duration", "force", "session_id", "user",
-            "profile_id", "attr", "vlan", "enabled", "dst_mac", "src_addr", "dst_addr", "pgids", "command", "start_at_ts"];
+            "profile_id", "attr", "vlan", "enabled", "dst_mac", "src_addr", "dst_addr", "pgids", "command", "start_at_ts", "pkts", "limit", "rx", "filter", "capture_id", "pkt_limit"];
         client.add(0, 1, &bench());
         for (method, field, value, port) in calls {
             let mut parameters = json!({"port_id": port, "stream_id": 2, "stream": bench(), "user": "me",
