@@ -297,6 +297,17 @@ fn spent(server: &Server) -> Duration {
 
 #[test]
 fn the_page_moves_in_a_browser() {
+    in_a_browser(std::env::var("LINERATE_LIVE_SECONDS").map_or(8, |text| text.parse().unwrap()));
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn the_page_moves_for_ten_minutes_without_growing_and_without_a_long_frame() {
+    in_a_browser(600);
+}
+
+/// The page with as many samples as it shows, while more come for so many seconds.
+fn in_a_browser(seconds: u64) {
     let path = std::env::var_os("PATH").unwrap();
     let Some(chromium) =
         std::env::split_paths(&path).map(|directory| directory.join("chromium")).find(|file| file.exists())
@@ -304,7 +315,6 @@ fn the_page_moves_in_a_browser() {
         eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
         return;
     };
-    let seconds: u64 = std::env::var("LINERATE_LIVE_SECONDS").map_or(8, |text| text.parse().unwrap());
     let samples = Scenario { bidirectional: true, ..Scenario::default() }.record().samples;
     let board = Board::default();
     let server = Server::start("127.0.0.1:0".parse().unwrap(), board.clone(), FILES).unwrap();

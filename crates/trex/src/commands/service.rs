@@ -18,8 +18,8 @@ use crate::server::Server;
 const MOST_PUSHED: usize = 1_000;
 /// The most packets of one fetch.
 const MOST_FETCHED: u64 = 1_000;
-/// The longest pause between two pushed packets, in microseconds.
-const LONGEST_PAUSE_US: u64 = 1_000_000;
+/// The longest pause between two pushed packets.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub fn capture<T: Tester>(server: &mut Server<T>, Call { parameters, now, .. }: Call<'_>) -> Reply {
     let id = || parameters.number("capture_id", u64::MAX);
@@ -96,8 +96,9 @@ pub fn push_pkts<T: Tester>(server: &mut Server<T>, Call { parameters, port, now
     if packets.len() > MOST_PUSHED {
         return Err(Failure::execute(format!("at most {MOST_PUSHED} packets are pushed at once")));
     }
-    let pause =
-        Duration::from_micros(parameters.or("ipg_usec", 0, |it| it.number("ipg_usec", LONGEST_PAUSE_US))?);
+    let pause = parameters.or("ipg_usec", 0.0, |it| it.float("ipg_usec"))?;
+    let pause = Duration::try_from_secs_f64(pause / 1e6).ok().filter(|pause| *pause <= LONGEST_PAUSE);
+    let pause = pause.ok_or_else(|| Failure::parameters("field 'ipg_usec' must be from 0 to 1,000,000"))?;
     let facts = &server.ports[port].facts;
     let read = |packet: &Value| -> Result<Vec<u8>, Failure> {
         let packet = packet.as_object().map(Parameters);
