@@ -21,8 +21,8 @@ pub struct Live {
     /// Show the run live at http://IP:PORT [default: 127.0.0.1:4580]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:4580", value_parser = address)]
     live: Option<SocketAddr>,
-    /// Show the run on the whole terminal: q leaves the view, space pauses and + and - change a load that can be steered
-    #[arg(long)]
+    /// Show the run on the whole terminal; its last line has the keys
+    #[arg(long, hide_short_help = true)]
     tui: bool,
 }
 
