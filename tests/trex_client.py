@@ -132,6 +132,10 @@ def chains(client, seen):
     ], ports=[0])
     client.clear_stats()
     client.start(ports=[0], mult="1")
+    # An engine takes a moment to start.
+    end = time.time() + 10
+    while time.time() < end and sum(client.get_stats()[0][key] for key in ("opackets", "oerrors")) == 0:
+        time.sleep(0.05)
     time.sleep(2)
     client.stop(ports=[0])
     time.sleep(0.5)
