@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::sending::Sending;
 use crate::timeline::{Stretch, Timeline};
 
-/// The first stretch begins so long after it is announced.
-const LEAD: Duration = Duration::from_millis(5);
+/// The first stretch begins so long after it is announced: threads of an engine that was just made may not run yet.
+const LEAD: Duration = Duration::from_millis(50);
 /// How long ahead of its time a stretch is announced: a server may be late by as much. What is announced is sent even
 /// if all is stopped meanwhile, up to the next stretch.
-const AHEAD: Duration = Duration::from_millis(50);
+const AHEAD: Duration = Duration::from_millis(200);
 
 /// The last frames may leave so much later than they are due.
 const LATE: Duration = Duration::from_millis(15);

@@ -18,7 +18,7 @@ use crate::timeline::Stretch;
 /// How long the last frames of an engine may take to come back.
 const DRAIN: Duration = Duration::from_millis(100);
 /// Intervals whose counts may still change.
-const OPEN: usize = 128;
+const OPEN: usize = 256;
 
 /// What is between the ports, and what sends.
 pub trait Tester {

@@ -78,7 +78,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     let mut server = Server::new(bench, version(), seed()?);
     while !stop::is_set(&stop) {
         let now = clock.elapsed();
-        let wait = server.tick(now).saturating_sub(now).min(LONGEST_WAIT);
+        // From now on: an engine may have been started meanwhile.
+        let wait = server.tick(now).saturating_sub(clock.elapsed()).min(LONGEST_WAIT);
         if let (Some(shown), Some((at, counters))) = (shown.as_mut(), server.counters()) {
             shown.follow(at, counters);
         }
