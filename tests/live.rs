@@ -62,6 +62,64 @@ fn a_ramp_is_shown_while_it_goes_on() {
 }
 
 #[test]
+fn a_load_is_steered_by_the_page_and_the_record_has_each_sample_s_own() {
+    if !has_namespaces() {
+        return;
+    }
+    let flags = "--warm-up-duration 0s --duration 6s --step 200ms --rate 10kpps --line-rate 10gbps";
+    let program = linerate(&format!("saturate --dut linux-bridge {flags} --json --live 127.0.0.1:0")).start();
+    let address = address(&program);
+    let page = get(&address, "/").unwrap();
+    let token = page.split("name=\"token\" content=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let steer = |body: &str| {
+        let head = format!(
+            "POST /load HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nX-Linerate-Token: {token}\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(&address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+        stream.write_all(head.as_bytes()).ok()?;
+        stream.write_all(body.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer.starts_with("HTTP/1.1 200"))
+    };
+    // Before the rate is sent there is nothing to steer.
+    let wait = Duration::from_secs(60);
+    assert!(wait_until(wait, || steer(r#"{"percent": 0.1, "paused": false}"#) != Some(false)));
+    let shown = |load: f64| {
+        let series = "linerate_intended_frames_per_second{direction=\"0-1\"}";
+        let now = get(&address, "/metrics").and_then(|metrics| value(&metrics, series));
+        now.is_none_or(|now| (now - load).abs() < 1.0)
+    };
+    // 0.1 % of 10 Gb/s in frames of 84 bytes.
+    assert!(wait_until(wait, || shown(14_880.95)));
+    assert_ne!(steer(r#"{"percent": 0.1, "paused": true}"#), Some(false));
+    assert!(wait_until(wait, || shown(0.0)));
+    let record = program.finish().well().record();
+    let mut loads: Vec<u64> =
+        record.samples.iter().map(|it| it.directions[0].intended_pps.round() as u64).collect();
+    for sample in &record.samples {
+        let direction = &sample.directions[0];
+        let due = direction.intended_pps * sample.duration_s;
+        let left = (direction.offered + direction.unsent) as f64;
+        // An interval is as long for the worker as for its counts, to some milliseconds of a busy host.
+        assert!((left - due).abs() <= due * 0.25 + 20.0, "{left} of {due}: {direction:?}");
+    }
+    loads.dedup();
+    let expected = [10_000, 14_881, 0];
+    assert!(loads == expected || loads == expected[1..], "{loads:?}");
+    assert!(record.notes.iter().any(|note| note.contains("steered")), "{:?}", record.notes);
+}
+
+#[test]
+fn a_screen_needs_a_terminal() {
+    let refusal = |line: &str| linerate(line).on_my_machine().run().refusal(2).to_owned();
+    assert!(refusal("ramp --dut sink --tui").contains("--tui needs a terminal"));
+}
+
+#[test]
 fn a_server_is_shown_and_addresses_in_use_are_refused() {
     if !has_namespaces() {
         return;

@@ -142,6 +142,36 @@ fn bursts_have_exactly_their_packets() {
 }
 
 #[test]
+fn chains_have_exactly_their_packets_in_every_engine() {
+    for device in
+        ["calibrated:drop-every=10", "calibrated:drop-every=10 --engine af_xdp", "calibrated --engine memif"]
+    {
+        eventually(|| {
+            let Some(seen) = drive(device, "chains") else { return Ok(()) };
+            let count = |name: &str, key: &str| pair(&seen[name][key])[0];
+            for (name, frames, large) in [("3st", 600, 200), ("multi", 300, 200), ("loop", 120, 0)] {
+                let (sent, unsent) = (count(name, "opackets"), count(name, "oerrors"));
+                assert_eq!(sent + unsent, frames, "{name} of {device}: {seen}");
+                if device.contains("drop") {
+                    lost_a_tenth_of_frames(&seen[name])?;
+                }
+                if unsent > 0 {
+                    return Err(format!("{unsent} of {frames} frames by {name} were too late"));
+                }
+                assert_eq!(count(name, "obytes"), 64 * (frames + large), "{name} of {device}: {seen}");
+            }
+            // 500 in ten bursts of twice the size, and 500 a second for some two seconds.
+            let [sent, unsent, bytes] = ["opackets", "oerrors", "obytes"].map(|key| count("beside", key));
+            if unsent > 0 || !(1_400..2_000).contains(&sent) {
+                return Err(format!("{sent} frames left, {unsent} were too late"));
+            }
+            assert_eq!(bytes, 64 * (sent + 500), "{device}: {seen}");
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn streams_of_different_rates_keep_their_proportions() {
     eventually(|| {
         let Some(seen) = drive("linux-router", "mixed") else { return Ok(()) };
@@ -157,6 +187,23 @@ fn streams_of_different_rates_keep_their_proportions() {
             Err(format!("{received} of {sent} frames came back"))
         }
     });
+}
+
+#[test]
+fn addresses_are_resolved_and_packets_pushed_and_captured() {
+    for engine in ["xdp", "af_xdp"] {
+        eventually(|| {
+            let Some(seen) = drive(&format!("linux-router --engine {engine}"), "service") else {
+                return Ok(());
+            };
+            // The device's end of the lab's first link.
+            assert_eq!(seen["resolved"], serde_json::json!(["resolved", "02:4c:6e:72:01:01"]));
+            assert_eq!((&seen["status"], &seen["left"]), (&serde_json::json!(["ACTIVE"]), &0.into()));
+            let expected =
+                serde_json::json!([["RX", 0], ["RX", 0], ["RX", 0], ["TX", 8], ["TX", 8], ["TX", 8]]);
+            if seen["captured"] == expected { Ok(()) } else { Err(format!("{}", seen["captured"])) }
+        });
+    }
 }
 
 /// The counts of group `id` that left by `port`: sent and received, frames and bytes.

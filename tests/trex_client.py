@@ -13,7 +13,7 @@ import warnings
 warnings.simplefilter("ignore")
 
 from lbr_trex_client.interactive.trex.stl.api import (  # noqa: E402
-    Ether, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
+    Ether, ICMP, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
     STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
     STLTXMultiBurst, STLTXSingleBurst, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar, UDP,
 )
@@ -88,6 +88,61 @@ def bursts(client, seen):
         counted(client, seen[name])
 
 
+def chains(client, seen):
+    """As burst_3st_600pkt.py, multi_burst_2st_1000pkt.py and burst_3st_loop_x_times.py of TRex, at higher rates."""
+    def profile(name, streams):
+        client.reset(ports=[0, 1])
+        client.add_streams(streams, ports=[0])
+        client.clear_stats()
+        client.start(ports=[0], mult="1")
+        client.wait_on_traffic(ports=[0], timeout=20)
+        frames = {"3st": 600, "multi": 300, "loop": 120}[name]
+        # On a busy machine the sender learns late what it has missed.
+        end = time.time() + 10
+        while time.time() < end and sum(client.get_stats()[0][key] for key in ("opackets", "oerrors")) < frames:
+            time.sleep(0.1)
+        time.sleep(0.3)
+        seen[name] = {}
+        counted(client, seen[name])
+
+    def one(name, mode, **options):
+        size = options.pop("size", 64)
+        return STLStream(name=name, packet=packet(0, size), mode=mode, **options)
+
+    single = STLTXSingleBurst
+    profile("3st", [
+        one("S0", single(pps=1000, total_pkts=100), isg=10.0, next="S1"),
+        one("S1", single(pps=1000, total_pkts=200), self_start=False, next="S2", size=128),
+        one("S2", single(pps=1000, total_pkts=300), self_start=False),
+    ])
+    profile("multi", [
+        one("S0", single(pps=1000, total_pkts=100), isg=10000.0, next="S1"),
+        one("S1", STLTXMultiBurst(pps=1000, pkts_per_burst=40, count=5, ibg=100000.0), self_start=False, size=128),
+    ])
+    profile("loop", [
+        one("S0", single(pps=1000, total_pkts=10), next="S1"),
+        one("S1", single(pps=1000, total_pkts=20), self_start=False, next="S2"),
+        one("S2", single(pps=1000, total_pkts=30), self_start=False, next="S0", action_count=2),
+    ])
+    # Bursts beside a stream without end.
+    client.reset(ports=[0, 1])
+    client.add_streams([
+        one("steady", STLTXCont(pps=500)),
+        one("bursts", STLTXMultiBurst(pps=5000, pkts_per_burst=50, count=10, ibg=100000.0), size=128),
+    ], ports=[0])
+    client.clear_stats()
+    client.start(ports=[0], mult="1")
+    # An engine takes a moment to start.
+    end = time.time() + 10
+    while time.time() < end and sum(client.get_stats()[0][key] for key in ("opackets", "oerrors")) == 0:
+        time.sleep(0.05)
+    time.sleep(2)
+    client.stop(ports=[0])
+    time.sleep(0.5)
+    seen["beside"] = {}
+    counted(client, seen["beside"])
+
+
 def mixed(client, seen):
     """IMIX: three streams at rates of 28 to 16 to 4."""
     client.add_streams(
@@ -133,6 +188,30 @@ def groups(client, seen):
     seen["removed"] = client.get_active_pgids()
 
 
+def service(client, seen):
+    """Address resolution, and a ping whose answer is captured, also while streams are sent."""
+    client.set_service_mode(ports=[0])
+    client.set_l3_mode(port=0, src_ipv4="100.65.1.2", dst_ipv4="100.65.1.1")
+    client.resolve(ports=[0])
+    layers = client.get_port(0).get_layer_cfg()
+    seen["resolved"] = layers["ipv4"]["state"], layers["ether"]["dst"]
+    client.add_streams([stream(0)], ports=[0])
+    client.start(ports=[0], mult="100pps", force=True)
+    # An engine that starts takes the port for a moment.
+    time.sleep(2)
+    capture = client.start_capture(rx_ports=[0], tx_ports=[0], limit=50, bpf_filter="icmp")
+    seen["status"] = [it["state"] for it in client.get_capture_status().values()]
+    ping = Ether() / IP(src="100.65.1.2", dst="100.65.1.1") / ICMP() / (40 * "p")
+    client.push_packets([ping] * 3, ports=[0], force=True, ipg_usec=10000)
+    time.sleep(1)
+    packets = []
+    client.stop_capture(capture["id"], output=packets)
+    seen["captured"] = sorted((packet["origin"], Ether(packet["binary"])[ICMP].type) for packet in packets)
+    client.stop(ports=[0])
+    seen["left"] = len(client.get_capture_status())
+    client.set_service_mode(ports=[0], enabled=False)
+
+
 def refused(client, seen):
     """What the server cannot do, it says by name."""
     seen["refusals"] = refusals = []
@@ -160,7 +239,7 @@ def refused(client, seen):
 
 def counted(client, seen):
     stats = client.get_stats()
-    for key in ("opackets", "ipackets", "obytes", "ibytes"):
+    for key in ("opackets", "ipackets", "obytes", "ibytes", "oerrors"):
         seen[key] = [stats[port][key] for port in (0, 1)]
 
 
@@ -170,7 +249,7 @@ def main():
     seen = {"version": client.get_server_version()}
     try:
         client.reset(ports=[0, 1])
-        {"steady": steady, "percent": percent, "bursts": bursts, "mixed": mixed, "groups": groups,
+        {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups, "service": service,
          "refused": refused}[sys.argv[3]](
             client, seen)
     finally:

@@ -24,6 +24,9 @@ pub struct Builder {
     templates: Templates,
     /// The next row, the first one, and how far it is from one to the next.
     row: usize,
+    /// Where rows begin again, and how far back that is.
+    end: usize,
+    span: usize,
     worker: usize,
     workers: usize,
     /// By direction and stream.
@@ -77,6 +80,8 @@ impl Builder {
         Self {
             templates,
             row: worker,
+            end: table.rows.len(),
+            span: table.rows.len(),
             worker,
             workers: workers.max(1),
             sequences: Box::new([[0; 256]; 2]),
@@ -91,9 +96,15 @@ impl Builder {
         Self { refill: Some(table.fill), shortest: 0, ..self }
     }
 
-    /// Begins with the first row again; sequence numbers go on.
-    pub fn rewind(&mut self) {
-        self.row = self.worker;
+    /// Begins with the first of `rows` rows from `first` on, which then take turns: no fewer than there are workers,
+    /// or 0 for the whole table. Sequence numbers go on.
+    pub fn rewind(&mut self, (first, rows): (u64, u64)) {
+        let all = self.rows();
+        let first = usize::try_from(first).unwrap_or(all).min(all);
+        let rows = usize::try_from(rows).ok().filter(|rows| (1..=all - first).contains(rows));
+        self.span = rows.unwrap_or(all);
+        self.end = rows.map_or(all, |rows| first + rows);
+        self.row = self.worker + if rows.is_some() { first } else { 0 };
     }
 
     /// What is built next; `None` when there is nothing to build.
@@ -126,8 +137,8 @@ impl Builder {
             }
         }
         self.row += self.workers;
-        if self.row >= self.rows() {
-            self.row -= self.rows();
+        if self.row >= self.end {
+            self.row -= self.span;
         }
     }
 
@@ -286,7 +297,7 @@ mod tests {
             *sequence += 1;
             row = (row + workers) % table.rows.len();
         }
-        builder.rewind();
+        builder.rewind((0, 0));
         let first = table.rows[worker];
         assert_eq!(builder.upcoming().unwrap().length, usize::from(first.length));
     }

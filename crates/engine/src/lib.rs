@@ -71,6 +71,28 @@ pub enum Load {
     Max,
 }
 
+/// Some rows of the frame table, over and over, evenly spaced: a part of a longer schedule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// The first of the rows.
+    pub first: u64,
+    /// How many rows take turns: no fewer than the engine has workers.
+    pub rows: u64,
+    /// Exactly so many frames leave, in all directions together, then nothing.
+    pub frames: u64,
+    /// Frames a second, in all directions together.
+    pub pps: f64,
+}
+
+/// What an interval is asked to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    /// A load of the whole table.
+    Load(Load),
+    /// Some rows of it.
+    Part(Part),
+}
+
 /// Names one interval: they count up from 0 in the order of [`Engine::begin`].
 pub type Interval = u64;
 
@@ -79,7 +101,8 @@ pub type Interval = u64;
 pub struct Counts {
     /// Frames that should have left by the set rate and the interval's length so far, which is
     /// the one that the tester really kept to.
-    /// With [`Load::Max`] the same as `offered`; with [`Load::Burst`] its frames, from the start.
+    /// With [`Load::Max`] the same as `offered`; with [`Load::Burst`] its frames, from the start. Of a [`Part`]
+    /// those that have left or are unsent.
     pub intended: f64,
     /// Frames that left the tester: the port's driver took them.
     pub offered: u64,
@@ -160,6 +183,21 @@ pub trait Engine {
     /// # Errors
     /// When the engine has failed since, or `load` is refused.
     fn begin(&mut self, load: Load) -> Result<Interval, Error>;
+
+    /// Announces the next interval, of some rows of the table: it begins `at` a time of [`Engine::now`], to come.
+    /// Several may be announced, one after the other, and each goes over into the next without a break. What is
+    /// left of a part when the next interval begins is neither sent nor unsent. A [`Engine::begin`] ends them
+    /// all; until the next announced time, what has begun goes on.
+    ///
+    /// # Errors
+    /// As of [`Engine::begin`], and where an engine cannot do this.
+    fn begin_part(&mut self, part: &Part, at: Duration) -> Result<Interval, Error> {
+        let _ = (part, at);
+        Err(Error::Refused(format!(
+            "the engine {} sends no parts of a table: choose another",
+            self.capabilities().name
+        )))
+    }
 
     /// Lets `duration` pass: real time, or virtual time of the simulated engine.
     ///

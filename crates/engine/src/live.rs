@@ -2,6 +2,7 @@
 //!
 //! The kernel's and the one in user space keep their books alike; only how frames move differs.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +11,9 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use wire::size::FCS;
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, StreamTotals, Timeline, Totals, Untaken};
+use crate::{
+    Capabilities, Counts, Engine, Error, Interval, Load, Order, Part, StreamTotals, Timeline, Totals, Untaken,
+};
 
 /// Intervals whose counts are kept, as in `xdp/shared.h`.
 pub const INTERVALS: usize = 4096;
@@ -70,12 +73,12 @@ pub trait Machinery {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Announces the interval after the last, whose load applies from `start` (nanoseconds, monotonic
+    /// Announces the interval after the last, whose order applies from `start` (nanoseconds, monotonic
     /// clock) or when the workers hear of it. Its places hold nothing of an earlier interval then.
     ///
     /// # Errors
     /// When the rate cannot be kept, or a worker is so far behind that the places are still in use.
-    fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error>;
+    fn announce(&mut self, slot: u64, order: &Order, start: u64) -> Result<(), Error>;
 
     /// Whether all workers still work.
     ///
@@ -132,8 +135,10 @@ pub struct Live<M> {
     /// Whether a wait has said so already.
     interrupted: bool,
     made: u64,
-    /// When each interval was asked for (nanoseconds, monotonic clock), and its load.
-    asked: Vec<(u64, Load)>,
+    /// When each interval was asked for (nanoseconds, monotonic clock), and what was asked.
+    asked: VecDeque<(u64, Order)>,
+    /// The interval of the first of those: older ones are forgotten.
+    forgotten: Interval,
     /// What was sent in each direction in the intervals before `settled_until`.
     settled: Vec<Sent>,
     settled_until: Interval,
@@ -151,7 +156,8 @@ impl<M: Machinery> Live<M> {
             stop,
             interrupted: false,
             made: monotonic()?,
-            asked: Vec::new(),
+            asked: VecDeque::new(),
+            forgotten: 0,
             settled: vec![Sent::default(); directions],
             settled_until: 0,
         })
@@ -161,15 +167,37 @@ impl<M: Machinery> Live<M> {
         &self.machinery
     }
 
+    fn announce(&mut self, order: Order, start: u64) -> Result<Interval, Error> {
+        self.settle()?;
+        let interval = self.newest();
+        self.machinery.announce(slot_number(interval), &order, start)?;
+        self.asked.push_back((start, order));
+        if self.asked.len() > INTERVALS {
+            self.asked.pop_front();
+            self.forgotten += 1;
+        }
+        Ok(interval)
+    }
+
+    /// The interval after the last.
+    fn newest(&self) -> Interval {
+        self.forgotten + self.asked.len() as Interval
+    }
+
+    /// When `interval` was asked for, and what, if that is still known.
+    fn asked(&self, interval: Interval) -> Option<(u64, Order)> {
+        self.asked.get(usize::try_from(interval.checked_sub(self.forgotten)?).ok()?).copied()
+    }
+
     /// How long `interval` lasted, or lasts until now, in seconds: what the workers say, on average.
     /// One that has not moved on ends it when the next is asked for: it has yet to hear of that.
     fn length_of(&self, interval: Interval) -> Result<f64, Error> {
         let slot = slot_number(interval);
         let begun = self.machinery.begun(slot)?;
-        let ended = match self.asked.get(interval as usize + 1) {
+        let ended = match self.asked(interval + 1) {
             Some((asked, _)) => {
                 let moved_on = self.machinery.begun(slot + 1)?.into_iter();
-                moved_on.map(|begun| begun.unwrap_or(*asked)).collect()
+                moved_on.map(|begun| begun.unwrap_or(asked)).collect()
             }
             None => vec![monotonic()?; begun.len()],
         };
@@ -218,12 +246,12 @@ impl<M: Machinery> Engine for Live<M> {
     }
 
     fn begin(&mut self, load: Load) -> Result<Interval, Error> {
-        self.settle()?;
-        let interval = self.asked.len() as Interval;
-        let start = monotonic()?;
-        self.machinery.announce(slot_number(interval), load, start)?;
-        self.asked.push((start, load));
-        Ok(interval)
+        self.announce(Order::Load(load), monotonic()?)
+    }
+
+    fn begin_part(&mut self, part: &Part, at: Duration) -> Result<Interval, Error> {
+        let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        self.announce(Order::Part(*part), self.made.saturating_add(at))
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {
@@ -247,23 +275,24 @@ impl<M: Machinery> Engine for Live<M> {
     }
 
     fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error> {
-        let Some((_, load)) = self.asked.get(interval as usize).copied() else {
+        if interval >= self.newest() {
             return Err(Error::Refused(format!("interval {interval} has not begun")));
-        };
-        let age = self.asked.len() as u64 - interval;
-        if age >= INTERVALS as u64 {
-            return Err(Error::Refused(format!("interval {interval} is too old: {INTERVALS} are kept")));
         }
+        let Some((_, order)) = self.asked(interval).filter(|_| self.newest() - interval < INTERVALS as u64)
+        else {
+            return Err(Error::Refused(format!("interval {interval} is too old: {INTERVALS} are kept")));
+        };
         (0..self.directions)
             .map(|direction| {
                 let sent = self.sent(interval, direction)?;
                 let received = self.machinery.received(slot_number(interval), direction)?;
                 Ok(Counts {
-                    intended: match load {
-                        Load::Idle => 0.0,
-                        Load::Rate(pps) => pps * self.length_of(interval)?,
-                        Load::Burst { frames, .. } => frames as f64,
-                        Load::Max => sent.frames as f64,
+                    intended: match order {
+                        Order::Load(Load::Idle) => 0.0,
+                        Order::Load(Load::Rate(pps)) => pps * self.length_of(interval)?,
+                        Order::Load(Load::Burst { frames, .. }) => frames as f64,
+                        Order::Load(Load::Max) => sent.frames as f64,
+                        Order::Part(_) => (sent.frames + sent.all_unsent()) as f64,
                     },
                     offered: sent.frames,
                     offered_bytes: sent.bytes + u64::from(FCS) * sent.frames,
@@ -284,7 +313,7 @@ impl<M: Machinery> Engine for Live<M> {
     }
 
     fn timeline(&mut self, interval: Interval) -> Result<Option<Vec<Timeline>>, Error> {
-        let Some((start, _)) = self.asked.get(interval as usize).copied() else { return Ok(None) };
+        let Some((start, _)) = self.asked(interval) else { return Ok(None) };
         let end = monotonic()?;
         (0..self.directions).map(|direction| self.machinery.timeline(direction, start, end)).collect()
     }
@@ -298,7 +327,7 @@ impl<M: Machinery> Engine for Live<M> {
             .map(|direction| {
                 let mut totals = self.machinery.totals(direction)?;
                 let mut sum = self.settled[direction];
-                for interval in self.settled_until..self.asked.len() as Interval {
+                for interval in self.settled_until..self.newest() {
                     sum.add(&self.sent(interval, direction)?);
                 }
                 totals.offered = sum.frames;

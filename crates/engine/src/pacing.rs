@@ -4,7 +4,7 @@
 //! the same rules. The schedule of departures is the integral of the rate: a frame belongs to the
 //! interval that it was due in, and one that is more than [`GIVE_UP_NS`] late is given up.
 
-use crate::{Error, Load};
+use crate::{Error, Load, Order, Part};
 
 /// A worker that is further behind than this gives the missed frames up: they are unsent.
 pub const GIVE_UP_NS: u64 = 10_000_000;
@@ -28,11 +28,17 @@ pub enum Mode {
     Rate,
     /// At equal distances, so many.
     Burst,
+    /// The same of some rows, from exactly the time that was asked for.
+    Part,
 }
 
 impl Mode {
     fn is_paced(self) -> bool {
-        matches!(self, Self::Rate | Self::Burst)
+        matches!(self, Self::Rate | Self::Burst | Self::Part)
+    }
+
+    fn ends(self) -> bool {
+        matches!(self, Self::Burst | Self::Part)
     }
 }
 
@@ -45,8 +51,12 @@ pub struct Announced {
     pub gap: u64,
     /// … and 2^-32 nanoseconds more.
     pub gap_fraction: u64,
-    /// Of a burst, all workers and directions together.
+    /// Of a burst or a part, all workers and directions together.
     pub frames: u64,
+    /// The rows that a part sends: the first …
+    pub first: u64,
+    /// … and how many; 0 for the whole table.
+    pub rows: u64,
     /// How departures follow each other.
     pub mode: Mode,
 }
@@ -68,10 +78,40 @@ impl Announced {
                 "a rate of {pps} packets/s is outside of 1 to 1,000,000,000"
             )));
         }
-        let gap = 1e9 * workers as f64 / (pps * directions as f64);
-        let gap_fraction = (gap.fract() * 2f64.powi(32)) as u64;
-        Ok(Self { start, gap: gap as u64, gap_fraction, frames, mode })
+        let (gap, gap_fraction) = gap(1e9 * workers as f64 / (pps * directions as f64));
+        Ok(Self { start, gap, gap_fraction, frames, mode, ..Self::default() })
     }
+
+    /// `part`, from `start`, divided among `workers`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for rates that no engine keeps, and for fewer rows than workers.
+    pub fn part(part: &Part, workers: usize, start: u64) -> Result<Self, Error> {
+        let Part { first, rows, frames, pps } = *part;
+        if !(1e-3..=2.0 * MOST_PPS).contains(&pps) || rows < workers as u64 {
+            return Err(Error::Refused(format!(
+                "{rows} rows at {pps} packets/s cannot be sent by {workers} workers"
+            )));
+        }
+        let (gap, gap_fraction) = gap(1e9 * workers as f64 / pps);
+        Ok(Self { start, gap, gap_fraction, frames, first, rows, mode: Mode::Part })
+    }
+
+    /// What `order` asks for; see [`Announced::new`] and [`Announced::part`].
+    ///
+    /// # Errors
+    /// As these.
+    pub fn of(order: &Order, directions: usize, workers: usize, start: u64) -> Result<Self, Error> {
+        match order {
+            Order::Load(load) => Self::new(*load, directions, workers, start),
+            Order::Part(part) => Self::part(part, workers, start),
+        }
+    }
+}
+
+/// Whole nanoseconds, and 2^-32 of them.
+fn gap(nanoseconds: f64) -> (u64, u64) {
+    (nanoseconds as u64, (nanoseconds.fract() * 2f64.powi(32)) as u64)
 }
 
 /// One worker's place in its schedule.
@@ -88,8 +128,10 @@ pub struct Schedule {
     next_fraction: u64,
     /// When it may leave at the soonest, however late the worker is.
     earliest: u64,
-    /// Frames of a burst still to come.
+    /// Frames of a burst or a part still to come.
     left: u64,
+    /// Whether the rows are those of a part.
+    in_part: bool,
 }
 
 /// What a worker does now.
@@ -111,8 +153,9 @@ pub enum Due {
 pub struct Followed {
     /// When the next one really began: nanoseconds of the monotonic clock.
     pub begun: u64,
-    /// Whether the worker begins with its first row again, so that all bursts of a size are alike.
-    pub rewind: bool,
+    /// The rows that the worker begins with, the first and how many, 0 for all of the table: its own first row
+    /// again for a burst, so that all bursts of a size are alike. Else it goes on.
+    pub rewind: Option<(u64, u64)>,
     /// Frames of a burst that ended too early: unsent, of the interval that ends.
     pub unsent: u64,
 }
@@ -142,7 +185,7 @@ impl Schedule {
         match self.mode {
             Mode::Idle => return Due::Nothing,
             Mode::Max => return Due::Frame { late: 0 },
-            Mode::Rate | Mode::Burst => {}
+            Mode::Rate | Mode::Burst | Mode::Part => {}
         }
         if !reached(now, self.next) || !reached(now, self.earliest) {
             return Due::Nothing;
@@ -165,7 +208,7 @@ impl Schedule {
         self.next_fraction += self.gap_fraction;
         self.next = self.next.wrapping_add(self.gap + (self.next_fraction >> 32));
         self.next_fraction &= 0xffff_ffff;
-        if self.mode == Mode::Burst {
+        if self.mode.ends() {
             self.end_burst_after(1);
         }
     }
@@ -179,17 +222,17 @@ impl Schedule {
             return Due::Nothing;
         };
         let missed = u64::try_from(missed + 1).unwrap_or(u64::MAX);
-        let missed = if self.mode == Mode::Burst { missed.min(self.left) } else { missed };
+        let missed = if self.mode.ends() { missed.min(self.left) } else { missed };
         let distance = u128::from(missed) * gap + u128::from(self.next_fraction);
         self.next = self.next.wrapping_add((distance >> 32) as u64);
         self.next_fraction = (distance & u128::from(u32::MAX)) as u64;
-        if self.mode == Mode::Burst {
+        if self.mode.ends() {
             self.end_burst_after(missed);
         }
         Due::GivenUp(missed)
     }
 
-    /// So many frames of a burst have left, or will not: the last one ends it.
+    /// So many frames of a burst or a part have left, or will not: the last one ends it.
     fn end_burst_after(&mut self, frames: u64) {
         self.left = self.left.saturating_sub(frames);
         if self.left == 0 {
@@ -233,14 +276,16 @@ impl Schedule {
             self.next_fraction = 0;
             self.earliest = self.next;
         }
+        let was_part = std::mem::replace(&mut self.in_part, load.mode == Mode::Part);
         self.mode = load.mode;
         self.gap = load.gap;
         self.gap_fraction = load.gap_fraction;
-        if load.mode == Mode::Burst {
+        if load.mode.ends() {
             self.left = (load.frames + self.workers - 1).saturating_sub(self.worker) / self.workers;
             self.end_burst_after(0);
         }
-        Followed { begun, rewind: first || load.mode == Mode::Burst, unsent }
+        let anew = first || was_part || load.mode.ends();
+        Followed { begun, rewind: anew.then_some((load.first, load.rows)), unsent }
     }
 
     /// Where a rate ends: when the next load is asked for, or after the last departure that was due, if
@@ -251,8 +296,11 @@ impl Schedule {
     }
 
     /// When a load begins that does not go on from a rate: never before the worker takes it up, so that
-    /// it owes no frames and need not catch up.
+    /// it owes no frames and need not catch up. A part has its time in a schedule.
     fn begin_of(&self, load: &Announced, now: u64) -> u64 {
+        if load.mode == Mode::Part {
+            return load.start;
+        }
         let silent = self.mode == Mode::Idle || load.mode == Mode::Burst;
         let lead = if load.mode.is_paced() && silent { LEAD_NS } else { 0 };
         (load.start + lead).max(now)

@@ -12,9 +12,10 @@ mod random;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
+use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Part, Timeline, Totals};
 use lane::{Lane, Span};
 
 /// The longest step of virtual time.
@@ -159,6 +160,8 @@ pub struct SimulatedEngine {
     load: Load,
     /// When the last frame of a burst has left.
     burst_end: u64,
+    /// What is announced: when it begins, its interval, and the frames of each direction at a rate.
+    parts: VecDeque<(u64, Interval, [u64; 2], f64)>,
     lanes: Vec<Lane>,
     /// Frames that the device may serve: by direction, or in the first place when shared.
     credit: [f64; 2],
@@ -182,6 +185,7 @@ impl SimulatedEngine {
             now_ns: 0,
             load: Load::Idle,
             burst_end: u64::MAX,
+            parts: VecDeque::new(),
             lanes,
             credit: [0.0; 2],
             low_ns: 0,
@@ -206,8 +210,10 @@ impl SimulatedEngine {
                 self.load = Load::Idle;
                 self.burst_end = u64::MAX;
             }
+            self.begin_due_part();
             let quiet = self.load == Load::Idle && self.lanes.iter().all(Lane::is_empty);
-            let most = end.min(self.burst_end) - self.now_ns;
+            let next = self.parts.front().map_or(u64::MAX, |(start, ..)| *start);
+            let most = end.min(self.burst_end).min(next) - self.now_ns;
             let span = Span { start: self.now_ns, length: if quiet { most } else { STEP_NS.min(most) } };
             self.send(span);
             self.serve(span);
@@ -215,6 +221,20 @@ impl SimulatedEngine {
                 lane.receive(span, &self.device);
             }
             self.now_ns = span.end();
+        }
+    }
+
+    fn begin_due_part(&mut self) {
+        let Some((_, interval, frames, pps)) = self.parts.pop_front_if(|(start, ..)| *start <= self.now_ns)
+        else {
+            return;
+        };
+        let most = frames.iter().copied().max().unwrap_or(0);
+        self.load = Load::Burst { pps, frames: most };
+        self.burst_end =
+            self.now_ns.saturating_add((most as f64 / pps * 1e9).ceil() as u64).max(self.now_ns + 1);
+        for (lane, frames) in self.lanes.iter_mut().zip(frames) {
+            lane.begin_part(interval, frames);
         }
     }
 
@@ -329,6 +349,7 @@ impl Engine for SimulatedEngine {
             )));
         }
         self.load = load;
+        self.parts.clear();
         self.burst_end = match load {
             Load::Burst { pps, frames } => {
                 self.now_ns.saturating_add((frames as f64 / pps * 1e9).ceil() as u64)
@@ -339,6 +360,21 @@ impl Engine for SimulatedEngine {
             lane.begin(load, self.now_ns);
         }
         self.lanes.first().and_then(Lane::interval).ok_or_else(|| Error::Failed("no direction".into()))
+    }
+
+    fn begin_part(&mut self, part: &Part, at: Duration) -> Result<Interval, Error> {
+        if self.failed {
+            return Err(Error::Failed(DIED.into()));
+        }
+        let directions = self.lanes.len() as u64;
+        if !(part.pps.is_finite() && part.pps > 0.0) {
+            return Err(Error::Refused(format!("a part of {} frames a second cannot be sent", part.pps)));
+        }
+        let frames = [part.frames.div_ceil(directions), part.frames / directions];
+        let intervals = self.lanes.iter_mut().map(|lane| lane.announce(self.now_ns));
+        let interval = intervals.last().ok_or_else(|| Error::Failed("no direction".into()))?;
+        self.parts.push_back((nanoseconds(at), interval, frames, part.pps / directions as f64));
+        Ok(interval)
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {

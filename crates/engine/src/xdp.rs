@@ -23,7 +23,7 @@ pub use receiver::Receiver;
 
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent};
 use crate::timeline;
-use crate::{Capabilities, Error, Load, StreamTotals, Timeline, Totals};
+use crate::{Capabilities, Error, Order, StreamTotals, Timeline, Totals};
 
 /// Directions, as in `shared.h`.
 const DIRECTIONS: usize = 2;
@@ -97,11 +97,11 @@ impl Machinery for Kernel {
         Capabilities { name: "xdp", max_frame_size: MAX_FRAME, unseen: &UNSEEN }
     }
 
-    fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error> {
+    fn announce(&mut self, slot: u64, order: &Order, start: u64) -> Result<(), Error> {
         if slot >= INTERVALS as u64 {
             self.receiver.forget(slot)?;
         }
-        self.generator.begin(slot, load, start)
+        self.generator.begin(slot, order, start)
     }
 
     fn check(&mut self) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{cable, receive_on, run, start, table};
 use engine::live::{Sent, monotonic};
 use engine::xdp::{Generator, PortRef, Receiver};
-use engine::{Engine, Error, Load, Untaken};
+use engine::{Engine, Error, Load, Order, Untaken};
 
 /// Engines hold a core each, and there may be only two.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -30,9 +30,9 @@ fn counted(port: &str, what: &str) -> u64 {
 
 /// Offers `load` as interval `number` for `milliseconds`, then nothing.
 fn send(generator: &mut Generator, number: u64, load: Load, milliseconds: u64) -> Sent {
-    generator.begin(number, load, monotonic().unwrap()).unwrap();
+    generator.begin(number, &Order::Load(load), monotonic().unwrap()).unwrap();
     thread::sleep(Duration::from_millis(milliseconds));
-    generator.begin(number + 1, Load::Idle, monotonic().unwrap()).unwrap();
+    generator.begin(number + 1, &Order::Load(Load::Idle), monotonic().unwrap()).unwrap();
     thread::sleep(Duration::from_millis(50));
     generator.sent(number, 0).unwrap()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{cable, receive_on, start, start_on, table};
 use engine::live::monotonic;
 use engine::xdp::{Generator, PortRef, Receiver, XdpEngine};
-use engine::{Counts, Engine, Load};
+use engine::{Counts, Engine, Load, Order, Part};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, sendto, socket};
 use wire::signature::Signature;
 
@@ -112,7 +112,7 @@ fn what_is_announced_late_is_counted_until_the_workers_hear_of_it() {
     let _napi = Receiver::attach(&ports, None, 1, 1).unwrap();
     let mut generator = Generator::start(&table, &ports, None, &[0]).unwrap();
     let begin = |generator: &mut Generator, interval, load| {
-        generator.begin(interval, load, monotonic().unwrap() - LATE).unwrap();
+        generator.begin(interval, &Order::Load(load), monotonic().unwrap() - LATE).unwrap();
         std::thread::sleep(Duration::from_millis(30));
         generator.begun(interval).unwrap()[0].unwrap()
     };
@@ -150,6 +150,44 @@ fn a_burst_has_exactly_its_frames() {
             let left: u64 = directions.iter().map(|counts| counts.offered + counts.unsent).sum();
             assert_eq!(left, 2 * frames, "{directions:?}");
         }
+    }
+}
+
+#[test]
+fn parts_send_their_own_rows_in_their_time() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let cores: Vec<usize> = (0..std::thread::available_parallelism().unwrap().get().min(2)).collect();
+    for cores in [&cores[..1], &cores] {
+        // Rows of 64 and 128 bytes, one after the other: the first two, then the others.
+        let mut engine = start_on(cores, &ports, &table(&[64, 64, 128, 128, 128], 1, 1));
+        let at = engine.now() + Duration::from_millis(20);
+        let parts = [(0, 2, 101, 10_000.0), (2, 3, 50, 1_000.0), (0, 2, 7, 10_000.0)];
+        let mut start = at;
+        let intervals = parts.map(|(first, rows, frames, pps)| {
+            let part = Part { first, rows, frames, pps };
+            let interval = engine.begin_part(&part, start).unwrap();
+            start += Duration::from_secs_f64(frames as f64 / pps);
+            interval
+        });
+        engine.wait(start - engine.now() + Duration::from_millis(30)).unwrap();
+        let after = trial(&mut engine, Load::Rate(10_000.0), 50)[0];
+        assert_complete(&after);
+        for ((first, _, frames, _), interval) in parts.into_iter().zip(intervals) {
+            let counts = engine.counts(interval).unwrap()[0];
+            assert_eq!(counts.offered + counts.unsent, frames, "{counts:?}");
+            assert_eq!(counts.forwarded, counts.offered);
+            let size = if first == 0 { 64 } else { 128 };
+            assert_eq!(counts.offered_bytes, size * counts.offered);
+        }
+        // A load ends a part; what is left of that is nothing.
+        let part = Part { first: 0, rows: 5, frames: 1_000_000, pps: 10_000.0 };
+        let interval = engine.begin_part(&part, engine.now()).unwrap();
+        engine.wait(Duration::from_millis(20)).unwrap();
+        trial(&mut engine, Load::Idle, 10);
+        let counts = engine.counts(interval).unwrap()[0];
+        assert_eq!(counts.intended, (counts.offered + counts.unsent) as f64);
+        assert!(counts.intended < 1_000_000.0);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
-use live::{Board, File, Server};
+use live::{Board, File, Screen, Server};
 use report::live::{PAGE, SCRIPT, STYLE};
 use wording::usage::misuse;
 
@@ -21,29 +21,44 @@ pub struct Live {
     /// Show the run live at http://IP:PORT [default: 127.0.0.1:4580]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:4580", value_parser = address)]
     live: Option<SocketAddr>,
+    /// Show the run on the whole terminal; its last line has the keys
+    #[arg(long, hide_short_help = true)]
+    tui: bool,
 }
 
 /// Shown until it is dropped.
 pub struct Showing {
     board: Board,
-    _server: Server,
+    _screen: Option<Screen>,
+    _server: Option<Server>,
 }
 
 impl Live {
-    /// Begins to show what will be on the board, and says where; nothing without the flag.
+    /// Begins to show what will be on the board, and says where; nothing without the flags.
     ///
     /// # Errors
-    /// When the address cannot be listened at.
+    /// When the address cannot be listened at, or there is no terminal.
     pub fn start(self) -> Result<Option<Showing>> {
-        let Some(address) = self.live else { return Ok(None) };
+        if self.live.is_none() && !self.tui {
+            return Ok(None);
+        }
         let board = Board::default();
+        let server = self.live.map(|address| self.serve(address, &board)).transpose()?;
+        let screen = self.tui.then(|| Screen::start(board.clone())).transpose();
+        let screen = screen.map_err(|error| {
+            misuse(format!("--tui needs a terminal on standard error ({error}): leave it out, or use --live"))
+        })?;
+        Ok(Some(Showing { board, _screen: screen, _server: server }))
+    }
+
+    fn serve(self, address: SocketAddr, board: &Board) -> Result<Server> {
         let server = Server::start(address, board.clone(), FILES).with_context(|| {
             format!(
                 "cannot listen at {address}: give --live another IP:PORT, where port 0 is any that is free"
             )
         })?;
         self.tell(server.address());
-        Ok(Some(Showing { board, _server: server }))
+        Ok(server)
     }
 
     /// Says where runs of `subcommand` are shown that are processes of their own, one after the other; their words.
@@ -51,6 +66,9 @@ impl Live {
     /// # Errors
     /// Misuse, where they cannot be.
     pub fn pass_on(self, subcommand: &str) -> Result<Vec<String>> {
+        if self.tui {
+            return Err(misuse("--tui shows one run, and a bench has many: use --live"));
+        }
         let Some(address) = self.live else { return Ok(Vec::new()) };
         if subcommand == "generator" {
             return Err(misuse("--live shows load tests, which `generator` is not: leave it out"));

@@ -2,9 +2,14 @@
 //!
 //! One thread serves all. It sleeps while nobody is connected, and no client makes it wait: sockets do not block,
 //! and a connection that has not got its answer after [`PATIENCE`] is closed. Requests, connections and answers are
-//! bounded. Nothing can be changed from outside: only GET and HEAD are answered. A page of another site that has its
-//! own name lead here (DNS rebinding) is refused by the Host header.
+//! bounded. GET and HEAD change nothing. A page of another site that has its own name lead here (DNS rebinding) is
+//! refused by the Host header.
+//!
+//! One thing can be changed: the load, where a person steers, by a POST, and only where the server listens at a
+//! loopback address. The request must carry the token that stands in the page, and come from the page itself by its
+//! Origin, so that no page of another site changes anything, nor another program that has not read the page.
 
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -12,12 +17,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::Board;
+use crate::{Board, Steering};
 
 /// How many are answered at once; one more takes the place of the oldest.
 const CONNECTIONS: usize = 16;
 /// The longest request, in bytes: browsers send less than 2 kB.
 const REQUEST: usize = 8 << 10;
+/// The longest body of one.
+const BODY: usize = 1 << 10;
+/// What stands in the page where its token belongs.
+const TOKEN: &str = "{token}";
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often open connections are looked at.
@@ -52,11 +61,13 @@ impl Server {
     pub fn start(address: SocketAddr, board: Board, files: &'static [File]) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
+        // Without one nobody can steer.
+        let token = if address.ip().is_loopback() { token() } else { None };
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name(format!("live {}", address.port()))
-            .spawn(move || serve(&listener, &Site { board, files }, &ended))?;
+            .spawn(move || serve(&listener, &Site { board, files, token }, &ended))?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
@@ -87,6 +98,15 @@ impl Drop for Server {
 struct Site {
     board: Board,
     files: &'static [File],
+    /// What a request must carry that changes the load; none where nobody can.
+    token: Option<String>,
+}
+
+/// A word that nobody guesses.
+fn token() -> Option<String> {
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn serve(listener: &TcpListener, site: &Site, stop: &AtomicBool) {
@@ -155,8 +175,16 @@ impl Connection {
             return Ok(false);
         }
         self.request.extend_from_slice(&buffer[..count]);
-        if self.request.windows(4).any(|four| four == b"\r\n\r\n") {
-            self.answer = Some(site.answer(&self.request));
+        if let Some(end) = self.request.windows(4).position(|four| four == b"\r\n\r\n") {
+            let (head, rest) = self.request.split_at(end);
+            let request = Request::read(head);
+            let length = request.as_ref().map_or(0, |request| request.length);
+            let body = rest.get(4..).unwrap_or_default();
+            if length > BODY {
+                self.answer = Some(refuse("413 Content Too Large", "the body is too long"));
+            } else if let Some(body) = body.get(..length) {
+                self.answer = Some(site.answer(request.as_ref(), body));
+            }
         } else if self.request.len() > REQUEST {
             self.answer = Some(refuse("431 Request Header Fields Too Large", "the request is too long"));
         }
@@ -170,33 +198,73 @@ impl Connection {
     }
 }
 
-impl Site {
-    fn answer(&self, request: &[u8]) -> Vec<u8> {
-        let text = String::from_utf8_lossy(request);
+/// The head of a request, as far as it matters.
+struct Request {
+    method: String,
+    target: String,
+    /// The only Host header.
+    host: Option<String>,
+    /// The only Origin header.
+    origin: Option<String>,
+    token: Option<String>,
+    /// Bytes of the body.
+    length: usize,
+}
+
+impl Request {
+    fn read(head: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(head);
         let mut lines = text.split("\r\n");
         let mut words = lines.next().unwrap_or_default().split(' ');
         let (Some(method), Some(target), Some(_)) = (words.next(), words.next(), words.next()) else {
+            return None;
+        };
+        let headers: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+        // One that is there twice is as good as none.
+        let only = |wanted: &str| {
+            let mut found = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            match (found.next(), found.next()) {
+                (Some((_, value)), None) => Some(value.trim().to_owned()),
+                _ => None,
+            }
+        };
+        Some(Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            host: only("host"),
+            origin: only("origin"),
+            token: only("x-linerate-token"),
+            length: only("content-length").and_then(|length| length.parse().ok()).unwrap_or(0),
+        })
+    }
+}
+
+impl Site {
+    fn answer(&self, request: Option<&Request>, body: &[u8]) -> Vec<u8> {
+        let Some(request) = request else {
             return refuse("400 Bad Request", "this is no request of HTTP");
         };
-        let hosts = lines.filter_map(|line| line.split_once(':'));
-        let mut hosts =
-            hosts.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.trim());
-        if !matches!((hosts.next(), hosts.next()), (Some(host), None) if is_known(host)) {
+        let Some(host) = request.host.as_deref().filter(|host| is_known(host)) else {
             return refuse(
                 "403 Forbidden",
                 "open this page by its IP address or as localhost, not by another name",
             );
-        }
-        if !matches!(method, "GET" | "HEAD") {
-            return refuse(
+        };
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        match request.method.as_str() {
+            "GET" | "HEAD" => self.show(path, query, request.method == "GET"),
+            "POST" if path == "/load" => self.steer(request, host, body),
+            _ => refuse(
                 "405 Method Not Allowed",
-                "there is nothing to be changed here: only GET is answered",
-            );
+                "nothing but the load can be changed here, by the page: only GET is answered",
+            ),
         }
-        let with_body = method == "GET";
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    }
+
+    fn show(&self, path: &str, query: &str, with_body: bool) -> Vec<u8> {
         if let Some(file) = self.files.iter().find(|file| file.path == path) {
-            return reply("200 OK", file.kind, file.body, with_body);
+            let body = file.body.replace(TOKEN, self.token.as_deref().unwrap_or_default());
+            return reply("200 OK", file.kind, &body, with_body);
         }
         match path {
             "/metrics" => {
@@ -211,6 +279,30 @@ impl Site {
                 }
             }
             _ => refuse("404 Not Found", "there is only the page (/), its /samples, and /metrics"),
+        }
+    }
+
+    /// Changes the load, if the page itself asks for it.
+    fn steer(&self, request: &Request, host: &str, body: &[u8]) -> Vec<u8> {
+        let Some(token) = self.token.as_deref() else {
+            return refuse(
+                "403 Forbidden",
+                "the load can be changed only where this listens at a loopback address: --live 127.0.0.1:4580",
+            );
+        };
+        if request.origin.as_deref() != Some(&format!("http://{host}")) {
+            return refuse("403 Forbidden", "the load can be changed only by the page itself (Origin)");
+        }
+        if request.token.as_deref() != Some(token) {
+            return refuse("403 Forbidden", "the page's token is missing or old: load the page again");
+        }
+        let wish: Result<Steering, _> = serde_json::from_slice(body);
+        let Ok(wish) = wish else {
+            return refuse("400 Bad Request", r#"the body must be like {"percent": 50, "paused": false}"#);
+        };
+        match self.board.wish(wish) {
+            Ok(()) => reply("200 OK", "application/json", "{}", true),
+            Err(reason) => refuse("409 Conflict", reason),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! A run as it goes on: samples enter; what a page draws and what Prometheus reads leaves.
 //!
 //! [`Board`] keeps the last samples and sums. [`Watched`] is the observer that fills it, before the one that keeps the
-//! record: both get the same samples. [`Server`] shows it, on a thread of its own. Nobody who looks makes the run
+//! record: both get the same samples. [`Server`] shows it to browsers, [`Screen`] on the terminal, each on a thread of its own. Where a load can be changed, a wish
+//! goes the other way: from the page to the board, and on to what sends. Nobody who looks makes the run
 //! wait: where the board is being read, a sample is put there with the next one.
 
 mod http;
 mod metrics;
+mod steering;
+mod terminal;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,11 +19,15 @@ use serde::Serialize;
 use trial::{Observer, ObserverError};
 
 pub use http::{File, Server};
+pub use steering::Steering;
+pub use terminal::Screen;
 
 /// The page shows the samples of so many seconds at most.
 const SHOWN_S: f64 = 600.0;
 /// And no more than these: ten minutes of 200 ms.
 const SHOWN: usize = 3_000;
+/// Bytes of a frame on the line beside it.
+const L1_OVERHEAD: f64 = 20.0;
 /// More nodes than these are not kept.
 const NODES: usize = 512;
 
@@ -69,6 +76,10 @@ struct Shown {
     disturbed: u64,
     /// Clocks a packet, by thread and node.
     nodes: BTreeMap<(String, String), f64>,
+    /// The load, where a person may change it.
+    steering: Option<Steering>,
+    /// What a person wants of it, until that is done.
+    wish: Option<Steering>,
 }
 
 /// What is shown. Its clones are the same board.
@@ -93,6 +104,34 @@ impl Board {
     pub fn end(&self) {
         let mut shown = self.lock();
         (shown.running, shown.phase) = (false, "ended");
+        (shown.steering, shown.wish) = (None, None);
+    }
+
+    /// Shows the load as one that a person may change, and takes what somebody wants of it, if anything new. Nobody
+    /// may change it where `now` is none. Where the board is being read, the next call does this.
+    pub fn steer(&self, now: Option<Steering>) -> Option<Steering> {
+        let mut shown = match self.0.try_lock() {
+            Ok(shown) => shown,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let wish = shown.wish.take().filter(|_| now.is_some());
+        shown.steering = wish.or(now);
+        wish
+    }
+
+    /// Somebody wants this load. It is shown at once, and taken up before the next sample.
+    ///
+    /// # Errors
+    /// Why the load cannot be changed to this, or not now.
+    pub fn wish(&self, wish: Steering) -> Result<(), &'static str> {
+        wish.check()?;
+        let mut shown = self.lock();
+        if shown.steering.is_none() {
+            return Err("the load cannot be changed now: only a constant rate can, while it is sent");
+        }
+        (shown.steering, shown.wish) = (Some(wish), Some(wish));
+        Ok(())
     }
 
     /// Puts `samples` there, and takes them out of `samples`, unless somebody is reading: then they are kept for the
@@ -111,6 +150,15 @@ impl Board {
         samples.drain(..).for_each(|sample| shown.add(sample));
     }
 
+    /// Changes the load by what `change` makes of it; see [`Board::wish`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn change(&self, change: impl FnOnce(Steering) -> Steering) -> Result<(), &'static str> {
+        let now = self.lock().steering;
+        self.wish(now.map_or(Steering { percent: 1.0, paused: false }, change))
+    }
+
     /// What came after the first `after` samples, and what is known of the run, as the page reads it.
     fn since(&self, after: u64) -> Page {
         let shown = self.lock();
@@ -124,6 +172,7 @@ impl Board {
             next: shown.next,
             samples: shown.samples.iter().skip(skipped).cloned().collect(),
             nodes: shown.nodes.iter().map(|((_, node), clocks)| (node.clone(), *clocks)).collect(),
+            steering: shown.steering,
         }
     }
 
@@ -169,6 +218,8 @@ struct Page {
     #[serde(serialize_with = "unshared")]
     samples: Vec<Arc<Sample>>,
     nodes: Vec<(String, f64)>,
+    /// The load, where it can be changed.
+    steering: Option<Steering>,
 }
 
 fn unshared<S: serde::Serializer>(samples: &[Arc<Sample>], serializer: S) -> Result<S::Ok, S::Error> {
@@ -191,14 +242,18 @@ pub struct Watched<'a> {
     next: &'a mut dyn Observer,
     waiting: VecDeque<Arc<Sample>>,
     nodes: Option<NodeRuntimes>,
+    /// Frames a second at line rate, and the load that is steered.
+    line_pps: f64,
+    steering: Option<Steering>,
 }
 
 impl<'a> Watched<'a> {
     /// A run begins, which `next` observes, too.
     pub fn new(board: &'a Board, about: About, next: &'a mut dyn Observer) -> Self {
+        let line_pps = about.line_rate_bps / 8.0 / (about.mean_frame_size + L1_OVERHEAD);
         board.begin(about);
         let nodes = next.nodes();
-        Self { board, next, waiting: VecDeque::new(), nodes }
+        Self { board, next, waiting: VecDeque::new(), nodes, line_pps, steering: None }
     }
 
     fn read_nodes(&mut self) {
@@ -231,6 +286,20 @@ impl Observer for Watched<'_> {
     fn drain(&mut self, planned: Duration) {
         self.read_nodes();
         self.next.drain(planned);
+    }
+
+    fn steer(&mut self, pps: f64) -> f64 {
+        let now = self.steering.unwrap_or(Steering { percent: pps / self.line_pps * 100.0, paused: false });
+        if !now.percent.is_finite() {
+            return pps;
+        }
+        match self.board.steer(Some(now)) {
+            Some(wish) => self.steering = Some(wish),
+            None if self.steering.is_none() => return pps,
+            None => {}
+        }
+        let Steering { percent, paused } = self.steering.unwrap_or(now);
+        if paused { 0.0 } else { percent / 100.0 * self.line_pps }
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
@@ -287,6 +356,29 @@ mod tests {
         assert_eq!(board.since(0).samples.len(), 0);
         samples(1).for_each(|sample| watched.sample(&sample).unwrap());
         assert_eq!(board.since(0).samples.len(), 4);
+    }
+
+    #[test]
+    fn a_person_steers_what_is_offered_for_steering() {
+        let (board, mut silent) = (Board::default(), trial::Silent);
+        let half = Steering { percent: 50.0, paused: false };
+        assert!(board.wish(half).is_err(), "nothing can be steered");
+        // 64-byte frames: 1,488,095 a second at line rate.
+        let about = About { line_rate_bps: 1e9, mean_frame_size: 64.0, ..About::default() };
+        let mut watched = Watched::new(&board, about, &mut silent);
+        assert_eq!(watched.steer(148_809.5), 148_809.5);
+        assert!((board.since(0).steering.unwrap().percent - 10.0).abs() < 0.01);
+        board.wish(half).unwrap();
+        assert_eq!(board.since(0).steering, Some(half));
+        assert!((watched.steer(148_809.5) - 744_047.6).abs() < 1.0);
+        board.wish(Steering { paused: true, ..half }).unwrap();
+        assert_eq!(watched.steer(148_809.5), 0.0);
+        assert_eq!(watched.steer(148_809.5), 0.0);
+        for percent in [0.0, -1.0, 101.0, f64::NAN] {
+            assert!(board.wish(Steering { percent, paused: false }).is_err());
+        }
+        drop(watched);
+        assert_eq!(board.since(0).steering, None);
     }
 
     #[test]

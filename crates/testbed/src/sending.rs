@@ -12,7 +12,7 @@ use engine::af_xdp::{AfXdpEngine, Options};
 use engine::live::{Sent, monotonic};
 use engine::user_space::Crew;
 use engine::xdp::Generator;
-use engine::{Engine, Error, Load};
+use engine::{Engine, Error, Load, Order};
 use lab::{Destination, InterfaceCounters, Port};
 use serde_json::json;
 use traffic::{Endpoints, FrameTable};
@@ -183,7 +183,7 @@ impl Source {
     /// When the engine has failed.
     pub fn begin(&mut self, load: Load) -> Result<()> {
         match self {
-            Self::Kernel(generator) => generator.begin(INTERVAL, load, monotonic()?)?,
+            Self::Kernel(generator) => generator.begin(INTERVAL, &Order::Load(load), monotonic()?)?,
             Self::Engine(engine) => drop(engine.begin(load)?),
         }
         Ok(())
@@ -195,7 +195,9 @@ impl Source {
     /// When the engine has failed.
     pub fn end(&mut self) -> Result<()> {
         match self {
-            Self::Kernel(generator) => generator.begin(INTERVAL + 1, Load::Idle, monotonic()?)?,
+            Self::Kernel(generator) => {
+                generator.begin(INTERVAL + 1, &Order::Load(Load::Idle), monotonic()?)?
+            }
             Self::Engine(engine) => drop(engine.begin(Load::Idle)?),
         }
         Ok(())

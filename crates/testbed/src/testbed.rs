@@ -414,6 +414,23 @@ impl Testbed {
         Ok(Box::new(sockets))
     }
 
+    /// One port for single frames as they are, both ways, beside an engine's: raw sockets.
+    ///
+    /// # Errors
+    /// Where the port is none of the kernel's, or the kernel refuses.
+    pub fn port_carrier(&self, port: usize) -> Result<Box<dyn Carrier>> {
+        if self.is_in_user_space() || self.has_testers() {
+            return Err(misuse("single packets are sent and captured at ports of the kernel alone"));
+        }
+        let port = &self.ports()[port % 2];
+        let open = || Sockets::open([(port.name.as_str(), port.ifindex); 2]);
+        let sockets = match self.lab() {
+            Some(lab) => lab.tester_namespace().run(|| Ok(open()))?,
+            None => open(),
+        };
+        Ok(Box::new(sockets.context("cannot open raw sockets at the port: run as root")?))
+    }
+
     /// The same by AF_XDP sockets.
     fn af_xdp_carrier(&self, longest: usize) -> Result<Box<dyn Carrier>> {
         let [zero, one] = self.port_refs()?;

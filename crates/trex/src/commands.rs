@@ -1,6 +1,7 @@
 //! The methods of the protocol: each by its name, with what it needs, in the file of its subject.
 
 mod ports;
+mod service;
 mod statistics;
 mod streams;
 mod system;
@@ -70,10 +71,10 @@ fn all<T: Tester>() -> Vec<(&'static str, Needs, Method<T>)> {
         ("publish_now", Api, system::publish_now),
         ("get_utilization", Api, system::get_utilization),
         ("get_tpg_status", Api, system::get_tpg_status),
-        ("capture", Api, system::capture),
-        ("stop_capture_port", Owner, system::stop_capture_port),
-        ("push_pkts", Port, system::push_pkts),
-        ("push_remote", Port, system::push_remote),
+        ("capture", Api, service::capture),
+        ("stop_capture_port", Owner, service::stop_capture_port),
+        ("push_pkts", Port, service::push_pkts),
+        ("push_remote", Port, service::push_remote),
         ("get_port_status", Port, ports::get_port_status),
         ("get_owner", Port, ports::get_owner),
         ("acquire", Port, ports::acquire),
@@ -111,6 +112,8 @@ fn all<T: Tester>() -> Vec<(&'static str, Needs, Method<T>)> {
         ("get_pgid_stats", Api, statistics::get_pgid_stats),
     ]
 }
+
+pub(crate) use traffic::factors;
 
 /// The answer of methods that return nothing.
 fn done() -> Reply {

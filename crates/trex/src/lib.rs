@@ -14,8 +14,11 @@
 pub mod framing;
 pub mod testers;
 
+mod captures;
 mod commands;
+mod course;
 mod events;
+mod filter;
 mod groups;
 mod multiplier;
 mod plan;
@@ -25,8 +28,11 @@ mod program;
 mod rpc;
 mod sending;
 mod server;
+mod service;
 mod statistics;
+mod steering;
 mod stream;
+mod timeline;
 
 pub use profile::profile;
 pub use rpc::Failure;

@@ -1,8 +1,10 @@
 //! What all ports send together: their streams and factors enter, one frame table and one load leave.
 //!
 //! An engine sends one table at one rate. So streams of different rates take turns in it, as often as their
-//! rates say, and so do the two ports. What has no such form is refused.
+//! rates say, and so do the two ports. Where streams begin and end, the table has rows for each set of streams that
+//! send at the same time. What has no such form is refused.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use engine::Load;
@@ -12,6 +14,7 @@ use crate::groups::Group;
 use crate::program::{Run, gcd, lcm};
 use crate::rpc::Failure;
 use crate::stream::{Mode, Stream};
+use crate::timeline::{self, Lane as Timed, Stretch, Timeline};
 
 /// The most rows of a table that holds every frame of its streams.
 const MOST_ROWS: u64 = 1 << 18;
@@ -21,6 +24,16 @@ const SAMPLE_ROWS: u64 = 1 << 16;
 const MOST_TURNS: u64 = 1 << 17;
 /// How far a stream's rate may be from what was asked for.
 const TOLERANCE: f64 = 0.01;
+/// The least rows that take turns: each worker of an engine has rows of its own.
+const LEAST_ROWS: u64 = 64;
+/// In how many different ways streams take turns.
+const MOST_PATTERNS: usize = 256;
+/// So often streams may begin and end in so much time, since each is announced to the engine.
+const CHANGES: (usize, Duration) = (64, Duration::from_millis(128));
+/// Stretches of a timeline that are looked at when it is planned.
+const LOOK_AHEAD: usize = 10_000;
+/// More frames than ever leave.
+const ENDLESS: u64 = 1 << 60;
 /// The most streams: a signature has 8 bits for them.
 const MOST_STREAMS: usize = 256;
 /// The most streams whose latencies are kept.
@@ -54,16 +67,17 @@ impl Part<'_> {
 pub struct Shape {
     /// Ports, revisions of their streams, and where their frames go.
     ports: Vec<(usize, u64, Endpoint)>,
-    weights: Vec<u64>,
+    /// How often each stream takes its turn; several, where streams begin and end.
+    turns: Vec<Vec<u64>>,
 }
 
-/// How fast, and how often.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
-    /// What the engine is told.
-    pub load: Load,
-    /// Of bursts: how many, and how long it is from the start of one to that of the next.
-    pub bursts: Option<(u64, Duration)>,
+/// When frames leave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Schedule {
+    /// At this load, without end.
+    Steady(Load),
+    /// Now these streams and now those.
+    Changing(Timeline),
 }
 
 /// How the streams of `parts` leave.
@@ -71,8 +85,7 @@ pub struct Schedule {
 /// # Errors
 /// When they cannot leave together, or not at these rates.
 pub fn schedule(parts: &[Part<'_>]) -> Result<(Shape, Schedule), Failure> {
-    let lanes: Vec<(&Part<'_>, &Stream)> =
-        parts.iter().flat_map(|part| part.streams.iter().map(move |stream| (part, *stream))).collect();
+    let lanes = lanes(parts);
     if lanes.is_empty() || lanes.len() > MOST_STREAMS {
         return Err(refused(format!("{} streams: from 1 to {MOST_STREAMS} can be sent", lanes.len())));
     }
@@ -86,64 +99,122 @@ pub fn schedule(parts: &[Part<'_>]) -> Result<(Shape, Schedule), Failure> {
             "the latency of {latencies} streams: at most {MOST_LATENCIES} are counted"
         )));
     }
-    let total: f64 = rates.iter().sum();
-    let weights = weights(&rates)?;
-    let directions = if parts.iter().any(|part| part.port == 1) { 2 } else { 1 };
-    let pps = total / f64::from(directions);
-    if !(1.0..=1e9).contains(&pps) {
-        let least = if parts.len() == 1 { directions } else { 1 };
+    let ports = parts.iter().map(|part| (part.port, part.revision, part.endpoint)).collect();
+    let endless = |stream: &Stream| stream.mode == Mode::Continuous;
+    if lanes.iter().all(|(_, stream)| endless(stream) && stream.wait.is_zero() && stream.self_start) {
+        let load = load(parts, &rates)?;
+        return Ok((Shape { ports, turns: vec![weights(&rates)?] }, Schedule::Steady(load)));
+    }
+    if let Some(rate) = rates.iter().find(|rate| !(1e-3..=1e9).contains(*rate)) {
         return Err(refused(format!(
-            "{total} packets/s in all cannot be sent: at least {least}, at most 1e9 for each port"
+            "{rate} packets/s of a stream cannot be sent: at least 0.001, at most 1e9"
         )));
     }
-    let ports = parts.iter().map(|part| (part.port, part.revision, part.endpoint)).collect();
-    let shape = Shape { ports, weights };
-    let modes: Vec<Mode> = lanes.iter().map(|(_, stream)| stream.mode).collect();
-    if modes.iter().all(|mode| *mode == Mode::Continuous) {
-        return Ok((shape, Schedule { load: Load::Rate(pps), bursts: None }));
+    let endless: Vec<usize> = (0..lanes.len()).filter(|lane| endless(lanes[*lane].1)).collect();
+    let mut at_last = vec![0; lanes.len()];
+    if !endless.is_empty() {
+        let weights = weights(&endless.iter().map(|lane| rates[*lane]).collect::<Vec<_>>())?;
+        endless.iter().zip(weights).for_each(|(lane, weight)| at_last[*lane] = weight);
     }
-    let (frames, count, gap) = bursts(&modes, &rates, total)?;
-    if frames % u64::from(directions as u8) != 0 {
-        return Err(refused("bursts of an odd number of packets can leave by port 0 alone, not by port 1"));
-    }
-    let frames = frames / u64::from(directions as u8);
-    let length = Duration::try_from_secs_f64(frames as f64 / pps)
-        .map_err(|_| refused("these bursts take longer than any clock counts"))?;
-    Ok((shape, Schedule { load: Load::Burst { pps, frames }, bursts: Some((count, length + gap)) }))
+    let timeline = Timeline::new(timed(&lanes, &rates), at_last);
+    let turns = all_turns(&timeline)?;
+    Ok((Shape { ports, turns }, Schedule::Changing(timeline)))
 }
 
-/// The frames of all bursts together, their number and the pause between, where they begin and end together.
-fn bursts(modes: &[Mode], rates: &[f64], total: f64) -> Result<(u64, u64, Duration), Failure> {
-    let mut common: Option<(u64, Duration)> = None;
-    let mut all = 0;
-    for (mode, rate) in modes.iter().zip(rates) {
-        let Mode::Bursts { frames, count, gap } = *mode else {
-            return Err(refused("bursts and continuous streams at once are not supported"));
-        };
-        if common.is_some_and(|common| common != (count, gap)) {
-            return Err(refused("bursts of streams that differ in count or ibg are not supported"));
-        }
-        common = Some((count, gap));
-        all += frames;
-        let others = modes.iter().zip(rates).find(|(other, other_rate)| match other {
-            Mode::Bursts { frames: theirs, .. } => {
-                (frames as f64 / rate - *theirs as f64 / *other_rate).abs() * total > 0.5
+/// The load of streams that never end.
+fn load(parts: &[Part<'_>], rates: &[f64]) -> Result<Load, Failure> {
+    let total: f64 = rates.iter().sum();
+    let directions = if parts.iter().any(|part| part.port == 1) { 2 } else { 1 };
+    let pps = total / f64::from(directions);
+    if (1.0..=1e9).contains(&pps) {
+        return Ok(Load::Rate(pps));
+    }
+    let least = if parts.len() == 1 { directions } else { 1 };
+    Err(refused(format!(
+        "{total} packets/s in all cannot be sent: at least {least}, at most 1e9 for each port"
+    )))
+}
+
+/// The streams of all parts, each with its own.
+fn lanes<'p, 'a>(parts: &'p [Part<'a>]) -> Vec<(&'p Part<'a>, &'a Stream)> {
+    parts.iter().flat_map(|part| part.streams.iter().map(move |stream| (part, *stream))).collect()
+}
+
+/// The streams as a timeline knows them.
+fn timed(lanes: &[(&Part<'_>, &Stream)], rates: &[f64]) -> Vec<Timed> {
+    let lanes = lanes.iter().zip(rates).map(|((part, stream), pps)| Timed {
+        port: part.port,
+        pps: *pps,
+        mode: stream.mode,
+        wait: u64::try_from(stream.wait.as_nanos()).unwrap_or(u64::MAX),
+        next: stream.next.and_then(|(id, _)| {
+            lanes.iter().position(|(other, stream)| other.port == part.port && stream.id == id)
+        }),
+        turns: stream.next.and_then(|(_, turns)| turns),
+        starts: stream.self_start,
+    });
+    lanes.collect()
+}
+
+/// The turns that streams take in the stretches of `timeline`, each once.
+fn all_turns(timeline: &Timeline) -> Result<Vec<Vec<u64>>, Failure> {
+    let mut all: Vec<Vec<u64>> = Vec::new();
+    let mut rows = 0;
+    let mut starts = VecDeque::new();
+    for stretch in timeline.clone().take(LOOK_AHEAD) {
+        starts.push_back(stretch.start);
+        if starts.len() > CHANGES.0 {
+            let first = starts.pop_front().unwrap_or(0);
+            if stretch.start - first < CHANGES.1.as_nanos() as u64 {
+                return Err(refused(format!(
+                    "streams begin and end more often than {} times in {} ms: use longer bursts and pauses",
+                    CHANGES.0,
+                    CHANGES.1.as_millis()
+                )));
             }
-            Mode::Continuous => false,
-        });
-        if others.is_some() {
-            return Err(refused("bursts that last for different times are not supported at once"));
+        }
+        let turns = stretch.turns();
+        if all.contains(&turns) {
+            continue;
+        }
+        rows += turns.iter().sum::<u64>().max(LEAST_ROWS);
+        all.push(turns);
+        if all.len() > MOST_PATTERNS || rows > MOST_ROWS {
+            return Err(refused(format!(
+                "streams begin and end in more than {MOST_PATTERNS} different ways, or take more than {MOST_ROWS} \
+                 packets until they repeat: use rates and lengths that have more in common"
+            )));
         }
     }
-    let (count, gap) = common.unwrap_or_default();
-    Ok((all, count, gap))
+    Ok(all)
+}
+
+/// How long all takes, where that is known to end.
+pub fn length(timeline: &Timeline) -> Option<Duration> {
+    let last = timeline.clone().take(LOOK_AHEAD + 1).enumerate().last();
+    let (index, last) = last.filter(|(_, last)| last.end != timeline::NEVER)?;
+    (index < LOOK_AHEAD).then_some(Duration::from_nanos(last.end))
+}
+
+/// The rows that the table has for each of its turns: the first, and how many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranges(Vec<(Vec<u64>, u64, u64)>);
+
+impl Ranges {
+    /// The part of the table that a stretch sends, if it has one.
+    pub fn part(&self, stretch: &Stretch) -> Option<engine::Part> {
+        let turns = stretch.turns();
+        let (_, first, rows) = self.0.iter().find(|(known, ..)| *known == turns)?;
+        let frames = if stretch.end == timeline::NEVER { ENDLESS } else { stretch.total() };
+        Some(engine::Part { first: *first, rows: *rows, frames, pps: stretch.pps })
+    }
 }
 
 /// The table of `parts`, which have this shape.
 ///
 /// # Errors
 /// When a frame is one that cannot be sent.
-pub fn table(parts: &[Part<'_>], shape: &Shape) -> Result<FrameTable, Failure> {
+pub fn table(parts: &[Part<'_>], shape: &Shape) -> Result<(FrameTable, Ranges), Failure> {
     let mut lanes: Vec<Lane<'_>> = Vec::new();
     for part in parts {
         for stream in &part.streams {
@@ -160,23 +231,46 @@ pub fn table(parts: &[Part<'_>], shape: &Shape) -> Result<FrameTable, Failure> {
         streams: groups(parts).len(),
         latencies: lanes.iter().filter(|lane| lane.stream.is_fixed()).count(),
     };
-    let turns: u64 = shape.weights.iter().sum();
-    let cycles = lanes.iter().zip(&shape.weights).map(|(lane, weight)| match lane.stream.program.period() {
-        u64::MAX => u64::MAX,
-        period => period / gcd(period, *weight).max(1),
-    });
-    let period = turns.saturating_mul(cycles.fold(1, lcm));
-    let rows = if period <= MOST_ROWS { period } else { SAMPLE_ROWS.max(turns) / turns * turns };
     let longest = lanes.iter().map(|lane| lane.stream.headers).max().unwrap_or(0);
     let fill = lanes.first().map_or(0, |lane| lane.stream.fill());
     let mut builder = raw::Builder::new(longest, fill).map_err(refused)?;
-    let order = interleave(&shape.weights);
-    for turn in order.iter().cycle().take(rows as usize) {
-        let Some(lane) = lanes.get_mut(*turn) else { continue };
-        let length = lane.run.next(&mut lane.packet);
-        builder.push(&lane.packet, length, lane.index, lane.direction).map_err(refused)?;
+    let (mut ranges, mut first, mut all) = (Ranges::default(), 0, 0_u64);
+    for turns in &shape.turns {
+        let (rows, period) = rows(&lanes, turns, shape.turns.len() as u64);
+        for lane in &mut lanes {
+            lane.run = lane.stream.program.run();
+        }
+        let order = interleave(turns);
+        for turn in order.iter().cycle().take(rows as usize) {
+            let Some(lane) = lanes.get_mut(*turn) else { continue };
+            let length = lane.run.next(&mut lane.packet);
+            builder.push(&lane.packet, length, lane.index, lane.direction).map_err(refused)?;
+        }
+        ranges.0.push((turns.clone(), first, rows));
+        first += rows;
+        all = all.saturating_add(period);
     }
-    Ok(FrameTable { apart, ..builder.finish(period) })
+    Ok((FrameTable { apart, ..builder.finish(all) }, ranges))
+}
+
+/// How many rows lanes with these turns have, and after how many they repeat, where so many kinds of turns share the
+/// table.
+fn rows(lanes: &[Lane<'_>], turns: &[u64], kinds: u64) -> (u64, u64) {
+    let turn: u64 = turns.iter().sum();
+    let cycles = lanes.iter().zip(turns).filter(|(_, turns)| **turns > 0).map(|(lane, turns)| {
+        match lane.stream.program.period() {
+            u64::MAX => u64::MAX,
+            period => period / gcd(period, *turns).max(1),
+        }
+    });
+    let period = turn.saturating_mul(cycles.fold(1, lcm));
+    let rows = if period <= MOST_ROWS / kinds.max(1) {
+        period
+    } else {
+        (SAMPLE_ROWS / kinds.max(1)).max(turn) / turn.max(1) * turn
+    };
+    // Each worker of an engine has rows of its own.
+    (rows.max(1) * LEAST_ROWS.div_ceil(rows.max(1)).max(1), period)
 }
 
 /// The streams of `parts`, each by its place among them and with its port's, in the order of the numbers that their
@@ -314,8 +408,8 @@ mod tests {
         let stream = read(&bench()).unwrap();
         let parts = [part(0, 1000.0, vec![&stream])];
         let (shape, schedule) = schedule(&parts).unwrap();
-        assert_eq!(schedule, Schedule { load: Load::Rate(1000.0), bursts: None });
-        let table = table(&parts, &shape).unwrap();
+        assert_eq!(schedule, Schedule::Steady(Load::Rate(1000.0)));
+        let (table, _) = table(&parts, &shape).unwrap();
         assert_eq!((table.rows.len(), table.period, table.directions()), (251, 251, 1));
         // The ports' addresses, and source addresses 16.0.0.4 and on.
         assert_eq!(table.frame(0)[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -330,9 +424,9 @@ mod tests {
         let imix = [28.0, 16.0, 4.0].map(with_rate);
         let parts = [part(0, 10.0, imix.iter().collect()), part(1, 5.0, imix.iter().collect())];
         let (shape, schedule) = schedule(&parts).unwrap();
-        assert_eq!(shape.weights, [14, 8, 2, 7, 4, 1]);
-        assert_eq!(schedule.load, Load::Rate(360.0));
-        let table = table(&parts, &shape).unwrap();
+        assert_eq!(shape.turns, [[14, 8, 2, 7, 4, 1]]);
+        assert_eq!(schedule, Schedule::Steady(Load::Rate(360.0)));
+        let (table, _) = table(&parts, &shape).unwrap();
         let of = |direction| table.rows.iter().filter(|row| row.direction == direction).count();
         assert_eq!(of(0), 2 * of(1));
     }
@@ -349,27 +443,52 @@ mod tests {
         assert_eq!(groups(&parts), [(8, 1), (7, 0)]);
         let (shape, _) = schedule(&parts).unwrap();
         // The multiplier changes all but the one whose latency is counted.
-        assert_eq!(shape.weights, [10, 10, 1, 5]);
-        let table = table(&parts, &shape).unwrap();
+        assert_eq!(shape.turns, [[10, 10, 1, 5]]);
+        let (table, _) = table(&parts, &shape).unwrap();
         assert_eq!(table.apart, Apart { streams: 2, latencies: 1 });
         let rows = |stream| table.rows.iter().filter(move |row| row.stream == stream);
         assert!(rows(0).all(|row| row.direction == 1) && rows(1).all(|row| row.direction == 0));
         assert_eq!(rows(1).count(), 10 * rows(0).count());
     }
 
+    fn changing(parts: &[Part<'_>]) -> (FrameTable, Vec<engine::Part>, Option<Duration>) {
+        let (shape, schedule) = schedule(parts).unwrap();
+        let Schedule::Changing(timeline) = schedule else { panic!("{schedule:?}") };
+        let (table, ranges) = table(parts, &shape).unwrap();
+        let sent = timeline.clone().map(|stretch| ranges.part(&stretch).unwrap()).take(100).collect();
+        (table, sent, length(&timeline))
+    }
+
     #[test]
-    fn bursts_that_end_together_are_one_load() {
-        let stream = burst(100, 1000.0);
-        let parts = [part(0, 1.0, vec![&stream])];
-        let (_, planned) = schedule(&parts).unwrap();
-        assert_eq!(planned.load, Load::Burst { pps: 1000.0, frames: 100 });
-        assert_eq!(planned.bursts, Some((1, Duration::from_millis(102))));
-        let both = [part(0, 1.0, vec![&stream]), part(1, 1.0, vec![&stream])];
-        assert_eq!(schedule(&both).unwrap().1.load, Load::Burst { pps: 1000.0, frames: 100 });
-        let other = burst(100, 500.0);
-        assert!(schedule(&[part(0, 1.0, vec![&stream, &other])]).is_err());
-        assert!(schedule(&[part(0, 1.0, vec![&stream, &with_rate(5.0)])]).is_err());
-        assert!(schedule(&[part(1, 1.0, vec![&burst(101, 1000.0)])]).is_err());
+    fn streams_that_begin_and_end_have_rows_of_their_own() {
+        let (stream, other) = (burst(100, 1000.0), burst(100, 500.0));
+        let part_of = |first, rows, frames, pps| engine::Part { first, rows, frames, pps };
+        let (table, sent, length) = changing(&[part(0, 1.0, vec![&stream])]);
+        assert_eq!((sent, length), (vec![part_of(0, 251, 100, 1000.0)], Some(Duration::from_millis(100))));
+        assert_eq!(table.rows.len(), 251);
+        // The longer one goes on alone, then that without end.
+        let steady = with_rate(250.0);
+        let (table, sent, length) = changing(&[part(0, 1.0, vec![&stream, &other, &steady])]);
+        let frames: Vec<(u64, f64)> = sent.iter().map(|part| (part.frames, part.pps)).collect();
+        assert_eq!((frames, length), (vec![(175, 1750.0), (75, 750.0), (ENDLESS, 250.0)], None));
+        let of = |part: &engine::Part, stream| {
+            let rows = &table.rows[part.first as usize..(part.first + part.rows) as usize];
+            rows.iter().filter(|row| row.stream == stream).count() as u64 * 7 / part.rows
+        };
+        assert_eq!([0, 1, 2].map(|stream| of(&sent[0], stream)), [4, 2, 1]);
+        assert_eq!([0, 1, 2].map(|stream| of(&sent[2], stream)), [0, 0, 7]);
+        // An odd number by port 1 alone.
+        let (_, sent, _) = changing(&[part(1, 1.0, vec![&burst(101, 1000.0)])]);
+        assert_eq!(sent[0].frames, 101);
+    }
+
+    #[test]
+    fn streams_that_change_too_often_are_refused() {
+        let mut often = bench();
+        often["mode"] = json!({"type": "multi_burst", "pkts_per_burst": 1, "count": 1_000_000, "ibg": 100.0,
+            "rate": {"type": "pps", "value": 1e6}});
+        let refusal = schedule(&[part(0, 1.0, vec![&read(&often).unwrap()])]).unwrap_err().reason;
+        assert!(refusal.contains("begin and end more often"), "{refusal}");
     }
 
     #[test]

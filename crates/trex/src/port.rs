@@ -1,6 +1,6 @@
 //! A port as clients see it: who owns it, its streams, and whether they are sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Port {
     pub revision: u64,
     /// Whether it sends.
     pub state: State,
-    /// Whether it is in service mode, and whether filtered: kept for clients, and without effect.
+    /// Whether it is in service mode, and whether filtered: only then packets are pushed and captured.
     pub service: (bool, bool),
     /// Layer 3 as clients set it: kept for them.
     pub ipv4: Value,
@@ -101,17 +101,44 @@ impl Port {
         }
     }
 
-    /// What it sends at factor 1: of streams that multipliers change, and of the others.
+    /// What it sends at factor 1: of streams that multipliers change, and of the others. Of a chain that is what
+    /// its fastest stream sends.
     pub fn rates(&self) -> [Rates; 2] {
+        let rates = |stream: &Stream| stream.rates(self.facts.line_rate_bps);
+        let fastest = |first: &'_ Stream| {
+            let chain = self.chain(first).into_iter().map(rates);
+            chain.fold(rates(first), |most, it| if it.bps_l1 > most.bps_l1 { it } else { most })
+        };
         [false, true].map(|fixed| {
-            let streams = self.sending_streams().into_iter().filter(|stream| stream.is_fixed() == fixed);
-            streams.fold(Rates::default(), |sum, stream| sum.plus(stream.rates(self.facts.line_rate_bps)))
+            let first =
+                self.enabled_streams().filter(|stream| stream.self_start && stream.is_fixed() == fixed);
+            first.fold(Rates::default(), |sum, stream| sum.plus(fastest(stream)))
         })
     }
 
-    /// The streams that send.
+    fn enabled_streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.values().map(|(stream, _)| stream).filter(|stream| stream.enabled)
+    }
+
+    /// `first`, and the streams that follow it, each once.
+    fn chain<'a>(&'a self, first: &'a Stream) -> Vec<&'a Stream> {
+        let mut chain = vec![first];
+        while let Some((next, _)) = chain.last().and_then(|last| last.next) {
+            match self.streams.get(&next) {
+                Some((next, _)) if next.enabled && !chain.iter().any(|it| it.id == next.id) => {
+                    chain.push(next)
+                }
+                _ => break,
+            }
+        }
+        chain
+    }
+
+    /// The streams that send: those that begin by themselves, and those that follow them.
     fn sending_streams(&self) -> Vec<&Stream> {
-        self.streams.values().map(|(stream, _)| stream).filter(|stream| stream.sends).collect()
+        let first = self.enabled_streams().filter(|stream| stream.self_start);
+        let ids: BTreeSet<u32> = first.flat_map(|first| self.chain(first)).map(|stream| stream.id).collect();
+        self.enabled_streams().filter(|stream| ids.contains(&stream.id)).collect()
     }
 
     /// Its part of what all ports send at these factors: of streams that multipliers change, and of the others.

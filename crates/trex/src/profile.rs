@@ -32,7 +32,10 @@ pub fn profile(
                 Failure::execute(format!("stream {} of port {port}: {}", index + 1, failure.reason))
             })
         });
-        let streams = streams.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|stream| stream.sends);
+        let streams = streams
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .filter(|stream| stream.enabled && stream.self_start);
         let streams: Vec<Stream> = streams.collect();
         if streams.is_empty() {
             return Err(Failure::execute(format!("the profile has no streams for port {port}")));
@@ -59,9 +62,17 @@ pub fn profile(
 fn one(stream: &Value, id: u32) -> Result<Stream, Failure> {
     let stream = stream.as_object().ok_or_else(|| Failure::parameters("a stream must be an object"))?;
     if stream.get("next").is_some_and(|next| !next.is_null()) {
-        return Err(Failure::execute("chains of streams (next) are not supported"));
+        return Err(Failure::execute(
+            "chains of streams (next) are not supported here, since the load test says when frames leave: use linerate serve",
+        ));
     }
     let stream = Stream::read(&Parameters(stream), id)?;
+    if stream.next.is_some() || !stream.wait.is_zero() {
+        return Err(Failure::execute(
+            "chains (next) and delays (isg) are not supported here, since the load test says when frames leave: use \
+             linerate serve",
+        ));
+    }
     match stream.mode {
         Mode::Continuous => Ok(stream),
         Mode::Bursts { .. } => Err(Failure::execute(
@@ -96,7 +107,7 @@ fn part(port: usize, streams: &[Stream]) -> Part<'_> {
 
 fn table(parts: &[Part<'_>]) -> Result<FrameTable, Failure> {
     let (shape, _) = plan::schedule(parts)?;
-    plan::table(parts, &shape)
+    Ok(plan::table(parts, &shape)?.0)
 }
 
 #[cfg(test)]

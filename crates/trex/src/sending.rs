@@ -6,17 +6,19 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use engine::{Engine, Interval, Load};
+use engine::replay::Carrier;
+use engine::{Engine, Interval, Load, Part};
 use traffic::FrameTable;
 use wire::MacAddress;
 
 use crate::groups::{Groups, Key, Totals};
-use crate::plan::Shape;
+use crate::plan::{Ranges, Shape};
+use crate::timeline::Stretch;
 
 /// How long the last frames of an engine may take to come back.
 const DRAIN: Duration = Duration::from_millis(100);
 /// Intervals whose counts may still change.
-const OPEN: usize = 128;
+const OPEN: usize = 256;
 
 /// What is between the ports, and what sends.
 pub trait Tester {
@@ -28,6 +30,14 @@ pub trait Tester {
     /// # Errors
     /// Why there is none.
     fn start(&mut self, table: &FrameTable) -> Result<Box<dyn Engine>, String>;
+
+    /// A port beside the engine, for single frames as they are, both ways.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
+        Err(format!("port {port} has no room for single packets beside its streams"))
+    }
 }
 
 /// What is known of a port.
@@ -72,6 +82,7 @@ pub struct Sending {
 struct Running {
     engine: Box<dyn Engine>,
     shape: Shape,
+    ranges: Ranges,
     /// The group of each stream that is counted apart, and the port that it leaves by.
     groups: Vec<(Key, usize)>,
     /// When it was told to send nothing, by its own clock.
@@ -91,14 +102,14 @@ impl Sending {
         &mut self,
         tester: &mut impl Tester,
         shape: Shape,
-        table: &FrameTable,
+        (table, ranges): (FrameTable, Ranges),
         groups: &[(u32, usize)],
     ) -> Result<Duration, String> {
         let begun = Instant::now();
         self.end()?;
-        let engine = tester.start(table)?;
+        let engine = tester.start(&table)?;
         let groups = groups.iter().map(|(id, port)| (self.groups.key(*id), *port)).collect();
-        let running = Running { engine, shape, groups, idle_since: None, open: VecDeque::new() };
+        let running = Running { engine, shape, ranges, groups, idle_since: None, open: VecDeque::new() };
         self.engine = Some(running);
         Ok(begun.elapsed())
     }
@@ -133,6 +144,22 @@ impl Sending {
             None if load == Load::Idle => Ok(()),
             None => Err("nothing is ready to be sent".to_owned()),
         }
+    }
+
+    /// The time of the engine's clock.
+    pub fn now(&self) -> Duration {
+        self.engine.as_ref().map_or(Duration::ZERO, |running| running.engine.now())
+    }
+
+    /// Announces what is sent from a time to come of the engine's clock.
+    pub fn begin_stretch(&mut self, stretch: &Stretch, at: Duration) -> Result<(), String> {
+        let Some(running) = &mut self.engine else { return Err("nothing is ready to be sent".to_owned()) };
+        let part = running.ranges.part(stretch).ok_or_else(|| {
+            "streams send at the same time that did not in the first 10,000 changes: use lengths that have more in \
+             common"
+                .to_owned()
+        })?;
+        running.begin_part(&mut self.before, &part, at).map_err(|error| error.to_string())
     }
 
     /// Whether all goes well.
@@ -174,6 +201,19 @@ impl Running {
         self.settle(before, OPEN)?;
         let interval = self.engine.begin(load)?;
         self.idle_since = (load == Load::Idle).then(|| self.idle_since.unwrap_or(self.engine.now()));
+        self.open.push_back(interval);
+        Ok(())
+    }
+
+    fn begin_part(
+        &mut self,
+        before: &mut [Counters; 2],
+        part: &Part,
+        at: Duration,
+    ) -> Result<(), engine::Error> {
+        self.settle(before, OPEN)?;
+        let interval = self.engine.begin_part(part, at)?;
+        self.idle_since = None;
         self.open.push_back(interval);
         Ok(())
     }

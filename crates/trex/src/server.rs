@@ -6,19 +6,19 @@ use engine::Load;
 use serde_json::{Value, json};
 
 use crate::commands::{self, Call, Needs};
+use crate::course::Course;
 use crate::events::{Events, Kind};
 use crate::framing;
-use crate::plan::{self, Part};
+use crate::plan::{self, Part, Schedule};
 use crate::port::{Port, State};
 use crate::rpc::{self, Failure, Parameters};
 use crate::sending::{Counters, Sending, Tester};
+use crate::service::Service;
 use crate::statistics::Rates;
 
 /// Orders that follow each other this soon become one change of what is sent: clients tell one port after the
 /// other.
 const TOGETHER: Duration = Duration::from_millis(20);
-/// The last frames of a burst may leave so much later than they are due.
-const LATE: Duration = Duration::from_millis(15);
 /// How often the engine is asked whether all goes well.
 const LOOK: Duration = Duration::from_millis(100);
 /// An owner that is not heard of for so long is gone.
@@ -40,23 +40,16 @@ pub struct Server<T> {
     pub(crate) ports: [Port; 2],
     pub(crate) events: Events,
     pub(crate) sending: Sending,
+    pub(crate) service: Service,
     pub(crate) rates: Rates,
     /// What calls must carry.
     pub(crate) api: String,
     /// Since when what is sent is not what was ordered.
     changed: Option<Duration>,
-    bursts: Option<Bursts>,
+    /// Streams that begin and end.
+    course: Option<Course>,
     looked: Duration,
     random: u64,
-}
-
-/// Bursts that are being sent.
-struct Bursts {
-    load: Load,
-    left: u64,
-    every: Duration,
-    /// When the next one begins, or the last one has been sent.
-    next: Duration,
 }
 
 impl<T: Tester> Server<T> {
@@ -70,10 +63,11 @@ impl<T: Tester> Server<T> {
             ports,
             events: Events::default(),
             sending: Sending::default(),
+            service: Service::default(),
             rates: Rates::default(),
             api: String::new(),
             changed: None,
-            bursts: None,
+            course: None,
             looked: Duration::ZERO,
             random: seed,
         };
@@ -147,7 +141,8 @@ impl<T: Tester> Server<T> {
                 self.sending.groups.follow(now, &totals);
             }
         }
-        self.go_on_with_bursts(now);
+        self.go_on(now);
+        self.serve_ports(now);
         self.end_what_is_over(now);
         self.next_deadline(now)
     }
@@ -157,9 +152,13 @@ impl<T: Tester> Server<T> {
             State::Sending(order) | State::Paused(order) => Some(order.began? + order.length?),
             State::Stopped => None,
         });
-        let bursts = self.bursts.iter().map(|bursts| bursts.next);
+        let course = self.course.iter().filter_map(|course| course.next(now));
         let changed = self.changed.iter().map(|changed| *changed + TOGETHER);
-        ends.chain(bursts).chain(changed).fold(now + LOOK, Duration::min).max(now)
+        ends.chain(course)
+            .chain(changed)
+            .chain(self.service.next(now))
+            .fold(now + LOOK, Duration::min)
+            .max(now)
     }
 
     /// What both ports had sent and received when the server last looked, twice a second, and when that was.
@@ -179,7 +178,7 @@ impl<T: Tester> Server<T> {
     pub fn stop(&mut self, cause: &str) {
         self.events.tell(Kind::ServerStopped, &json!({"cause": cause}));
         self.ports.iter_mut().for_each(|port| port.state = State::Stopped);
-        self.bursts = None;
+        self.course = None;
         if self.sending.begin(Load::Idle).is_err() {
             self.sending.abandon();
         }
@@ -213,9 +212,9 @@ impl<T: Tester> Server<T> {
         self.sending.groups.set(&groups.map(|group| (group.id, group.latency)).collect());
     }
 
-    /// Whether bursts are being sent.
+    /// Whether streams that begin and end are being sent.
     pub(crate) fn in_bursts(&self) -> bool {
-        self.bursts.is_some()
+        self.course.is_some()
     }
 
     /// Sends what is ordered now.
@@ -230,8 +229,8 @@ impl<T: Tester> Server<T> {
     }
 
     fn send(&mut self, mut now: Duration) -> Result<(), String> {
-        if self.bursts.take().is_some() {
-            // One port was stopped: the other's burst cannot go on alone.
+        if self.course.take().is_some() {
+            // One port was stopped: the other's streams cannot go on alone.
             for index in 0..self.ports.len() {
                 if matches!(self.ports[index].state, State::Sending(order) if order.began.is_some()) {
                     self.ports[index].state = State::Stopped;
@@ -252,16 +251,17 @@ impl<T: Tester> Server<T> {
             let table = plan::table(&parts, &shape).map_err(|failure| failure.reason)?;
             let groups = plan::groups(&parts);
             // An engine starts for up to half a second, which traffic of a limited time must not lack.
-            let took = self.sending.replace(&mut self.tester, shape, &table, &groups)?.as_millis();
+            let took = self.sending.replace(&mut self.tester, shape, table, &groups)?.as_millis();
             now += Duration::from_millis(u64::try_from(took).unwrap_or(u64::MAX));
         }
-        self.sending.begin(schedule.load)?;
-        self.bursts = schedule.bursts.map(|(count, every)| Bursts {
-            load: schedule.load,
-            left: count - 1,
-            every,
-            next: now + every,
-        });
+        match schedule {
+            Schedule::Steady(load) => self.sending.begin(load)?,
+            Schedule::Changing(timeline) => {
+                let mut course = Course::new(timeline, now, self.sending.now());
+                course.announce(&mut self.sending, now)?;
+                self.course = Some(course);
+            }
+        }
         for port in &mut self.ports {
             if let State::Sending(order) = &mut port.state {
                 order.began.get_or_insert(now);
@@ -270,26 +270,24 @@ impl<T: Tester> Server<T> {
         Ok(())
     }
 
-    fn go_on_with_bursts(&mut self, now: Duration) {
-        let Some(bursts) = self.bursts.as_mut() else { return };
-        if now < bursts.next {
+    /// Announces what is to be sent next; ends the ports that have sent all.
+    fn go_on(&mut self, now: Duration) {
+        let Some(course) = self.course.as_mut() else { return };
+        if let Err(reason) = course.announce(&mut self.sending, now) {
+            self.sending.abandon();
+            self.fail(&reason);
             return;
         }
-        if bursts.left > 0 {
-            bursts.left -= 1;
-            // The last one may leave late, and must have left before it is over.
-            bursts.next = now + bursts.every + if bursts.left == 0 { LATE } else { Duration::ZERO };
-            if let Err(reason) = self.sending.begin(bursts.load) {
-                self.bursts = None;
-                self.sending.abandon();
-                self.fail(&reason);
+        let over = [0, 1].map(|port| course.ended(port).is_some_and(|end| now >= end));
+        for port in self.sending_ports() {
+            if over[port] {
+                self.finish(port);
             }
-            return;
         }
-        self.bursts = None;
-        let sending: Vec<usize> = self.sending_ports();
-        sending.into_iter().for_each(|port| self.finish(port));
-        self.change(now);
+        if self.sending_ports().is_empty() {
+            self.course = None;
+            self.change(now);
+        }
     }
 
     fn end_what_is_over(&mut self, now: Duration) {
@@ -322,7 +320,7 @@ impl<T: Tester> Server<T> {
 
     /// All traffic has failed.
     fn fail(&mut self, reason: &str) {
-        self.bursts = None;
+        self.course = None;
         for port in 0..self.ports.len() {
             if self.ports[port].state != State::Stopped {
                 self.ports[port].state = State::Stopped;
@@ -347,6 +345,8 @@ impl<T: Tester> Server<T> {
     /// Frees a port: nothing is sent without an owner.
     pub(crate) fn give_up(&mut self, port: usize, now: Duration) {
         self.halt(port, now);
+        self.ports[port].service = (false, false);
+        self.end_service(port);
         if let Some(owner) = self.ports[port].owner.take() {
             let data = json!({"port_id": port, "who": owner.user, "session_id": owner.session});
             self.events.tell(Kind::Released, &data);

@@ -14,10 +14,10 @@ use crate::rpc::{Failure, Parameters};
 
 /// The shortest packet, FCS not counted: shorter ones are filled up.
 const SHORTEST: usize = (size::MIN - size::FCS) as usize;
-/// Bursts of one stream follow each other no sooner.
-const LEAST_GAP: Duration = Duration::from_millis(2);
-/// Inter-stream gaps up to this are within what departures vary by, and are left out.
-const MOST_GAP_US: f64 = 1_000.0;
+/// Inter-stream gaps below this are left out, so that streams of one load stay one.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+/// The longest time that streams and bursts wait.
+const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 /// The byte that fills payloads where a packet has none.
 const FILL: u8 = b'x';
 
@@ -32,8 +32,16 @@ pub struct Stream {
     pub headers: usize,
     /// When its frames leave.
     pub mode: Mode,
-    /// Whether it sends at all.
-    pub sends: bool,
+    /// Its number.
+    pub id: u32,
+    /// How long it waits before its first frame, each time that it begins.
+    pub wait: Duration,
+    /// The stream that begins when it has ended, and how often, if not without end.
+    pub next: Option<(u32, Option<u64>)>,
+    /// Whether it sends at all, and whether it begins by itself.
+    pub enabled: bool,
+    /// See `enabled`.
+    pub self_start: bool,
     /// Whether the packet's own source and destination are kept, instead of the ports'.
     pub keeps: [bool; 2],
     /// Where its frames are counted apart. The rate of one whose latency is counted has no multiplier.
@@ -81,18 +89,10 @@ impl Stream {
                 "field engine writes behind the {headers} bytes of headers: payloads are this tester's own"
             )));
         }
-        if stream.or("next_stream_id", -1, |it| it.signed("next_stream_id"))? >= 0 {
-            return Err(refused(
-                "chains of streams (next) are not supported: give bursts of one stream a count",
-            ));
-        }
         if stream.or("start_paused", false, |it| it.flag("start_paused"))? {
             return Err(refused("start_paused is not supported"));
         }
-        let gap = stream.or("isg", 0.0, |it| it.float("isg"))?;
-        if !(0.0..=MOST_GAP_US).contains(&gap) {
-            return Err(refused(format!("an isg of {gap} us is not supported: at most {MOST_GAP_US} us")));
-        }
+        let wait = stream.or("isg", Duration::ZERO, |it| microseconds(it, "isg"))?;
         let group = stream.or("flow_stats", None, |it| read_group(&it.object("flow_stats")?))?;
         let flags = stream.or("flags", 0, |it| it.number("flags", u64::from(u16::MAX)))?;
         if flags & 0b1000 != 0 {
@@ -105,7 +105,11 @@ impl Stream {
             headers,
             program,
             mode: read_mode(&mode)?,
-            sends: enabled && self_start,
+            id,
+            wait: if wait < LEAST_WAIT { Duration::ZERO } else { wait },
+            next: read_next(stream)?,
+            enabled,
+            self_start,
             keeps: [flags & 1 == 1, (flags >> 1) & 0b11 == 1],
             group,
             rate: read_rate(&mode.object("rate")?)?,
@@ -179,6 +183,21 @@ fn program(stream: &Parameters<'_>, length: usize, id: u64) -> Result<Program, F
     }
 }
 
+/// The stream that follows: TRex's `action_count` says how often this one is sent before that ends, and 0 never.
+fn read_next(stream: &Parameters<'_>) -> Result<Option<(u32, Option<u64>)>, Failure> {
+    let id = stream.or("next_stream_id", -1, |it| it.signed("next_stream_id"))?;
+    let count = stream.or("action_count", 0, |it| it.number("action_count", u64::from(u32::MAX)))?;
+    Ok(u32::try_from(id).ok().map(|id| (id, count.checked_sub(1))))
+}
+
+/// A time in microseconds that is not negative, of at most a day.
+fn microseconds(parameters: &Parameters<'_>, key: &str) -> Result<Duration, Failure> {
+    let time = parameters.float(key)?;
+    let wanted = Duration::try_from_secs_f64(time / 1e6).ok().filter(|time| *time <= LONGEST_PAUSE);
+    wanted
+        .ok_or_else(|| refused(format!("field '{key}' must be from 0 to a day of microseconds, not {time}")))
+}
+
 fn read_mode(mode: &Parameters<'_>) -> Result<Mode, Failure> {
     let frames = |key| match mode.number(key, u64::from(u32::MAX))? {
         0 => Err(refused(format!("field '{key}' must be 1 or more"))),
@@ -186,13 +205,9 @@ fn read_mode(mode: &Parameters<'_>) -> Result<Mode, Failure> {
     };
     match mode.text("type")? {
         "continuous" => Ok(Mode::Continuous),
-        "single_burst" => Ok(Mode::Bursts { frames: frames("total_pkts")?, count: 1, gap: LEAST_GAP }),
+        "single_burst" => Ok(Mode::Bursts { frames: frames("total_pkts")?, count: 1, gap: Duration::ZERO }),
         "multi_burst" => {
-            let gap = mode.float("ibg")?;
-            let gap = Duration::try_from_secs_f64(gap / 1e6).ok().filter(|gap| *gap >= LEAST_GAP);
-            let gap = gap.ok_or_else(|| {
-                refused(format!("an ibg below {} us is not supported", LEAST_GAP.as_micros()))
-            })?;
+            let gap = microseconds(mode, "ibg")?;
             Ok(Mode::Bursts { frames: frames("pkts_per_burst")?, count: frames("count")?, gap })
         }
         other => {
@@ -253,26 +268,35 @@ pub mod tests {
     }
 
     #[test]
+    fn what_follows_and_how_often_is_read() {
+        let next = |id: i64, count: u64| {
+            let mut stream = bench();
+            (stream["next_stream_id"], stream["action_count"]) = (json!(id), json!(count));
+            read(&stream).unwrap().next
+        };
+        assert_eq!([next(-1, 0), next(2, 0), next(2, 3)], [None, Some((2, None)), Some((2, Some(2)))]);
+    }
+
+    #[test]
     fn what_cannot_be_sent_is_refused_by_name() {
         let refusal = |change: &dyn Fn(&mut Value)| {
             let mut stream = bench();
             change(&mut stream);
             read(&stream).unwrap_err().reason
         };
-        assert!(refusal(&|it| it["next_stream_id"] = json!(2)).contains("chains"));
         let group = |kind: &str| json!({"enabled": true, "stream_id": 7, "rule_type": kind});
         assert!(refusal(&|it| it["flow_stats"] = group("tpg")).contains("flow statistics of the type 'tpg'"));
         assert!(refusal(&|it| it["flow_stats"] = json!({"enabled": true})).contains("stream_id"));
         assert!(refusal(&|it| it["packet"]["binary"] = json!("!")).contains("base64"));
         assert!(refusal(&|it| it["packet"]["binary"] = json!("AAAA")).contains("not IPv4"));
-        assert!(refusal(&|it| it["isg"] = json!(1e6)).contains("isg"));
+        assert!(refusal(&|it| it["isg"] = json!(-1)).contains("isg"));
         assert!(refusal(&|it| it["mode"]["type"] = json!("x")).contains("unknown stream type"));
         assert!(refusal(&|it| it["mode"]["rate"]["value"] = json!(0)).contains("sends nothing"));
         assert!(
             refusal(&|it| it["vm"]["instructions"][1]["pkt_offset"] = json!(50)).contains("behind the 42")
         );
-        let burst = json!({"type": "multi_burst", "pkts_per_burst": 4, "count": 2, "ibg": 10.0,
+        let burst = json!({"type": "multi_burst", "pkts_per_burst": 4, "count": 2, "ibg": 1e30,
             "rate": {"type": "pps", "value": 1}});
-        assert!(refusal(&|it| it["mode"] = burst.clone()).contains("ibg below 2000 us"));
+        assert!(refusal(&|it| it["mode"] = burst.clone()).contains("'ibg' must be from 0"));
     }
 }

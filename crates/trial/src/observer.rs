@@ -100,6 +100,12 @@ pub trait Observer {
         self.next()?.nodes()
     }
 
+    /// The load that a person wants in each direction in place of `pps`, in frames a second; 0 is a pause. Asked before
+    /// each interval of a load that can be steered.
+    fn steer(&mut self, pps: f64) -> f64 {
+        self.next().map_or(pps, |next| next.steer(pps))
+    }
+
     /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
     /// the beginning of each phase, where the answer is not used, and at the end of each
     /// interval.

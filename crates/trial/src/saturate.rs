@@ -1,5 +1,5 @@
 //! Saturation: full load at once, and what the device forwards of it. One flow shows what a single core
-//! forwards.
+//! forwards. A rate can be steered while it goes on.
 
 use std::time::Duration;
 
@@ -37,7 +37,11 @@ impl Strategy for Saturate {
     fn run(&self, engine: &mut dyn Engine, observer: &mut dyn Observer) -> Outcome {
         let mut session = Session::new(engine, observer);
         let end = self.drive(&mut session);
-        let target_pps = if let Load::Rate(pps) = self.load { Some(pps) } else { None };
+        let target_pps = if let Load::Rate(pps) = self.load {
+            Some(session.highest_steered().unwrap_or(pps))
+        } else {
+            None
+        };
         session.finish(end, &self.conditions.judge(target_pps), self.conditions.drain, Finding::Saturate)
     }
 
@@ -67,6 +71,7 @@ impl Saturate {
         self.check()?;
         session.warm_up(&self.conditions)?;
         session.wait_out_noise(self.duration)?;
+        session.let_steer();
         session.run(Phase::Hold, &self.conditions.constant(self.load, self.duration), self.duration)?;
         session.drain(self.conditions.drain)
     }

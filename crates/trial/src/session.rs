@@ -101,6 +101,17 @@ pub(crate) struct Session<'a> {
     /// Whether the observer failed, and is left alone.
     forsaken: bool,
     notes: Vec<String>,
+    steering: Steering,
+}
+
+/// A load that a person may change while it goes on.
+#[derive(Debug, Default)]
+struct Steering {
+    is_on: bool,
+    changed: bool,
+    paused: bool,
+    /// The highest rate so far.
+    highest: Option<f64>,
 }
 
 impl<'a> Session<'a> {
@@ -124,6 +135,7 @@ impl<'a> Session<'a> {
             ends_quiet_drains: false,
             forsaken: false,
             notes: Vec::new(),
+            steering: Steering::default(),
         }
     }
 
@@ -174,7 +186,8 @@ impl<'a> Session<'a> {
         let mut asked = start;
         self.silence.restart(start, &self.totals);
         for (load, end) in loads.iter().zip(1..) {
-            self.begin(phase, *load, step)?;
+            let load = self.steered(*load);
+            self.begin(phase, load, step)?;
             // Against the plan, not against the last interval: delays do not add up.
             let left = (start + step * end).saturating_sub(self.engine.now());
             self.engine.wait(left.max(step / 2))?;
@@ -358,6 +371,36 @@ impl<'a> Session<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// From now on a person may change each rate before its interval begins.
+    pub(crate) fn let_steer(&mut self) {
+        self.steering.is_on = true;
+    }
+
+    /// The highest load that was sent, where a person has changed it.
+    pub(crate) fn highest_steered(&self) -> Option<f64> {
+        self.steering.highest.filter(|_| self.steering.changed)
+    }
+
+    /// What a person wants in place of `load`.
+    fn steered(&mut self, load: Load) -> Load {
+        let (true, Load::Rate(pps)) = (self.steering.is_on, load) else { return load };
+        let wanted = self.observer.steer(pps);
+        let steered = if wanted > 0.0 { Load::Rate(wanted.max(1.0)) } else { Load::Idle };
+        if steered != load && !self.steering.changed {
+            self.steering.changed = true;
+            self.note("a person steered the load: its rate is that of each sample".to_owned());
+        }
+        let Load::Rate(pps) = steered else {
+            self.steering.paused = true;
+            return steered;
+        };
+        if std::mem::take(&mut self.steering.paused) {
+            self.silence.restart(self.engine.now(), &self.totals);
+        }
+        self.steering.highest = Some(self.steering.highest.map_or(pps, |highest| highest.max(pps)));
+        steered
     }
 
     /// Ends the open interval and begins one at `load`.

@@ -94,3 +94,41 @@ fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes()
     let outcome = long.run(&mut engine, &mut Elsewhere(usize::MAX));
     assert_eq!(outcome.notes, ["far cores, before the run; waited 10s, it did not recover, measured anyway"]);
 }
+
+/// Somebody who wants these loads, one after the other; 0 is a pause.
+struct Steers(std::vec::IntoIter<f64>);
+
+impl Observer for Steers {
+    fn steer(&mut self, pps: f64) -> f64 {
+        self.0.next().unwrap_or(pps)
+    }
+}
+
+#[test]
+fn a_person_steers_a_rate_and_every_sample_has_its_own() {
+    let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
+    let steer = |loads: Vec<f64>| Steers(loads.into_iter());
+    let strategy = Saturate { conditions: conditions(), load: Load::Rate(100_000.0), duration: SECOND };
+    let loads = [100_000.0, 250_000.0, 0.0, 0.0, 50_000.0];
+    let outcome = strategy.run(&mut engine, &mut steer(loads.to_vec()));
+    check(&outcome, &engine, 0.001);
+    let held: Vec<_> = outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold).collect();
+    assert_eq!(held.len(), 10);
+    for (sample, load) in held.iter().zip(loads.into_iter().chain(std::iter::repeat(100_000.0))) {
+        let direction = &sample.directions[0];
+        assert_eq!(direction.intended_pps, load);
+        assert!((direction.offered as f64 - load * sample.duration_s).abs() <= 2.0, "{direction:?}");
+        assert_eq!(direction.forwarded, direction.offered);
+    }
+    assert!(outcome.notes.iter().any(|note| note.contains("steered")), "{:?}", outcome.notes);
+    assert_eq!(outcome.directions[0].limited_by, LimitedBy::LineRate, "the highest load that was asked for");
+    // As long as nobody does anything, it is a run like any other.
+    let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
+    assert_eq!(strategy.run(&mut engine, &mut steer(vec![])).notes, Vec::<String>::new());
+    // Max is no rate.
+    let strategy = Saturate { load: Load::Max, ..strategy };
+    let mut engine = SimulatedEngine::new(Device::default(), Tester::default());
+    assert!(
+        !strategy.run(&mut engine, &mut steer(vec![1.0])).notes.iter().any(|note| note.contains("steered"))
+    );
+}

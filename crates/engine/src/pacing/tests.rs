@@ -37,7 +37,7 @@ fn announced(load: Load, start: u64) -> Announced {
 fn begin(load: Load, start: u64) -> Schedule {
     let mut schedule = Schedule::new(0, 1);
     let followed = schedule.follow(&announced(load, start), start, true);
-    assert!(followed.rewind);
+    assert_eq!(followed.rewind, Some((0, 0)));
     schedule
 }
 
@@ -71,6 +71,30 @@ fn a_burst_has_its_frames_and_then_silence() {
         run(&mut schedule, (0..10 * MS).step_by(500), 64).departures.len()
     });
     assert_eq!(shares.sum::<usize>(), 1000);
+}
+
+#[test]
+fn parts_follow_each_other_at_the_times_that_were_asked_for() {
+    let part = |frames, pps, first| Part { first, rows: 8, frames, pps };
+    let announced = |part: Part, start| Announced::part(&part, 1, start).unwrap();
+    let (one, two) = (announced(part(3, 3_000.0, 0), 5 * MS), announced(part(2, 1_000.0, 8), 6 * MS));
+    let mut schedule = Schedule::new(0, 1);
+    // Announced ahead, and taken up at once: nothing leaves before its time.
+    assert_eq!(schedule.follow(&one, 0, true).rewind, Some((0, 8)));
+    assert_eq!(schedule.finish_before(&two, 0), (false, 0));
+    let first = run(&mut schedule, (0..6 * MS).step_by(1_000), 64).departures;
+    assert_eq!((first.len(), first[0]), (3, 5 * MS));
+    assert_eq!(schedule.finish_before(&two, 6 * MS), (true, 0));
+    // A little late, it still begins in time, and catches up.
+    let followed = schedule.follow(&two, 6 * MS + 5_000, false);
+    assert_eq!((followed.begun, followed.rewind), (6 * MS, Some((8, 8))));
+    let second = run(&mut schedule, (6 * MS + 5_000..6 * MS + 500_000).step_by(1_000), 64).departures;
+    assert_eq!(second.len(), 1);
+    // What is left when it ends is neither sent nor unsent, and the next load has all rows.
+    let rate = self::announced(Load::Rate(1e3), 6 * MS + 600_000);
+    let followed = schedule.follow(&rate, 6 * MS + 600_000, false);
+    assert_eq!((followed.unsent, followed.rewind), (0, Some((0, 0))));
+    assert!(Announced::part(&part(1, 1.0, 0), 9, 0).is_err(), "fewer rows than workers");
 }
 
 #[test]
@@ -194,7 +218,7 @@ proptest! {
                 now += 777;
             }
             let followed = schedule.follow(&next, now, false);
-            prop_assert!(!followed.rewind && followed.unsent == 0);
+            prop_assert!(followed.rewind.is_none() && followed.unsent == 0);
             intended += rate * (followed.begun - begun) as f64 / 1e9;
             begun = followed.begun;
         }

@@ -61,6 +61,10 @@ pub(super) struct Lane {
     foreign: f64,
     /// Frames of a burst still to come.
     burst: Option<u64>,
+    /// Whether that is a part, of which nothing is unsent that was not due.
+    in_part: bool,
+    /// The interval that goes on.
+    current: Option<Interval>,
     queue: VecDeque<Batch>,
     waiting: u64,
     flights: VecDeque<Flight>,
@@ -88,6 +92,8 @@ impl Lane {
             sendable: 0.0,
             foreign: 0.0,
             burst: None,
+            in_part: false,
+            current: None,
             queue: VecDeque::new(),
             waiting: 0,
             flights: VecDeque::new(),
@@ -104,7 +110,12 @@ impl Lane {
 
     /// The interval that goes on.
     pub(super) fn interval(&self) -> Option<Interval> {
-        (self.forgotten + self.counts.len() as u64).checked_sub(1)
+        self.current
+    }
+
+    /// The counts of the interval that goes on.
+    fn current_counts(&mut self) -> Option<&mut Counts> {
+        self.counts.get_mut(self.current?.checked_sub(self.forgotten)? as usize)
     }
 
     pub(super) fn counts(&self, interval: Interval) -> Option<Counts> {
@@ -155,25 +166,44 @@ impl Lane {
     pub(super) fn begin(&mut self, load: Load, now_ns: u64) {
         if let Some(left) = self.burst.take() {
             self.due = 0.0;
+            let left = if self.in_part { 0 } else { left };
             self.totals.unsent += left;
-            if let Some(counts) = self.counts.back_mut() {
+            if let Some(counts) = self.current_counts() {
                 counts.unsent += left;
             }
         }
-        let mut counts = Counts::default();
+        let interval = self.announce(now_ns);
+        (self.current, self.in_part) = (Some(interval), false);
         if let Load::Burst { frames, .. } = load {
-            self.burst = Some(frames);
-            self.due = 1.0; // the first frame leaves at once
-            self.sendable = self.sendable.max(1.0);
-            counts.intended = frames as f64;
+            self.start_burst(frames);
+            if let Some(counts) = self.current_counts() {
+                counts.intended = frames as f64;
+            }
         }
-        self.counts.push_back(counts);
+    }
+
+    /// Goes on to an announced part.
+    pub(super) fn begin_part(&mut self, interval: Interval, frames: u64) {
+        (self.current, self.in_part) = (Some(interval), true);
+        self.start_burst(frames);
+    }
+
+    fn start_burst(&mut self, frames: u64) {
+        self.burst = Some(frames);
+        self.due = 1.0; // the first frame leaves at once
+        self.sendable = self.sendable.max(1.0);
+    }
+
+    /// Makes room for the counts of the next interval.
+    pub(super) fn announce(&mut self, now_ns: u64) -> Interval {
+        self.counts.push_back(Counts::default());
         self.began.push_back(now_ns / BIN_NS);
         if self.counts.len() > KEPT_INTERVALS {
             self.counts.pop_front();
             self.began.pop_front();
             self.forgotten += 1;
         }
+        self.forgotten + self.counts.len() as u64 - 1
     }
 
     /// Lets the frames of one step leave and reach the device's queue: `pps`, or as many as the
@@ -189,9 +219,17 @@ impl Lane {
         if sent == due {
             self.sendable = self.sendable.min(1.0);
         }
-        let (Some(interval), Some(counts)) = (self.interval(), self.counts.back_mut()) else { return };
+        let Some(interval) = self.interval() else { return };
+        let Some(counts) =
+            interval.checked_sub(self.forgotten).and_then(|at| self.counts.get_mut(at as usize))
+        else {
+            return;
+        };
         match &mut self.burst {
-            Some(left) => *left -= due,
+            Some(left) => {
+                *left -= due;
+                counts.intended += if self.in_part { due as f64 } else { 0.0 };
+            }
             None => counts.intended += if pps.is_some() { intended } else { sent as f64 },
         }
         counts.offered += sent;

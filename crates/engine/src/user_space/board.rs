@@ -21,10 +21,12 @@ struct Place {
     gap: AtomicU64,
     gap_fraction: AtomicU64,
     frames: AtomicU64,
+    first: AtomicU64,
+    rows: AtomicU64,
     mode: AtomicU64,
 }
 
-const MODES: [Mode; 4] = [Mode::Idle, Mode::Max, Mode::Rate, Mode::Burst];
+const MODES: [Mode; 5] = [Mode::Idle, Mode::Max, Mode::Rate, Mode::Burst, Mode::Part];
 
 impl Board {
     /// A board whose slot 0 is idle.
@@ -41,6 +43,8 @@ impl Board {
         place.gap.store(load.gap, Ordering::Relaxed);
         place.gap_fraction.store(load.gap_fraction, Ordering::Relaxed);
         place.frames.store(load.frames, Ordering::Relaxed);
+        place.first.store(load.first, Ordering::Relaxed);
+        place.rows.store(load.rows, Ordering::Relaxed);
         place.mode.store(mode as u64, Ordering::Relaxed);
         self.current.store(slot, Ordering::Release);
     }
@@ -59,6 +63,8 @@ impl Board {
             gap: place.gap.load(Ordering::Relaxed),
             gap_fraction: place.gap_fraction.load(Ordering::Relaxed),
             frames: place.frames.load(Ordering::Relaxed),
+            first: place.first.load(Ordering::Relaxed),
+            rows: place.rows.load(Ordering::Relaxed),
             mode: MODES.get(place.mode.load(Ordering::Relaxed) as usize).copied().unwrap_or_default(),
         }
     }
@@ -88,7 +94,7 @@ mod tests {
         let board = Board::new();
         assert_eq!((board.current(), board.load(0)), (0, Announced::default()));
         for (slot, mode) in (1..).zip(MODES) {
-            let load = Announced { start: slot, gap: 2, gap_fraction: 3, frames: 4, mode };
+            let load = Announced { start: slot, gap: 2, gap_fraction: 3, frames: 4, first: 5, rows: 6, mode };
             board.announce(slot, &load);
             assert_eq!((board.current(), board.load(slot)), (slot, load));
         }

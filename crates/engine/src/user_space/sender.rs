@@ -190,8 +190,8 @@ impl<T: Transmit> Sender<T> {
             if let Some(slot) = self.slot {
                 tally.sent(slot, 0).unsent.add(followed.unsent);
             }
-            if followed.rewind {
-                self.builder.rewind();
+            if let Some(rows) = followed.rewind {
+                self.builder.rewind(rows);
             }
             tally.sent(next, 0).begun.set(followed.begun);
             tally.follow(next);

@@ -19,7 +19,7 @@ use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
 use crate::xdp::precedence;
-use crate::{Capabilities, Error, Load, StreamTotals, Timeline, Totals, refusal, timeline};
+use crate::{Capabilities, Error, Order, StreamTotals, Timeline, Totals, refusal, timeline};
 
 /// Most workers: as many as a signature tells apart.
 const MAX_WORKERS: usize = 128;
@@ -344,13 +344,13 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
         Capabilities { name: P::ENGINE, max_frame_size: P::MAX_FRAME, unseen: &UNSEEN }
     }
 
-    fn announce(&mut self, slot: u64, load: Load, start: u64) -> Result<(), Error> {
+    fn announce(&mut self, slot: u64, order: &Order, start: u64) -> Result<(), Error> {
         if slot - self.reached().min(slot) >= INTERVALS as u64 {
             return Err(Error::Failed(format!(
                 "a sending thread is {INTERVALS} intervals behind; another process may hold its core"
             )));
         }
-        let load = Announced::new(load, self.directions, self.senders.len(), start)?;
+        let load = Announced::of(order, self.directions, self.senders.len(), start)?;
         if slot >= INTERVALS as u64 {
             self.senders.iter().chain(&self.receivers).for_each(|tally| tally.forget(slot));
         }

@@ -49,7 +49,7 @@ static __always_inline void count_unsent(struct worker *worker, __u32 id, __u64 
 		count->unsent += frames;
 }
 
-/* So many frames of a burst have left, or will not: the last one ends it. */
+/* So many frames of a burst or a part have left, or will not: the last one ends it. */
 static __always_inline void end_burst_after(struct worker *worker, __u64 frames)
 {
 	worker->left -= frames;
@@ -73,13 +73,13 @@ static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
 		late = 0x7fffffff;
 	owed = (late << 32 | 0xffffffff) - worker->next_fraction;
 	missed = owed / gap + 1;
-	if (worker->mode == MODE_BURST && missed > worker->left)
+	if (worker->mode >= MODE_BURST && missed > worker->left)
 		missed = worker->left;
 	count_unsent(worker, id, missed);
 	fraction = missed * worker->gap_fraction + worker->next_fraction;
 	worker->next += missed * worker->gap + (fraction >> 32);
 	worker->next_fraction = fraction & 0xffffffff;
-	if (worker->mode == MODE_BURST)
+	if (worker->mode >= MODE_BURST)
 		end_burst_after(worker, missed);
 }
 
@@ -104,7 +104,7 @@ static __always_inline __u64 end_of_rate(const struct worker *worker, const stru
 
 /*
  * When a load begins that does not go on from a rate: never before the worker takes it up, so that it
- * owes no frames and need not catch up.
+ * owes no frames and need not catch up. A part has its time in a schedule.
  */
 static __always_inline __u64 begin_of(const struct worker *worker, const struct load *load)
 {
@@ -112,6 +112,8 @@ static __always_inline __u64 begin_of(const struct worker *worker, const struct 
 	__u64 begin = load->start + (load->mode >= MODE_RATE && silent ? LEAD_NS : 0);
 	__u64 now = bpf_ktime_get_ns();
 
+	if (load->mode == MODE_PART)
+		return load->start;
 	return begin > now ? begin : now;
 }
 
@@ -119,7 +121,7 @@ static __always_inline __u64 begin_of(const struct worker *worker, const struct 
  * Takes over the load of the next interval. From one rate to the next, the part of a gap still to come
  * is kept, so that the number of departures is the integral of the rate.
  * A burst begins with the first row, of which each worker has its own, so that all bursts of a size
- * are alike and have as many frames in each direction.
+ * are alike and have as many frames in each direction; a part begins with the first of its own.
  */
 static __always_inline void follow(struct worker *worker, __u32 id, const struct load *load)
 {
@@ -138,15 +140,18 @@ static __always_inline void follow(struct worker *worker, __u32 id, const struct
 		worker->next_fraction = 0;
 		worker->earliest = worker->next;
 	}
-	if (!worker->interval || load->mode == MODE_BURST)
-		worker->row = id;
+	if (!worker->interval || load->mode >= MODE_BURST || worker->row_span != row_count) {
+		worker->row = (__u32)load->first + id;
+		worker->row_span = load->rows ? (__u32)load->rows : row_count;
+		worker->row_end = (__u32)load->first + worker->row_span;
+	}
 	worker->mode = load->mode;
 	worker->gap = load->gap;
 	worker->gap_fraction = load->gap_fraction;
 	worker->interval++;
 	settle(worker, id);
 	worker->readings_left = 0;
-	if (load->mode == MODE_BURST) {
+	if (load->mode >= MODE_BURST) {
 		worker->left = (load->frames + worker_count - 1 - id) / worker_count;
 		end_burst_after(worker, 0);
 	}
@@ -355,12 +360,12 @@ int generate(struct xdp_md *ctx)
 	if (worker->mode >= MODE_RATE) {
 		late_bucket = histogram_bucket(late);
 		advance(worker, now);
-		if (worker->mode == MODE_BURST)
+		if (worker->mode >= MODE_BURST)
 			end_burst_after(worker, 1);
 	}
 	worker->row += worker_count;
-	if (worker->row >= row_count)
-		worker->row -= row_count;
+	if (worker->row >= worker->row_end)
+		worker->row -= worker->row_span;
 	expect(worker, id, row, now, length, late_bucket);
 	verdict = bpf_redirect_map(&ports, direction, XDP_DROP);
 	if (verdict != XDP_REDIRECT)

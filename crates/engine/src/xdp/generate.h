@@ -59,15 +59,17 @@ struct {
 	__uint(max_entries, 1);
 } filling SEC(".maps");
 
-/* From MODE_RATE on, departures are paced; a burst is a rate that ends. */
-enum mode { MODE_IDLE, MODE_MAX, MODE_RATE, MODE_BURST };
+/* From MODE_RATE on, departures are paced; a burst is a rate that ends, and a part one of some rows. */
+enum mode { MODE_IDLE, MODE_MAX, MODE_RATE, MODE_BURST, MODE_PART };
 
 /* The load of one interval, written before the interval is announced. */
 struct load {
 	__u64 start;	    /* when it is asked for: nanoseconds of the monotonic clock */
 	__u64 gap;	    /* nanoseconds between departures of one worker … */
 	__u64 gap_fraction; /* … and 2^-32 nanoseconds more */
-	__u64 frames;	    /* of a burst, all workers and directions together */
+	__u64 frames;	    /* of a burst or a part, all workers and directions together */
+	__u64 first;	    /* of a part: the first row … */
+	__u64 rows;	    /* … and how many; 0: the whole table */
 	__u64 mode;
 };
 
@@ -145,6 +147,8 @@ struct worker {
 	__u64 now;	     /* the last reading of the clock */
 	__u32 readings_left; /* frames that it may still serve for */
 	__u32 row;
+	__u32 row_end;	  /* where rows begin again … */
+	__u32 row_span;	  /* … and how far back that is */
 	__u32 failed;	  /* frames that did not fit the page: a defect */
 	__u64 settled;	  /* as `interval`: what was sent of those before is final */
 	__u32 direction;  /* of the frame that was redirected last */

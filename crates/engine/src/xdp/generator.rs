@@ -24,7 +24,7 @@ use crate::build_rate::pin;
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
-use crate::{Error, Load, Untaken, refusal};
+use crate::{Error, Order, Untaken, refusal};
 
 /// Most workers, as in `shared.h`.
 const MAX_WORKERS: usize = 16;
@@ -196,7 +196,7 @@ impl Generator {
     /// # Errors
     /// When the rate cannot be kept, the map cannot be written, or a worker is so far behind that the
     /// interval's place is still in use.
-    pub fn begin(&mut self, interval: u64, load: Load, start: u64) -> Result<(), Error> {
+    pub fn begin(&mut self, interval: u64, order: &Order, start: u64) -> Result<(), Error> {
         if interval - self.reached().min(interval) >= INTERVALS as u64 {
             return Err(Error::Failed(format!(
                 "a generating thread is {INTERVALS} intervals behind; another process may hold its core"
@@ -210,7 +210,7 @@ impl Generator {
                 program::write(&self.skeleton.maps.sent, place, &generate::types::sent::default())?;
             }
         }
-        let load = kernel_load(Announced::new(load, self.directions, self.workers.len(), start)?);
+        let load = kernel_load(Announced::of(order, self.directions, self.workers.len(), start)?);
         program::write(&self.skeleton.maps.loads, interval as usize % INTERVALS, &load)?;
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
             let place = &raw mut bss.current_interval;
@@ -425,15 +425,16 @@ fn check(table: &FrameTable, ports: &[PortRef], cores: &[usize]) -> Result<(), E
 
 /// A load as the kernel program wants it.
 fn kernel_load(announced: Announced) -> generate::types::load {
-    let Announced { start, gap, gap_fraction, frames, mode } = announced;
+    let Announced { start, gap, gap_fraction, frames, first, rows, mode } = announced;
     // As in `generate.bpf.c`.
     let mode = match mode {
         Mode::Idle => 0,
         Mode::Max => 1,
         Mode::Rate => 2,
         Mode::Burst => 3,
+        Mode::Part => 4,
     };
-    generate::types::load { start, gap, gap_fraction, frames, mode }
+    generate::types::load { start, gap, gap_fraction, frames, first, rows, mode }
 }
 
 fn sent_place(worker: usize, interval: u64, direction: usize) -> usize {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use engine::Engine;
-use live::{About, Board};
+use engine::replay::Carrier;
+use live::{About, Board, Steering};
 use results::record::{DirectionSample, Phase, Sample};
 use testbed::control::Control;
 use testbed::{Testbed, stop};
@@ -77,10 +78,12 @@ pub fn main(args: &Args) -> Result<Exit> {
     let mut server = Server::new(bench, version(), seed()?);
     while !stop::is_set(&stop) {
         let now = clock.elapsed();
-        let wait = server.tick(now).saturating_sub(now).min(LONGEST_WAIT);
+        // From now on: an engine may have been started meanwhile.
+        let wait = server.tick(now).saturating_sub(clock.elapsed()).min(LONGEST_WAIT);
         if let (Some(shown), Some((at, counters))) = (shown.as_mut(), server.counters()) {
             shown.follow(at, counters);
         }
+        shown.iter().for_each(|shown| shown.steer(&mut server, now));
         if server.take_wake() {
             events.send(Server::<Bench>::WAKE)?;
         }
@@ -141,6 +144,15 @@ impl Shown {
             ..About::default()
         });
         Self { board, last: None, waiting: VecDeque::new() }
+    }
+
+    /// Does what a person wants of the load that clients have started.
+    fn steer(&self, server: &mut Server<Bench>, now: Duration) {
+        let load = server.load().map(|(percent, paused)| Steering { percent, paused });
+        let Some(Steering { percent, paused }) = self.board.steer(load) else { return };
+        if let Err(reason) = server.set_load(percent, paused, now) {
+            eprintln!("the load stays as it is: {reason}");
+        }
     }
 
     /// These are the ports' counters `at` this time.
@@ -241,5 +253,9 @@ impl Tester for Bench {
         let started = self.testbed.start_any_engine(table, &self.stop);
         self.control = Some(Control::beside(self.testbed.generating_cores()));
         started.map(|(engine, _)| engine).map_err(|error| format!("{error:#}"))
+    }
+
+    fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
+        self.testbed.port_carrier(port).map_err(|error| format!("{error:#}"))
     }
 }

@@ -5,6 +5,7 @@ import { drawStack, type Moving } from "./charts";
 import type { DirectionSample, Run, RunRecord, Sample } from "./data";
 import type { Settings } from "./settings";
 import { theme } from "./theme";
+import { Steering, type Load } from "./steering";
 import { durationText, fromPps, rateText, shareText, type Unit } from "./units";
 
 /** What the program answers at `/samples`. */
@@ -18,6 +19,8 @@ interface Answer {
   samples: Sample[];
   /** Clocks a packet, by node. */
   nodes: [string, number][];
+  /** The load, where it can be changed. */
+  steering: Load | null;
 }
 
 const EVERY_MS = 500;
@@ -31,6 +34,7 @@ const part = <E extends HTMLElement>(id: string) => document.getElementById(id) 
 /** More points than these are not drawn: the screen has no room for them, and drawing takes time. */
 const DRAWN = 400;
 
+const steering = new Steering(document.querySelector<HTMLMetaElement>('meta[name="token"]')?.content ?? "");
 let answer: Answer | null = null;
 let samples: Sample[] = [];
 let stack: Moving | null = null;
@@ -55,6 +59,7 @@ function take(now: Answer): void {
   samples = samples.concat(now.samples).slice(-SHOWN);
   const end = samples[samples.length - 1]?.at_s ?? 0;
   samples = samples.filter((sample) => sample.at_s >= end - SHOWN_S);
+  steering.show(now.steering);
   part("name").textContent = now.about.name || "No run yet";
   const state = now.running ? now.phase : now.run > 0 ? "ended" : "waits for a run";
   const after = samples.length > 0 ? `, ${end.toFixed(0)} s` : "";

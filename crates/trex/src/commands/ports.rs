@@ -69,6 +69,9 @@ pub fn service<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }:
     let enabled = parameters.flag("enabled")?;
     let filtered = parameters.or("filtered", false, |it| it.flag("filtered"))?;
     server.ports[port].service = (enabled && !filtered, filtered);
+    if !enabled && !filtered {
+        server.end_service(port);
+    }
     done()
 }
 

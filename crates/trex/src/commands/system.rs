@@ -97,24 +97,3 @@ pub fn get_utilization<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
 pub fn get_tpg_status<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
     Ok(json!({"enabled": false}))
 }
-
-pub fn capture<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
-    match parameters.text("command")? {
-        // There is none, and clients ask whenever they connect.
-        "status" => Ok(json!([])),
-        _ => Err(Failure::execute("capturing packets is not supported: use tcpdump on the port")),
-    }
-}
-
-pub fn stop_capture_port<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
-    // There is none.
-    done()
-}
-
-pub fn push_pkts<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
-    Err(Failure::execute("pushing single packets is not supported: send them as a stream"))
-}
-
-pub fn push_remote<T: Tester>(_: &mut Server<T>, _: Call<'_>) -> Reply {
-    Err(Failure::execute("pushing captures is not supported: use linerate send FILE.pcap"))
-}

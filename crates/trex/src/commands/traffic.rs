@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use engine::Load;
 use serde_json::json;
 
 use super::{Call, Reply, default_profile, done, stopped, wrong_state};
 use crate::events::Kind;
 use crate::multiplier::Multiplier;
-use crate::plan;
+use crate::plan::{self, Schedule};
 use crate::port::{Order, Port, State};
 use crate::rpc::{Failure, Parameters};
 use crate::sending::Tester;
@@ -23,10 +22,11 @@ pub fn validate<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }
     let (_, schedule) = plan::schedule(&[it.part(port, [1.0; 2])])?;
     let [scaled, fixed] = it.rates();
     let rates = scaled.plus(fixed);
-    let expected = match (schedule.load, schedule.bursts) {
-        (Load::Burst { .. }, Some((count, every))) => every.as_secs_f64() * count as f64 * 1e6,
-        _ => -1.0,
+    let length = match schedule {
+        Schedule::Steady(_) => None,
+        Schedule::Changing(timeline) => plan::length(&timeline),
     };
+    let expected = length.map_or(-1.0, |length| length.as_secs_f64() * 1e6);
     Ok(json!({
         "rate": {"max_bps_l2": rates.bps_l2, "max_bps_l1": rates.bps_l1, "max_pps": rates.pps,
             "max_line_util": rates.bps_l1 / it.facts.line_rate_bps * 100.0},
@@ -56,8 +56,10 @@ pub fn start_traffic<T: Tester>(server: &mut Server<T>, Call { parameters, port,
     let (_, schedule) = plan::schedule(&parts)?;
     let others_began =
         server.ports.iter().any(|other| matches!(other.state, State::Sending(Order { began: Some(_), .. })));
-    if others_began && schedule.bursts.is_some() {
-        return Err(Failure::execute("the other port sends bursts already: start both ports together"));
+    if others_began && matches!(schedule, Schedule::Changing(_)) {
+        return Err(Failure::execute(
+            "streams that begin and end cannot join the other port's: start both ports together",
+        ));
     }
     let [factor, fixed] = factors;
     server.ports[port].state = State::Sending(Order { factor, fixed, length, began: None });
@@ -136,7 +138,11 @@ pub fn remove_rx_filters<T: Tester>(
 }
 
 /// The factors that `mul` asks for, if line rate allows it or the caller insists.
-fn factors(port: &Port, parameters: &Parameters<'_>, current: Option<[f64; 2]>) -> Result<[f64; 2], Failure> {
+pub(crate) fn factors(
+    port: &Port,
+    parameters: &Parameters<'_>,
+    current: Option<[f64; 2]>,
+) -> Result<[f64; 2], Failure> {
     let force = parameters.or("force", false, |it| it.flag("force"))?;
     let rates = port.rates();
     let line_rate = port.facts.line_rate_bps;
@@ -154,7 +160,7 @@ fn factors(port: &Port, parameters: &Parameters<'_>, current: Option<[f64; 2]>) 
 
 fn continuous<T: Tester>(server: &Server<T>) -> Result<(), Failure> {
     if server.in_bursts() {
-        return Err(Failure::execute("bursts cannot be paused or changed: stop them"));
+        return Err(Failure::execute("bursts and chains cannot be paused or changed: stop them"));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use engine::replay::Carrier;
 use engine::simulated::{Device, SimulatedEngine};
 use engine::{Capabilities, Counts, Engine, Error, Interval, StreamTotals, Totals};
 use proptest::prelude::*;
@@ -10,6 +11,8 @@ use wire::MacAddress;
 use super::*;
 use crate::sending::PortFacts;
 use crate::stream::tests::bench;
+
+mod changing;
 
 type Shared = Rc<RefCell<SimulatedEngine>>;
 
@@ -25,6 +28,9 @@ impl Engine for Handle {
     }
     fn begin(&mut self, load: Load) -> Result<Interval, Error> {
         self.0.borrow_mut().begin(load)
+    }
+    fn begin_part(&mut self, part: &engine::Part, at: Duration) -> Result<Interval, Error> {
+        self.0.borrow_mut().begin_part(part, at)
     }
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {
         self.0.borrow_mut().wait(duration)
@@ -58,6 +64,23 @@ impl Engine for Handle {
     }
 }
 
+/// A port at which everything that is sent arrives, too.
+struct Echo(Vec<Vec<u8>>);
+
+impl Carrier for Echo {
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, Error> {
+        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
+        Ok(frames.len())
+    }
+    fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.0.drain(..).for_each(|frame| each(&frame));
+        Ok(())
+    }
+    fn missed(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
 /// A tester whose device is simulated.
 pub(crate) struct Simulated {
     facts: [PortFacts; 2],
@@ -79,6 +102,10 @@ impl Tester for Simulated {
         let engine = Rc::new(RefCell::new(SimulatedEngine::new(self.device.clone(), tester)));
         *self.engine.borrow_mut() = Some(Rc::clone(&engine));
         Ok(Box::new(Handle(engine)))
+    }
+
+    fn open(&mut self, _: usize) -> Result<Box<dyn Carrier>, String> {
+        Ok(Box::new(Echo(Vec::new())))
     }
 }
 
@@ -353,32 +380,6 @@ fn groups_are_counted_apart_and_their_losses_are_exact() {
 }
 
 #[test]
-fn a_burst_has_its_frames_and_its_end_is_told() {
-    let mut client = Client::owner(Device::default());
-    client.add(0, 1, &burst(777));
-    client.start(0, &json!({"type": "raw", "op": "abs", "value": 1.0}), -1.0).unwrap();
-    client.pass(seconds(0.5));
-    assert_eq!(client.state(0), "TX");
-    assert!(client.on(0, "pause_traffic", json!({})).unwrap_err().contains("bursts"));
-    client.pass(seconds(1.0));
-    assert_eq!((client.state(0).as_str(), &client.stats(0)["opackets"]), ("STREAMS", &json!(777)));
-    let events = client.events();
-    assert!(
-        events.contains(&(Kind::Finished as u64)) && events.contains(&(Kind::PortDone as u64)),
-        "{events:?}"
-    );
-
-    let mut several = bench();
-    several["mode"] = json!({"type": "multi_burst", "pkts_per_burst": 10, "count": 5, "ibg": 50_000.0,
-        "rate": {"type": "pps", "value": 1000.0}});
-    client.on(0, "remove_all_streams", json!({})).unwrap();
-    client.add(0, 1, &several);
-    client.start(0, &json!({"type": "raw", "value": 1}), -1.0).unwrap();
-    client.pass(seconds(1.0));
-    assert_eq!((client.state(0).as_str(), &client.stats(0)["opackets"]), ("STREAMS", &json!(777 + 50)));
-}
-
-#[test]
 fn what_cannot_be_started_is_refused() {
     let mut client = Client::owner(Device::default());
     assert!(client.start(0, &pps(5.0), -1.0).unwrap_err().contains("state: 'IDLE'"));
@@ -392,8 +393,7 @@ fn what_cannot_be_started_is_refused() {
     assert!(refusal.contains("state: 'TX'"));
     client.pass(seconds(0.2));
     client.add(1, 1, &burst(10));
-    assert!(client.start(1, &pps(100_000.0), -1.0).unwrap_err().contains("bursts and continuous"));
-    assert!(client.call("capture", &json!({"command": "start"})).unwrap_err().contains("not supported"));
+    assert!(client.start(1, &pps(100_000.0), -1.0).unwrap_err().contains("start both ports together"));
     let profile = json!({"profile_id": "other", "stream_id": 1, "stream": bench()});
     assert!(client.on(1, "add_stream", profile).unwrap_err().contains("only the default profile"));
 }
@@ -453,7 +453,7 @@ proptest! {
         let mut client = Client::owner(Device::default());
         let methods = commands::names::<Simulated>();
         let fields = ["port_id", "handler", "stream_id", "stream", "mul", "duration", "force", "session_id", "user",
-            "profile_id", "attr", "vlan", "enabled", "dst_mac", "src_addr", "dst_addr", "pgids", "command", "start_at_ts"];
+            "profile_id", "attr", "vlan", "enabled", "dst_mac", "src_addr", "dst_addr", "pgids", "command", "start_at_ts", "pkts", "limit", "rx", "filter", "capture_id", "pkt_limit"];
         client.add(0, 1, &bench());
         for (method, field, value, port) in calls {
             let mut parameters = json!({"port_id": port, "stream_id": 2, "stream": bench(), "user": "me",
@@ -471,7 +471,7 @@ proptest! {
             "/mode/rate/type", "/packet", "/packet/binary", "/vm", "/vm/instructions", "/vm/instructions/0",
             "/vm/instructions/0/size", "/vm/instructions/0/step", "/vm/instructions/0/min_value",
             "/vm/instructions/0/max_value", "/vm/instructions/0/init_value", "/vm/instructions/0/op",
-            "/vm/instructions/1/pkt_offset", "/vm/instructions/1/add_value", "/flow_stats", "/next_stream_id"];
+            "/vm/instructions/1/pkt_offset", "/vm/instructions/1/add_value", "/flow_stats", "/next_stream_id", "/action_count"];
         let mut stream = bench();
         *stream.pointer_mut(paths[path.index(paths.len())]).unwrap() = value;
         if client.on(0, "add_stream", json!({"stream_id": 1, "stream": stream})).is_ok() {
