@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::linerate;
+use common::{QUICK, has_namespaces, linerate};
 
 #[test]
 fn without_dpdk_its_places_are_refused_and_named() {
@@ -20,8 +20,15 @@ fn without_dpdk_its_places_are_refused_and_named() {
 fn without_dpdk_its_engine_is_refused_with_the_remedy() {
     let finished = linerate("ramp --engine dpdk --dut testpmd").run();
     assert!(finished.refusal(2).contains("--features dpdk"), "{}", finished.stderr);
-    // AF_XDP is a driver of DPDK, too; shared memory is not.
-    let finished = linerate("ramp --dut fastpath").run();
-    let refusal = finished.refusal(2);
-    assert!(refusal.contains("--features dpdk") && refusal.contains("--engine memif"), "{refusal}");
+}
+
+#[test]
+fn without_dpdk_fastpath_forwards_in_the_lab() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = format!("ramp --dut fastpath --flows var2 --rate 10kpps --json {QUICK}");
+    let record = linerate(&line).run().well().record();
+    assert!(record.directions[0].forwarded > 100, "{:?}", record.directions);
+    assert!(record.nodes.iter().any(|node| node.name == "ip4-rewrite"), "{:?}", record.nodes);
 }

@@ -1,8 +1,7 @@
 //! Devices: where frames come from and go to. A device *lends* the frames that have arrived until the pass
 //! over them ends, so that they are rewritten where they lie; what is sent is copied, once.
 
-#[cfg(feature = "dpdk")]
-mod af_xdp;
+pub mod af_xdp;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod memif;

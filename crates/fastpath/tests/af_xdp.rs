@@ -8,7 +8,7 @@ mod process;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use fastpath::client::Client;
 use fastpath::control::{Answer, Request, Show};
@@ -17,9 +17,18 @@ use nix::sched::sched_getaffinity;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use tempfile::TempDir;
+use wire::{MacAddress, ethernet, ipv4};
+use xsk::{Interface, Program, Wanted};
 
 use crate::namespace::Namespace;
 use crate::process::{Router, fastpath, until};
+
+/// What a router says that does not start.
+fn refusal_of(child: Child) -> String {
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    assert!(!status.success());
+    String::from_utf8(stderr).unwrap()
+}
 
 /// The routers' end of each cable, by number.
 const ENDS: [&str; 2] = ["left", "right"];
@@ -63,7 +72,8 @@ impl Site {
         // Where there are two, both send by the one queue of each interface.
         let cores: Vec<usize> = (0..1024).filter(|core| usable.is_set(*core).unwrap()).take(2).collect();
         let mut text = format!(
-            "[control]\nsocket = \"{}\"\n[workers]\ncores = {cores:?}\nidle = \"sleep\"\n",
+            "[control]\nsocket = \"{}\"\n[workers]\ncores = {cores:?}\nidle = \"sleep\"\n\
+             precedence = \"urgent\"\n",
             self.socket().display(),
         );
         for (number, end) in ENDS.into_iter().enumerate() {
@@ -97,17 +107,22 @@ impl Site {
 
     /// What the router says that does not start.
     fn refusal(&self, file: &Path) -> String {
-        let Output { status, stderr, .. } = self.spawn(file).wait_with_output().unwrap();
-        assert!(!status.success());
-        String::from_utf8(stderr).unwrap()
+        refusal_of(self.spawn(file))
     }
 
     /// Pings from one host the other one, by IPv4 and by IPv6, until both have answered.
     fn ping(&self) {
-        for address in ["10.0.1.2", "2001:db8:1::2"] {
-            let ping = format!("ping -c 1 -W 0.2 {address} || true");
-            until(address, || self.hosts[0].run(&ping).contains("bytes from").then_some(()));
-        }
+        self.ping4();
+        self.ping_at("2001:db8:1::2");
+    }
+
+    fn ping4(&self) {
+        self.ping_at("10.0.1.2");
+    }
+
+    fn ping_at(&self, address: &str) {
+        let ping = format!("ping -c 1 -W 0.2 {address} || true");
+        until(address, || self.hosts[0].run(&ping).contains("bytes from").then_some(()));
     }
 
     /// What the kernel says of the router's ends.
@@ -138,8 +153,20 @@ fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
     });
     for (device, end) in site.hardware().devices.iter().zip(ENDS) {
         assert_eq!(device.driver, format!("af_xdp at {end}"));
-        assert!(device.lost.is_some_and(|lost| lost.no_buffer == 0), "{device:?}");
+        assert!(device.lost.is_some_and(|lost| lost.errors == 0), "{device:?}");
+        // A veth lends no frames.
+        let copying = device.copying.as_ref().map(ToString::to_string);
+        assert!(copying.is_some_and(|copying| copying.contains("copy")), "{device:?}");
     }
+    // A worker goes before those who bring it frames, as far as the kernel lets it.
+    let threads = match Client::connect(&site.socket()).unwrap().ask(&Request::Show(Show::Threads)).unwrap() {
+        Answer::Threads(threads) => threads.threads,
+        other => panic!("{other:?}"),
+    };
+    let policies: Vec<_> =
+        threads.iter().filter(|row| row.kind == "worker").map(|row| &*row.policy).collect();
+    let has_precedence = |policy: &&str| ["fifo (priority 1)", "other (nice -20)"].contains(policy);
+    assert!(!policies.is_empty() && policies.iter().all(has_precedence), "{policies:?}");
     let link = |number: usize| site.hardware().devices[number].link.clone();
     until("the links are up", || (link(0) == Link::Up && link(1) == Link::Up).then_some(()));
     // What the kernel knows of a cable, the router tells.
@@ -189,17 +216,181 @@ fn what_an_interface_cannot_be_is_refused_with_the_remedy() {
     let file = site.write("");
     let text = fs::read_to_string(&file).unwrap();
     for (from, to, clue) in [
-        ("af_xdp:left", "af_xdp:none-such", "`ip link` lists"),
-        ("af_xdp:left", "dpdk:net_nil0", "net_nil0"),
-        ("af_xdp:left", "dpdk:left", "write a card's PCI address"),
-        ("af_xdp:left", "dpdk:ffff:ff:1f.7", ""),
-        ("af_xdp:right", "af_xdp:left", "left has the device net_af_xdp_left already"),
-        ("af_xdp:left\"", "af_xdp:left\"\nmtu = 9000", "bytes for a frame"),
+        ("af_xdp:left", "af_xdp:none-such", "ip link lists"),
+        ("af_xdp:left", "af_xdp:left,queues=2", "ethtool -L left combined 2"),
+        ("af_xdp:right", "af_xdp:left", "left has the interface left of the kernel already"),
+        ("af_xdp:left\"", "af_xdp:left\"\nmtu = 9000", "up to 3818 bytes"),
     ] {
         assert!(text.contains(from));
         fs::write(&file, text.replacen(from, to, 1)).unwrap();
         let refusal = site.refusal(&file);
         assert!(refusal.contains(clue), "{to}: {refusal}");
     }
+    if cfg!(feature = "dpdk") {
+        for (device, clue) in [
+            ("dpdk:net_nil0", "net_nil0"),
+            ("dpdk:left", "write a card's PCI address"),
+            ("dpdk:ffff:ff:1f.7", ""),
+        ] {
+            fs::write(&file, text.replacen("af_xdp:left", device, 1)).unwrap();
+            let refusal = site.refusal(&file);
+            assert!(refusal.contains(clue), "{device}: {refusal}");
+        }
+    }
+    fs::write(&file, &text).unwrap();
+
+    site.router.run("ip link set right down");
+    let refusal = site.refusal(&file);
+    assert!(refusal.contains("interface right is down") && refusal.contains("ip link set dev right up"));
+    site.router.run("ip link set right up");
+    assert!(!site.programs().contains("xdp"), "{}", site.programs());
+
+    // Somebody else's program stays where it is.
+    let theirs = site
+        .router
+        .inside(|| Program::attach(&Interface::find("right").unwrap(), Wanted::Everything, 1514).unwrap());
+    let refusal = site.refusal(&file);
+    assert!(refusal.contains("right has another XDP program") && refusal.contains("xdp off"), "{refusal}");
+    assert!(theirs.is_attached());
+    drop(theirs);
+    // So does their socket.
+    let theirs =
+        site.router.inside(|| xsk::open(&Interface::find("right").unwrap(), 0, &xsk::Config::new()).unwrap());
+    let refusal = site.refusal(&file);
+    assert!(refusal.contains("queue 0 of interface right is busy"), "{refusal}");
+    drop(theirs);
+
+    let child = site.router.inside(|| {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_fastpath")]);
+        command.arg(&file).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    let refusal = refusal_of(child);
+    assert!(refusal.contains("not permitted: run as root"), "{refusal}");
+    assert!(!site.programs().contains("xdp"), "{}", site.programs());
+}
+
+/// The numbers of `show interfaces` and `show hardware` that frames are counted by, and what the hosts' interfaces
+/// say.
+#[derive(Debug)]
+struct Counted {
+    received: u64,
+    sent: u64,
+    dropped: u64,
+    punted: u64,
+    /// At the first interface, before a worker had them.
+    missed: u64,
+    /// At the second interface, after a worker had sent them.
+    unsent: u64,
+    /// What `show errors` says of all.
+    reasons: u64,
+    /// What the first host's interface has sent.
+    left: u64,
+    /// What the second host's interface has received.
+    arrived: u64,
+}
+
+impl Site {
+    fn counted(&self) -> Counted {
+        let mut client = Client::connect(&self.socket()).unwrap();
+        let rows = client.interfaces().unwrap().interfaces;
+        let errors = match client.ask(&Request::Show(Show::Errors)).unwrap() {
+            Answer::Errors(errors) => errors.errors,
+            other => panic!("{other:?}"),
+        };
+        let lost = |number: usize| self.hardware().devices[number].lost.unwrap();
+        let column = |host: usize, number: usize| -> u64 {
+            let line = self.hosts[host].run("grep host: /proc/net/dev");
+            line.split_whitespace().nth(number).unwrap().parse().unwrap()
+        };
+        Counted {
+            received: rows.iter().map(|row| row.rx_packets).sum(),
+            sent: rows.iter().map(|row| row.tx_packets).sum(),
+            dropped: rows.iter().map(|row| row.drops).sum(),
+            punted: rows.iter().map(|row| row.punts).sum(),
+            missed: lost(0).missed,
+            unsent: lost(1).unsent,
+            reasons: errors.iter().map(|row| row.count).sum(),
+            left: column(0, 10),
+            arrived: column(1, 2),
+        }
+    }
+}
+
+/// A host that sends as fast as it can, for as long as the router does not keep up, costs the router frames; each of
+/// them is counted where it was lost.
+#[test]
+fn under_overload_each_frame_is_forwarded_or_counted_where_it_was_lost() {
+    let Some(site) = Site::new() else { return };
+    for namespace in site.hosts.iter().chain([&site.router]) {
+        // Nothing but what is sent here arrives.
+        namespace.run("echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6");
+    }
+    let routes = "[[route]]\nprefix = \"48.0.0.0/8\"\nvia = [{ gateway = \"10.0.1.2\" }]\n\
+                  [[route]]\nprefix = \"49.0.0.0/8\"\ndrop = true\n";
+    let file = site.write("mac = \"02:00:00:00:00:10\"");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text + routes).unwrap();
+    let router = site.start(&file);
+    let before = site.counted();
+
+    // Every eighth goes nowhere.
+    let frames: Vec<_> = (0..64).map(|number| frame(if number % 8 == 0 { 49 } else { 48 })).collect();
+    let mut poster = site.hosts[0].inside(|| {
+        let config = xsk::Config { receives: false, ..xsk::Config::new() };
+        let mut socket = xsk::open(&Interface::find("host").unwrap(), 0, &config).unwrap();
+        socket.sender.take().unwrap().into_poster()
+    });
+    for _ in 0..5000 {
+        poster.post(frames.iter().map(Vec::as_slice));
+    }
+    let after = until("no frame is on its way any more", || {
+        let now = site.counted();
+        let all = now.received + now.missed - before.received - before.missed;
+        let is_done = now.received == now.sent + now.dropped + now.punted;
+        (is_done && all > 10_000 && all == now.left - before.left).then_some(now)
+    });
+    let (dropped, sent) = (after.dropped - before.dropped, after.sent - before.sent);
+    assert!(dropped > 0 && sent > 0, "{after:?}");
+    assert_eq!(dropped, after.reasons - before.reasons, "each has its reason: {after:?}");
+    let unsent = after.unsent - before.unsent;
+    assert_eq!(sent - unsent, after.arrived - before.arrived, "{before:?} {after:?}");
+    // It is as it was.
+    site.ping4();
+    router.stop(Signal::SIGTERM);
+}
+
+/// A packet of UDP to an address of a network of 2^24.
+fn frame(network: u8) -> Vec<u8> {
+    let [ours, theirs] = [[2, 0, 0, 0, 0, 0x10], [2, 0, 0, 0, 0, 0x20]].map(MacAddress);
+    let ethernet = ethernet::Header { destination: ours, source: theirs, ethertype: ethernet::IPV4 };
+    let header = ipv4::Header {
+        source: [10, 0, 0, 2].into(),
+        destination: [network, 0, 0, 1].into(),
+        ttl: 64,
+        protocol: ipv4::UDP,
+        total_length: 46,
+        tos: 0,
+        identification: 0,
+    };
+    let mut frame = ethernet.emit().to_vec();
+    frame.extend(header.emit());
+    frame.resize(60, 0xab);
+    frame
+}
+
+#[test]
+fn an_interface_that_goes_away_is_told_and_ends_nothing() {
+    let Some(site) = Site::new() else { return };
+    let mut router = site.start(&site.write(""));
+    site.ping();
+    site.router.run("ip link del left");
+    let gone = |link: &Link| matches!(link, Link::Down(why) if why.contains("lost the interface left"));
+    until("it is told", || gone(&site.hardware().devices[0].link).then_some(()));
+    until("it is said", || router.line().contains("lost the interface left").then_some(()));
+    // What is for it is dropped, and nobody waits.
+    site.hosts[1].run("ping -c 3 -i 0.05 -W 0.1 10.0.0.2 || true");
+    site.hosts[1].run("ping -c 1 -W 5 10.0.1.1");
+    router.stop(Signal::SIGTERM);
     assert!(!site.programs().contains("xdp"), "{}", site.programs());
 }

@@ -39,7 +39,7 @@ pub enum Policy {
 /// Linerate's real-time threads, in the order of who goes first: the last one before all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Generates frames, and never sleeps.
+    /// Generates frames, and never sleeps; or forwards them, before those who bring them.
     Generator = 1,
     /// Sets loads and reads counters, for microseconds.
     Control = 2,

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use ::memif::Socket;
 use anyhow::Result;
-use dut::program::{Dut, Paused, Site, fastpath, testpmd, vpp};
+use dut::program::{Dut, Paused, Site, testpmd, vpp};
 use dut::{DutSpec, Passed};
 use engine::Engine;
 use engine::replay::Carrier;
@@ -294,9 +294,6 @@ pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
     }
     match dut?.split(':').next()? {
         // The lab has its own word on devices that are none of it.
-        fastpath::NAME if !engine.is_in_user_space() => {
-            (!cfg!(feature = "dpdk")).then(|| fastpath::ABSENT.to_owned())
-        }
         _ if !engine.is_in_user_space() => None,
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))

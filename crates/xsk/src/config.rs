@@ -73,6 +73,10 @@ pub struct Config {
     /// Whether the driver works when this process asks it to, instead of by interrupts (preferred busy polling), where
     /// the kernel has that (5.11 and later).
     pub busy_poll: bool,
+    /// Frames of a busy poll at most, and of one call that sends, where the kernel lets that be chosen (6.17 and later).
+    pub budget: u16,
+    /// Frames for what arrives, and places of the ring of those that have: a power of two.
+    pub receiving: u32,
     /// What all bytes of the frames to be sent are at first.
     pub fill: u8,
 }
@@ -87,6 +91,8 @@ impl Config {
             receives: true,
             copying: Copying::Automatic,
             busy_poll: false,
+            budget: 64,
+            receiving: 2048,
             fill: 0,
         }
     }

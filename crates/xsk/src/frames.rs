@@ -185,6 +185,16 @@ impl Share {
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), length) })
     }
 
+    /// The bytes from `address` to the end of its frame, which was returned.
+    #[inline]
+    pub fn room_mut(&mut self, address: u64) -> Option<&mut [u8]> {
+        self.check(u32::try_from(address / self.size as u64).ok()?)?;
+        let length = self.size - usize::try_from(address).ok()? % self.size;
+        let start = self.memory.at(address, length, self.size)?;
+        // SAFETY: as in `bytes_mut`.
+        Some(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), length) })
+    }
+
     /// Whether a frame is of this share, and not the kernel's.
     #[inline]
     fn check(&self, frame: u32) -> Option<()> {

@@ -32,6 +32,12 @@ pub struct Interface {
     control: OwnedFd,
 }
 
+/// Has an interface take frames for every address. It ends when this is dropped, and with this process.
+#[derive(Debug)]
+pub struct Promiscuous {
+    _socket: OwnedFd,
+}
+
 /// The answer to [`ETHTOOL_GCHANNELS`].
 #[repr(C)]
 #[derive(Default)]
@@ -136,6 +142,38 @@ impl Interface {
     #[must_use]
     pub fn hands_over_at_once(&self) -> bool {
         self.driver().is_some_and(|driver| SHARED_QUEUE.contains(&driver.as_str()))
+    }
+
+    /// Has it take frames for every address, as long as the result is kept.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn be_promiscuous(&self) -> Result<Promiscuous, Error> {
+        // SAFETY: it takes no pointers. Protocol 0: no frame arrives at it.
+        let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        let action = || format!("having interface {} take all frames", self.name);
+        if socket < 0 {
+            return Err(Error::last(action()));
+        }
+        // SAFETY: the descriptor is open, and nobody else's.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        let wanted = libc::packet_mreq {
+            mr_ifindex: self.index.cast_signed(),
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        // SAFETY: the socket is open, and the request has the size that is said.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_ADD_MEMBERSHIP,
+                (&raw const wanted).cast(),
+                mem::size_of_val(&wanted) as libc::socklen_t,
+            )
+        };
+        if result < 0 { Err(Error::last(action())) } else { Ok(Promiscuous { _socket: socket }) }
     }
 
     /// What its driver calls itself, where it says so.

@@ -13,6 +13,7 @@
 //!
 //! - A [`Sender`] lends room for up to [`BURST`] frames, and says of each what became of it: the driver took it,
 //!   the driver dropped it, or it still waits.
+//! - A [`Poster`] copies frames that are sent and forgotten, as a router's are; a sender becomes one.
 //! - A [`Receiver`] lends frames where they arrived, until they are released.
 //! - A frame over [`MAX_LENGTH`] travels in several pieces, of a page at most, where the kernel can (Linux 6.6).
 //! - A [`Program`] hands frames to the sockets of an interface. It is attached by a link that the kernel takes
@@ -27,6 +28,7 @@ mod config;
 mod error;
 mod frames;
 mod interface;
+mod poster;
 mod program;
 mod receiver;
 mod ring;
@@ -35,7 +37,8 @@ mod socket;
 
 pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;
-pub use crate::interface::{Interface, Queues};
+pub use crate::interface::{Interface, Promiscuous, Queues};
+pub use crate::poster::{Posted, Poster};
 pub use crate::program::{Program, Wanted, has_interface};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};

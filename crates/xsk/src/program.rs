@@ -37,6 +37,8 @@ pub enum Wanted {
     },
     /// All but ARP and ICMPv6, by which the kernel finds neighbours.
     Everything,
+    /// All, so that the kernel sees none.
+    All,
 }
 
 /// The program at an interface. The kernel detaches it when this is dropped, and when this process ends in
@@ -168,6 +170,7 @@ fn load(
     }
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         match wanted {
+            Wanted::All => (rodata.everything, rodata.neighbours) = (true, true),
             Wanted::Everything => rodata.everything = true,
             Wanted::Trailer { length, begins } => {
                 rodata.trailer_length = length;

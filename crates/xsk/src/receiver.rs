@@ -75,11 +75,18 @@ impl Receiver {
     /// first.
     #[inline]
     pub fn receive(&mut self) -> usize {
+        self.receive_up_to(BURST)
+    }
+
+    /// As [`Self::receive`], up to `most`. Where the kernel is to be asked for frames it is asked once, unless `most`
+    /// are there.
+    #[inline]
+    pub fn receive_up_to(&mut self, most: usize) -> usize {
         self.release();
-        if self.polls {
+        if self.polls && (self.receive.available() as usize) < most {
             self.wake.wake_to_receive();
         }
-        let available = (self.receive.available() as usize).min(BURST);
+        let available = (self.receive.available() as usize).min(most);
         if available == 0 {
             if self.fill.needs_wakeup() {
                 self.wake.wake_to_receive();
@@ -112,9 +119,10 @@ impl Receiver {
     #[inline]
     fn pieces(&self, ahead: usize, available: usize) -> usize {
         let goes_on = |ahead| self.receive.descriptor(ahead as u32).options & XDP_PKT_CONTD != 0;
-        match (ahead..available).position(|ahead| !goes_on(ahead)) {
+        let looked_at = (available - ahead).min(BURST);
+        match (ahead..ahead + looked_at).position(|ahead| !goes_on(ahead)) {
             Some(last) => last + 1,
-            None if available - ahead == BURST => BURST,
+            None if looked_at == BURST => BURST,
             None => 0,
         }
     }
@@ -158,6 +166,24 @@ impl Receiver {
         match self.lent.get(index)? {
             Lent::InPlace { address, length, .. } => self.share.bytes(*address, *length),
             Lent::Joined { start, length } => self.joined.get(*start..start + length),
+            Lent::Broken => None,
+        }
+    }
+
+    /// As [`Self::frame`], to be rewritten where it is: the bytes from its first on that are its own, into which it may
+    /// grow, and how many it has.
+    #[inline]
+    #[must_use]
+    pub fn frame_mut(&mut self, index: usize) -> Option<(&mut [u8], usize)> {
+        match self.lent.get(index)? {
+            Lent::InPlace { address, length, .. } => {
+                let room = self.share.room_mut(*address)?;
+                (*length <= room.len()).then_some((room, *length))
+            }
+            Lent::Joined { start, length } => {
+                let room = self.joined.get_mut(*start..start + length)?;
+                Some((room, *length))
+            }
             Lent::Broken => None,
         }
     }
@@ -237,6 +263,8 @@ mod tests {
             arrived.publish();
             assert_eq!(receiver.receive(), 3);
             assert_eq!(receiver.frame(2).map(<[u8]>::len), Some(60 + round as usize));
+            let lent = receiver.frame_mut(2).map(|(room, length)| (room.len(), length));
+            assert_eq!(lent, Some((2048 - 256, 60 + round as usize)));
             assert!(receiver.frame(3).is_none());
             assert_eq!(filled.available(), 13);
             receiver.release();
@@ -281,6 +309,10 @@ mod tests {
                 arrived.publish();
                 let count = receiver.receive();
                 for index in 0..count {
+                    if let Some((room, length)) = receiver.frame_mut(index) {
+                        prop_assert!(length <= room.len() && room.len() <= 16 * 2048);
+                        room.fill(1);
+                    }
                     if let Some(frame) = receiver.frame(index) {
                         if matches!(receiver.lent[index], Lent::InPlace { .. }) {
                             prop_assert_eq!(frame.len(), length as usize);

@@ -12,6 +12,7 @@
 
 /* Set before loading. */
 const volatile bool everything;	     /* all frames but ARP and ICMPv6, whatever they end with */
+const volatile bool neighbours;	     /* those two, too */
 const volatile __u32 trailer_length; /* otherwise: frames whose last bytes, so many, */
 const volatile __u32 trailer_begins; /* begin with these four, in the order of the network */
 
@@ -56,7 +57,7 @@ static __always_inline bool is_wanted(struct xdp_md *ctx)
 	__u32 begins;
 
 	if (everything)
-		return !finds_neighbours(data, end);
+		return neighbours || !finds_neighbours(data, end);
 	if (length < trailer_length || length > 0x3fff || trailer_length < 4)
 		return false;
 	offset = length - trailer_length;

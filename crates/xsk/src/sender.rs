@@ -10,6 +10,7 @@ use nix::libc::XDP_PKT_CONTD;
 
 use crate::BURST;
 use crate::frames::Share;
+use crate::poster::Poster;
 use crate::ring::{Consumer, Descriptor, Producer};
 
 /// What the kernel says when it is woken.
@@ -79,7 +80,7 @@ struct Taken {
     is_partial: bool,
 }
 
-fn add(counter: &AtomicU64, amount: u64) {
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     // Nobody else writes.
     counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
@@ -132,6 +133,14 @@ impl Sender {
             state: Woken::Done,
             counters: Arc::default(),
         }
+    }
+
+    /// The same end for who sends copies and forgets them. What waits here is not sent.
+    #[must_use]
+    pub fn into_poster(mut self) -> Poster {
+        self.recall(self.placed);
+        let rings = (self.transmit, self.completion);
+        Poster::new(self.wake, self.share, rings, self.waking, self.counters)
     }
 
     pub(crate) fn counters(&self) -> Arc<SendCounters> {

@@ -20,8 +20,6 @@ use crate::{Error, Interface, LONGEST, MAX_LENGTH, MAX_QUEUES};
 
 /// Chunks for what is sent, and entries of its rings.
 const SENDING: u32 = 1024;
-/// Frames for what arrives, and entries of its rings.
-const RECEIVING: u32 = 2048;
 /// Bytes that the kernel may have under way of a socket's copies: as many as its frames can need.
 const SEND_BUFFER: c_int = 16 << 20;
 /// What users count with a frame, and interfaces do not.
@@ -29,9 +27,12 @@ const FCS: usize = 4;
 /// Socket options that the C library's crate does not name.
 const SO_PREFER_BUSY_POLL: c_int = 69;
 const SO_BUSY_POLL_BUDGET: c_int = 70;
-/// How long a busy poll may look for frames, in microseconds; and frames at most.
+/// Frames of one call that sends by copies at most, `linux/if_xdp.h` (6.17).
+const XDP_MAX_TX_SKB_BUDGET: c_int = 9;
+/// How long a busy poll may look for frames, in microseconds.
 const BUSY_POLL_US: c_int = 20;
-const BUSY_POLL_FRAMES: c_int = 64;
+/// Places of a ring at most.
+const MOST_PLACES: u32 = 1 << 15;
 
 /// How long the kernel may take to free the queue of a socket that was closed.
 const FREED_WITHIN: Duration = Duration::from_secs(2);
@@ -92,20 +93,21 @@ pub struct Opened {
 /// Why that is impossible, with the remedy.
 pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened, Error> {
     check(config, queue)?;
+    let receiving = config.receiving;
     let bound = Bound { descriptor: socket()? };
-    let memory = Arc::new(Memory::new(SENDING + RECEIVING, config.chunk_size(), config.fill)?);
+    let memory = Arc::new(Memory::new(SENDING + receiving, config.chunk_size(), config.fill)?);
     bound.register(&memory)?;
     // Both rings of the memory must be there, whatever is done.
-    bound.set(libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &RECEIVING)?;
+    bound.set(libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &receiving)?;
     bound.set(libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &SENDING)?;
     if config.sends {
         bound.set(libc::SOL_XDP, libc::XDP_TX_RING, &SENDING)?;
     }
     if config.receives {
-        bound.set(libc::SOL_XDP, libc::XDP_RX_RING, &RECEIVING)?;
+        bound.set(libc::SOL_XDP, libc::XDP_RX_RING, &receiving)?;
     }
     let offsets: libc::xdp_mmap_offsets = bound.get(libc::XDP_MMAP_OFFSETS)?;
-    let fill = bound.producer(libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, RECEIVING, 1)?;
+    let fill = bound.producer(libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, receiving, 1)?;
     let completion = bound.consumer(libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, SENDING, 1)?;
     let transmit = config
         .sends
@@ -113,16 +115,18 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
         .transpose()?;
     let receive = config
         .receives
-        .then(|| bound.consumer(libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, RECEIVING, 2))
+        .then(|| bound.consumer(libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, receiving, 2))
         .transpose()?;
     // More than the system's limit only with CAP_NET_ADMIN; a smaller one only makes frames wait.
     let _ = bound.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-    let busy_polls = config.busy_poll && bound.prefer_busy_polling();
+    let busy_polls = config.busy_poll && bound.prefer_busy_polling(config.budget);
+    // Without it the kernel's own number holds, which is 32.
+    let _ = bound.set(libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &c_int::from(config.budget));
     // The driver may want frames to receive in when it is bound.
     let bound = Arc::new(bound);
     let wake: Arc<dyn Wake> = Arc::clone(&bound) as Arc<dyn Wake>;
     let receiver = receive.map(|receive| {
-        let share = Share::new(&memory, SENDING, RECEIVING, 1);
+        let share = Share::new(&memory, SENDING, receiving, 1);
         Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)
     });
     let why_copies = bound.bind(interface, queue, config)?;
@@ -160,6 +164,12 @@ fn check(config: &Config, queue: u32) -> Result<(), Error> {
     }
     if !config.sends && !config.receives {
         return Err(Error::Config("a socket that neither sends nor receives is of no use".into()));
+    }
+    if !config.receiving.is_power_of_two() || config.receiving > MOST_PLACES {
+        return Err(Error::Config(format!(
+            "a ring of {} frames cannot be: choose a power of two up to {MOST_PLACES}",
+            config.receiving
+        )));
     }
     if queue >= MAX_QUEUES {
         return Err(Error::Config(format!("queue {queue} is too high: {MAX_QUEUES} queues can be used")));
@@ -221,11 +231,11 @@ impl Bound {
     }
 
     /// Has the driver work when this process asks it to. Says whether the kernel does so; if not, nothing changed.
-    fn prefer_busy_polling(&self) -> bool {
+    fn prefer_busy_polling(&self, budget: u16) -> bool {
         let set = |option, value: c_int| self.set(libc::SOL_SOCKET, option, &value);
         let is_on = set(SO_PREFER_BUSY_POLL, 1)
             .and_then(|()| set(libc::SO_BUSY_POLL, BUSY_POLL_US))
-            .and_then(|()| set(SO_BUSY_POLL_BUDGET, BUSY_POLL_FRAMES))
+            .and_then(|()| set(SO_BUSY_POLL_BUDGET, c_int::from(budget)))
             .is_ok();
         if !is_on {
             let _ = set(SO_PREFER_BUSY_POLL, 0);
@@ -434,6 +444,7 @@ mod tests {
         assert!(refusal(Config { longest: LONGEST + 1, ..config }, 0).contains("up to 9216 bytes"));
         assert!(refusal(Config { sends: false, receives: false, ..config }, 0).contains("neither"));
         assert!(refusal(config, 64).contains("64 queues"));
+        assert!(refusal(Config { receiving: 1000, ..config }, 0).contains("a power of two"));
         assert_eq!(Config { longest: 1792, ..config }.chunk_size(), 2048);
         assert_eq!(Config { longest: 1793, ..config }.chunk_size(), 4096);
         let chunks = |longest| Config { longest, ..config }.chunks();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, fs, io};
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use engine::user_space::room;
@@ -35,20 +35,12 @@ const MOMENT: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_millis(500);
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
-/// Why it is no device of the lab in a build without DPDK, and what to do.
-pub const ABSENT: &str = "fastpath forwards between interfaces of the kernel by DPDK, which this linerate was built \
-                          without: build it with --features dpdk, or let it forward through shared memory with \
-                          --engine memif";
 
 /// The router's process: writes `configuration` to a file of its own and follows it.
 ///
 /// # Errors
 /// When it cannot be followed.
 pub fn run(configuration: &str) -> Result<()> {
-    // Where DPDK makes a directory while it starts; several routers call it alike, each the first process of its
-    // namespace.
-    // SAFETY: this process has no other thread yet.
-    unsafe { env::set_var("RUNTIME_DIRECTORY", DIRECTORY) };
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
     // The reader of standard error may have gone, or stand still.
@@ -152,15 +144,14 @@ impl Fastpath {
     ///
     /// # Errors
     /// When it does not tell.
-    pub fn af_xdp_mode(&self, pid: u32) -> Result<&'static str> {
+    pub fn af_xdp_mode(&self, pid: u32) -> Result<String> {
         let Answer::Hardware(hardware) = client(pid)?.ask(&Request::Show(Show::Hardware))? else {
             bail!("fastpath does not say what drives its interfaces");
         };
-        let modes: Vec<_> = hardware.devices.iter().map(|device| device.zero_copy).collect();
-        Ok(match modes.as_slice() {
-            [Some(true), Some(true)] => ZERO_COPY,
-            [Some(false), Some(false)] => "copy",
-            _ => "not the same at both interfaces, or not known",
+        let modes = hardware.devices.into_iter().map(|device| device.copying);
+        Ok(match modes.collect::<Vec<_>>().as_slice() {
+            [Some(zero), Some(one)] if zero == one => zero.to_string(),
+            _ => "not the same at both interfaces, or not known".to_owned(),
         })
     }
 }
@@ -188,9 +179,9 @@ impl Ports {
     }
 
     /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
-    /// threads that hand it the packets and with those that set up and take down the lab: a worker of the highest
-    /// precedence that polled would leave these a hundredth of the core, and each of their turns would take a
-    /// quarter of a second.
+    /// threads that hand it the packets and with those that set up and take down the lab. It goes before them, and
+    /// leaves them the core while it has nothing to do: otherwise they would receive all the time under a load that is
+    /// too high, and it would forward next to nothing.
     fn idle(self) -> &'static str {
         match self {
             Self::Memif => "poll",
@@ -289,9 +280,6 @@ mod tests {
         let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
         let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
         for ports in [Ports::Memif, Ports::AfXdp] {
-            if ports == Ports::AfXdp && !cfg!(feature = "dpdk") {
-                continue;
-            }
             let router = configuration(ROUTER, ports, &site, tester);
             let config = fastpath::config::Config::parse("router", &router).unwrap();
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");

@@ -102,6 +102,7 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
             copying: opening.options.copying,
             busy_poll: polls,
             fill: opening.fill,
+            ..Config::new()
         };
         let mut socket = xsk::open(&interface, queue, &config)?;
         if let (true, Some(program)) = (config.receives, &program) {

@@ -1,6 +1,7 @@
 //! The configuration of a router: TOML enters; what the router is to be leaves, or all that is wrong with
 //! it, each with its line and what to write instead. Nothing is touched here.
 
+mod af_xdp;
 mod device;
 mod difference;
 mod document;
@@ -21,6 +22,7 @@ use wire::MacAddress;
 use crate::dataplane::bridge::Settings;
 use crate::subnet::Subnet;
 
+pub use self::af_xdp::AfXdp;
 pub use self::device::Device;
 pub use self::difference::{Change, Fixed, difference};
 pub use self::port::Port;
@@ -206,6 +208,13 @@ impl Config {
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.name == name)
+    }
+
+    /// The longest MTU of an interface that has a device, and of its VLANs.
+    #[must_use]
+    pub fn longest_mtu(&self, interface: &Interface) -> u16 {
+        let is_on_it = |other: &&Interface| matches!(&other.attachment, Attachment::Vlan { parent, .. } if *parent == interface.name);
+        self.interfaces.iter().filter(is_on_it).map(|vlan| vlan.mtu).fold(interface.mtu, u16::max)
     }
 }
 

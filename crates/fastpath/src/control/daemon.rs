@@ -130,8 +130,10 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
     let rss = Arc::new(Rss::new(workers));
     for interface in &state.config().interfaces {
         let config::Attachment::Device(device) = &interface.attachment else { continue };
-        let (mut opened, queues) = Opened::new(&interface.name, devices.len(), device, workers, &ports)
-            .with_context(|| format!("cannot open the device of {}", interface.name))?;
+        let mtu = state.config().longest_mtu(interface);
+        let (mut opened, queues) =
+            Opened::new(&interface.name, devices.len(), (device, mtu), workers, &ports)
+                .with_context(|| format!("cannot open the device of {}", interface.name))?;
         let number = devices.len() as u16;
         for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {
             let mut receive = Receive::new(number, input);

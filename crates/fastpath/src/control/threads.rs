@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, gettid};
-use scheduling::{MOST_URGENT, Policy, Slice};
+use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
 
 use crate::control::config::{Idle, Precedence};
 use crate::dataplane::counters::Counters;
@@ -101,8 +101,8 @@ pub fn start(jobs: Vec<Job>, idle: Idle, precedence: Precedence) -> Result<Worke
             // Nobody listens any more only if the start was given up.
             let _ = told.send(pinned.map(|()| gettid()));
             if is_pinned {
-                prefer(precedence);
-                forward(worker, idle, &stop);
+                let patience = prefer(precedence, idle);
+                forward(worker, (idle, patience), &stop);
             }
         };
         let start_error = |cause| Error::Start { number, cause };
@@ -144,22 +144,34 @@ fn pin(core: usize) -> Result<(), Errno> {
     sched_setaffinity(THIS, &cores)
 }
 
-/// Without the right to more, a worker is as any other thread: `show threads` tells.
-fn prefer(precedence: Precedence) {
-    if precedence == Precedence::Urgent {
-        let _ = scheduling::set(THIS, Policy::Ordinary { nice: MOST_URGENT, slice: Slice::Usual });
+/// Gives the calling thread precedence on its core, and says after how many turns without a frame it is to rest.
+///
+/// One that may sleep goes before all ordinary threads: those of the kernel that bring it frames have the core while it
+/// rests, and bring as many as fit meanwhile. If they went first, under more load than it bears they would receive
+/// frames all the time, for which it has none. It rests at once, since nothing arrives before. One that never sleeps would
+/// be stopped in the real-time class. Without the right to more, a worker is as any other thread: `show threads`
+/// tells.
+fn prefer(precedence: Precedence, idle: Idle) -> u32 {
+    if precedence == Precedence::Ordinary {
+        return PATIENCE;
     }
+    let first = Policy::RealTime { level: Level::Generator, order: Order::FirstInFirstOut };
+    if idle == Idle::Sleep && scheduling::set(THIS, first).is_ok() {
+        return 1;
+    }
+    let _ = scheduling::set(THIS, Policy::Ordinary { nice: MOST_URGENT, slice: Slice::Usual });
+    PATIENCE
 }
 
-fn forward(mut worker: Worker, idle: Idle, stop: &AtomicBool) {
+fn forward(mut worker: Worker, (idle, patience): (Idle, u32), stop: &AtomicBool) {
     let mut in_vain = 0;
     while !stop.load(Relaxed) {
         if worker.turn() > 0 {
             in_vain = 0;
             continue;
         }
-        in_vain = (in_vain + 1).min(PATIENCE);
-        if in_vain == PATIENCE {
+        in_vain = (in_vain + 1).min(patience);
+        if in_vain == patience {
             match idle {
                 Idle::Poll => std::hint::spin_loop(),
                 Idle::Sleep => thread::sleep(NAP),

@@ -7,21 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dpdk::{Burst, Config, Dpdk, Error, Memory, Pool, PortConfig, RegisteredThread, RxQueue, TxQueue};
 
-use super::{Input, Output, Queues, af_xdp};
+use super::{Input, Output, Queues};
 use crate::control::config::Port;
 use crate::control::show::hardware::Lost;
 use crate::dataplane::vector::{Frame, VECTOR};
 
 /// Places of each queue that a driver is asked for.
 const DESCRIPTORS: u16 = 1024;
-/// Buffers for each queue of either kind: net_af_xdp takes 2,048 at the start.
+/// Buffers for each queue of either kind.
 const BUFFERS: u32 = 4096;
 /// Buffers for each worker: those that it was lent, those that it fills, and those that its thread keeps.
 const AT_HAND: u32 = 1024;
 /// Bytes of a frame before its packet, without a tag and with two.
 const HEADER: [u16; 2] = [14, 22];
-/// Bytes of a buffer that the kernel keeps free before a frame of AF_XDP (`XDP_PACKET_HEADROOM`).
-const KEPT_FREE: usize = 256;
 /// Bytes of a buffer beside the frame.
 const BESIDE: usize = 512;
 /// What DPDK needs beside buffers, in MiB.
@@ -56,13 +54,10 @@ impl Wanted {
     /// # Errors
     /// When there is no such device, or it refuses a setting.
     pub fn open(&self, dpdk: &Arc<Dpdk>) -> Result<(Control, Queues), Error> {
-        let before = af_xdp::sockets();
         let pool = Pool::new(dpdk, self.buffers(), self.room() as u16, None)?;
         let mut port = dpdk::Port::probe(dpdk, &self.port.device)?;
         let rx_queues = usize::from(self.port.queues);
-        // The queues of AF_XDP are pairs.
-        let tx_queues =
-            if self.port.is_af_xdp() { rx_queues } else { self.workers.min(port.facts()?.tx_queues).max(1) };
+        let tx_queues = self.workers.min(port.facts()?.tx_queues).max(1);
         let max_frame = self.mtu + HEADER[0];
         let config = PortConfig { rx_queues, tx_queues, descriptors: DESCRIPTORS, max_frame };
         let dpdk::Queues { receive, send } = port.start(&config, &pool)?;
@@ -75,24 +70,18 @@ impl Wanted {
             inputs: receive.into_iter().map(|queue| Box::new(lender(queue)) as Box<dyn Input>).collect(),
             outputs: takers.map(|queue| Box::new(taker(queue)) as Box<dyn Output>).collect(),
         };
-        let zero_copy = af_xdp::are_zero_copy(&af_xdp::sockets(), &before);
-        Ok((Control { port, pieces, zero_copy }, queues))
+        Ok((Control { port, pieces }, queues))
     }
 
     /// The largest MTU that its buffers have room for.
     #[must_use]
     pub fn most_mtu(&self) -> u16 {
-        (self.room() - self.kept_free()) as u16 - HEADER[1]
+        self.room() as u16 - HEADER[1]
     }
 
     /// Bytes of a buffer; no less than half a page.
     fn room(&self) -> usize {
-        (usize::from(self.mtu + HEADER[1]) + self.kept_free()).next_multiple_of(64).max(2048)
-    }
-
-    /// Bytes of a buffer that no frame gets.
-    fn kept_free(&self) -> usize {
-        if self.port.is_af_xdp() { KEPT_FREE } else { 0 }
+        usize::from(self.mtu + HEADER[1]).next_multiple_of(64).max(2048)
     }
 
     fn buffers(&self) -> u32 {
@@ -105,7 +94,6 @@ impl Wanted {
 pub struct Control {
     port: dpdk::Port,
     pieces: Arc<AtomicU64>,
-    zero_copy: Option<bool>,
 }
 
 impl Control {
@@ -113,13 +101,6 @@ impl Control {
     #[must_use]
     pub fn is_up(&self) -> Option<bool> {
         self.port.link().map(|link| link.up)
-    }
-
-    /// Whether an interface of the kernel lends its frames, or the kernel copies them; `None` of a port that is
-    /// none.
-    #[must_use]
-    pub fn is_zero_copy(&self) -> Option<bool> {
-        self.zero_copy
     }
 
     /// Frames that were lost before a worker received them or after it had sent them.

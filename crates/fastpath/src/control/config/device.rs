@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use memif::{Role, Socket};
 
+use super::af_xdp::AfXdp;
 use super::keys::Keys;
 use super::port::Port;
 
@@ -15,6 +16,8 @@ pub enum Device {
     Null,
     /// Memory that is shared with another process.
     Memif(Memif),
+    /// An interface of the kernel.
+    AfXdp(AfXdp),
     /// A port of DPDK.
     Port(Port),
 }
@@ -56,6 +59,7 @@ impl Device {
         match self {
             Self::Null => Vec::new(),
             Self::Memif(memif) => vec![format!("the socket {}", memif.socket)],
+            Self::AfXdp(interface) => interface.claims(),
             Self::Port(port) => port.claims(),
         }
     }
@@ -69,11 +73,11 @@ impl FromStr for Device {
         match kind {
             "null" => Keys::parse(kind, rest)?.none_but(&[]).map(|()| Self::Null),
             "memif" => memif(&Keys::parse(kind, rest)?).map(Self::Memif),
-            "af_xdp" | "dpdk" if !cfg!(feature = "dpdk") => Err(format!(
-                "this fastpath was built without DPDK, of which '{kind}' is: build it with \
-                 `cargo build --release -p fastpath --features dpdk`"
-            )),
-            "af_xdp" => Port::af_xdp(rest).map(Self::Port),
+            "af_xdp" => AfXdp::parse(rest).map(Self::AfXdp),
+            "dpdk" if !cfg!(feature = "dpdk") => Err("this fastpath was built without DPDK: build it with \
+                 `cargo build --release -p fastpath --features dpdk`, or write af_xdp:eth1 for an interface of the \
+                 kernel"
+                .to_owned()),
             "dpdk" => Port::any(rest).map(Self::Port),
             _ => Err(format!("no device is called '{kind}': there are {}", KINDS.join(", "))),
         }
@@ -131,6 +135,7 @@ impl fmt::Display for Device {
                 };
                 write!(formatter, "memif {role} at {}, id {}", memif.socket, memif.id)
             }
+            Self::AfXdp(interface) => interface.fmt(formatter),
             Self::Port(port) => port.fmt(formatter),
         }
     }

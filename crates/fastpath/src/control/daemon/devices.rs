@@ -12,7 +12,7 @@ use crate::control::log::Limit;
 use crate::control::show::hardware::{self, Link};
 use crate::dataplane::forwarding::LINK_HEADER;
 use crate::dataplane::handoff::Meter;
-use crate::device::{Queues, memif as memif_device, null};
+use crate::device::{Queues, af_xdp, memif as memif_device, null};
 
 /// A device that was opened.
 pub(super) struct Opened {
@@ -25,6 +25,9 @@ pub(super) struct Opened {
     limit: Limit,
 }
 
+/// How often links are looked at.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+
 /// Its control end.
 enum End {
     /// It has none.
@@ -36,7 +39,28 @@ enum End {
         /// Why there is nobody at the other end.
         link: Link,
     },
+    AfXdp(Box<AfXdp>),
     Port(Box<ports::End>),
+}
+
+/// The control end of an interface of the kernel.
+struct AfXdp {
+    control: af_xdp::Control,
+    /// As it was when it was looked at.
+    link: Link,
+    looked: Instant,
+}
+
+impl AfXdp {
+    /// Looks after the link now and then, and says what became of it.
+    fn poll(&mut self) -> Option<String> {
+        if self.looked.elapsed() < LOOK {
+            return None;
+        }
+        self.looked = Instant::now();
+        let before = std::mem::replace(&mut self.link, self.control.link());
+        (self.link != before).then(|| self.link.to_string())
+    }
 }
 
 /// The frames that a memif's peer sent and no worker could take, if there are any.
@@ -46,25 +70,16 @@ fn lost(memif: &memif::Memif) -> Option<hardware::Lost> {
     (errors > 0).then(|| hardware::Lost { errors, ..hardware::Lost::default() })
 }
 
-impl End {
-    /// Whether an interface of the kernel lends its frames; `None` of what is none.
-    fn is_zero_copy(&self) -> Option<bool> {
-        match self {
-            Self::Nothing | Self::Memif { .. } => None,
-            Self::Port(port) => port.is_zero_copy(),
-        }
-    }
-}
-
 impl Opened {
-    /// Opens the device of the interface `name`, for so many workers; if it is among `ports`, as one of them.
+    /// Opens the device of the interface `name` for packets of up to `mtu` bytes and so many workers; if it is among
+    /// `ports`, as one of them.
     ///
     /// # Errors
     /// Those of the device.
     pub fn new(
         name: &str,
         index: usize,
-        device: &Device,
+        (device, mtu): (&Device, u16),
         workers: usize,
         ports: &Ports,
     ) -> Result<(Self, Queues)> {
@@ -92,6 +107,12 @@ impl Opened {
                     queues,
                 )
             }
+            Device::AfXdp(device) => {
+                let wanted = af_xdp::Wanted { device: device.clone(), mtu, workers };
+                let (control, queues) = wanted.open()?;
+                let (link, looked) = (control.link(), Instant::now());
+                (End::AfXdp(Box::new(AfXdp { control, link, looked })), queues)
+            }
             Device::Port(_) => {
                 let (end, queues) = ports.open(name)?;
                 (End::Port(Box::new(end)), queues)
@@ -101,7 +122,10 @@ impl Opened {
             name: name.to_owned(),
             index,
             driver: device.to_string(),
-            zero_copy: end.is_zero_copy(),
+            copying: match &end {
+                End::AfXdp(end) => Some(end.control.copying().clone()),
+                End::Nothing | End::Memif { .. } | End::Port(_) => None,
+            },
             link: Link::Up,
             placement: Vec::new(),
             transmit_queues: queues.outputs.len(),
@@ -126,6 +150,7 @@ impl Opened {
     fn poll_end(&mut self) -> Option<String> {
         let (memif, link) = match &mut self.end {
             End::Nothing => return None,
+            End::AfXdp(end) => return end.poll(),
             End::Port(port) => return port.poll(),
             End::Memif { memif, link, .. } => (memif, link),
         };
@@ -160,6 +185,7 @@ impl Opened {
         let (link, lost) = match &self.end {
             End::Nothing => (Link::Up, None),
             End::Memif { link, memif, .. } => (link.clone(), lost(memif)),
+            End::AfXdp(end) => (end.control.link(), end.control.lost()),
             End::Port(port) => (port.link(), port.lost()),
         };
         let handoff = |(queue, from, to, meter): &(usize, usize, usize, Meter)| hardware::Handoff {
@@ -178,6 +204,7 @@ impl Opened {
     pub fn most_mtu(&self) -> u16 {
         match &self.end {
             End::Nothing | End::Memif { .. } => u16::MAX,
+            End::AfXdp(end) => end.control.most_mtu(),
             End::Port(port) => port.most_mtu(),
         }
     }

@@ -2,7 +2,7 @@
 //! of them needs it, and their control ends leave.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::dpdk::Dpdk;
 use anyhow::{Context, Result, bail};
@@ -11,13 +11,11 @@ use nix::net::if_::InterfaceFlags;
 use nix::sched::{sched_getaffinity, sched_getcpu};
 use nix::unistd::Pid;
 
+use super::devices::LOOK;
 use crate::control::config::{Attachment, Config, Device, Interface};
 use crate::control::show::hardware::{Link, Lost};
 use crate::device::Queues;
 use crate::device::dpdk::{self, Control, Wanted};
-
-/// How often links are looked at.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The ports that are to be, by the name of their interface, and what drives them.
 pub(super) struct Ports(Option<(Arc<Dpdk>, ByInterface)>);
@@ -69,10 +67,8 @@ impl Ports {
 /// What the port of an interface is to be, if it has one.
 fn wanted(interface: &Interface, config: &Config) -> Option<Wanted> {
     let Attachment::Device(Device::Port(port)) = &interface.attachment else { return None };
-    let is_on_it = |other: &&Interface| matches!(&other.attachment, Attachment::Vlan { parent, .. } if *parent == interface.name);
-    let vlans = config.interfaces.iter().filter(is_on_it);
-    let mtu = vlans.map(|vlan| vlan.mtu).fold(interface.mtu, u16::max);
-    Some(Wanted { port: port.clone(), mtu, workers: config.workers.cores.len() })
+    let (mtu, workers) = (config.longest_mtu(interface), config.workers.cores.len());
+    Some(Wanted { port: port.clone(), mtu, workers })
 }
 
 /// The core for what DPDK does beside moving frames: one that no worker has, else the one that this thread is
@@ -105,20 +101,12 @@ impl End {
         let link = self.link();
         let has_changed = link != self.link;
         self.link = link;
-        has_changed.then(|| match &self.link {
-            Link::Up => "its link is up".to_owned(),
-            Link::Down(reason) => format!("its link is down: {reason}"),
-        })
+        has_changed.then(|| self.link.to_string())
     }
 
     /// The frames that it lost; `None` when its driver does not say.
     pub fn lost(&self) -> Option<Lost> {
         self.control.lost().ok()
-    }
-
-    /// Whether an interface of the kernel lends its frames; `None` of what is none.
-    pub fn is_zero_copy(&self) -> Option<bool> {
-        self.control.is_zero_copy()
     }
 
     /// The largest MTU that its buffers have room for.

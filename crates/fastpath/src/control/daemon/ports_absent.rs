@@ -35,10 +35,6 @@ impl End {
         match *self {}
     }
 
-    pub fn is_zero_copy(&self) -> Option<bool> {
-        match *self {}
-    }
-
     pub fn most_mtu(&self) -> u16 {
         match *self {}
     }

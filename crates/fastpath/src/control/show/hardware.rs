@@ -42,10 +42,9 @@ pub struct Device {
     pub index: usize,
     /// What drives it, as the configuration has it.
     pub driver: String,
-    /// Of an interface of the kernel by AF_XDP, whether frames stay where it has them, or the kernel copies
-    /// each from and to it.
-    #[serde(default)]
-    pub zero_copy: Option<bool>,
+    /// How the kernel serves an interface of its own by AF_XDP.
+    #[serde(flatten)]
+    pub copying: Option<Copying>,
     /// Whether there is somebody at its other end, and why not.
     pub link: Link,
     /// By receive queue, the worker that serves it.
@@ -58,6 +57,38 @@ pub struct Device {
     /// The frames that it lost, if it counts them.
     #[serde(default)]
     pub lost: Option<Lost>,
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up => formatter.write_str("its link is up"),
+            Self::Down(reason) => write!(formatter, "its link is down: {reason}"),
+        }
+    }
+}
+
+/// How the kernel serves an interface by AF_XDP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copying {
+    /// Whether frames stay where the interface has them; otherwise the kernel copies each from and to it.
+    pub zero_copy: bool,
+    /// Why it copies.
+    #[serde(rename = "why_copies", default)]
+    pub reason: Option<String>,
+    /// Whether the driver works when a worker asks it to, instead of by interrupts.
+    #[serde(default)]
+    pub busy_polls: bool,
+}
+
+impl fmt::Display for Copying {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.zero_copy { "zero-copy" } else { "copy" })?;
+        if let Some(reason) = &self.reason {
+            write!(formatter, " ({reason})")?;
+        }
+        if self.busy_polls { formatter.write_str(", busy polling") } else { Ok(()) }
+    }
 }
 
 /// What the worker that polls a receive queue handed to another one.
@@ -98,17 +129,6 @@ pub enum Link {
     Down(String),
 }
 
-impl Device {
-    /// What is known of copies, in brackets.
-    fn copying(&self) -> &'static str {
-        match self.zero_copy {
-            Some(true) => " (zero-copy)",
-            Some(false) => " (copy)",
-            None => "",
-        }
-    }
-}
-
 impl fmt::Display for Hardware {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Column::{Left, Right};
@@ -126,7 +146,10 @@ impl fmt::Display for Hardware {
             vec![
                 device.name.clone(),
                 device.index.to_string(),
-                format!("{}{}", device.driver, device.copying()),
+                match &device.copying {
+                    Some(copying) => format!("{}: {copying}", device.driver),
+                    None => device.driver.clone(),
+                },
                 match &device.link {
                     Link::Up => "up".to_owned(),
                     Link::Down(reason) => format!("down: {reason}"),

@@ -172,7 +172,7 @@ fn hardware_says_who_serves_which_queue() {
         name: name.into(),
         index,
         driver: "null".into(),
-        zero_copy: None,
+        copying: None,
         link,
         placement: vec![1, 2],
         transmit_queues: 2,
@@ -190,5 +190,13 @@ fn hardware_says_who_serves_which_queue() {
     insta::assert_snapshot!("handoffs", hardware::Hardware { devices: devices.clone(), taps: Vec::new() });
     devices[0].handoffs.clear();
     devices[1].lost = Some(hardware::Lost { missed: 3, no_buffer: 4, errors: 0, unsent: 1_000_000 });
-    insta::assert_snapshot!("lost", hardware::Hardware { devices, taps: Vec::new() });
+    insta::assert_snapshot!("lost", hardware::Hardware { devices: devices.clone(), taps: Vec::new() });
+    // What is known of copies is beside, in JSON too.
+    let reason = Some("the driver has no zero copy".to_owned());
+    devices[0].copying = Some(hardware::Copying { zero_copy: false, reason, busy_polls: true });
+    let text = serde_json::to_string(&devices).unwrap();
+    assert!(text.contains("\"zero_copy\":false,\"why_copies\":\"the driver has no zero copy\""), "{text}");
+    assert_eq!(serde_json::from_str::<Vec<hardware::Device>>(&text).unwrap(), devices);
+    let shown = hardware::Hardware { devices, taps: Vec::new() }.to_string();
+    assert!(shown.contains("null: copy (the driver has no zero copy), busy polling"), "{shown}");
 }
