@@ -26,9 +26,11 @@
 
 /*
  * A reading of the clock serves for this many frames, if they were due by it: a worker at its limit
- * has no time to read the clock for each, and they leave in one burst anyway.
+ * has no time to read the clock for each, and they leave in one burst anyway. At the highest rate they are
+ * those that the kernel hands to a driver at once, so that all of them are counted together.
  */
 #define FRAMES_PER_READING 8
+#define FRAMES_PER_READING_AT_MAX 16
 
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
@@ -271,7 +273,8 @@ static __always_inline __u64 read_clock(struct worker *worker)
 		return worker->now;
 	}
 	worker->now = bpf_ktime_get_ns();
-	worker->readings_left = FRAMES_PER_READING - 1;
+	worker->readings_left =
+		(worker->mode == MODE_MAX ? FRAMES_PER_READING_AT_MAX : FRAMES_PER_READING) - 1;
 	return worker->now;
 }
 

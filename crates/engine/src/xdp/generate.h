@@ -166,7 +166,7 @@ struct worker workers[MAX_WORKERS];
 /*
  * Consecutive frames that are alike in all that is counted of them: they were redirected, and the kernel has
  * not said yet what became of them. Lateness at the highest rate differs by less than a bucket, and eight
- * frames share a departure, so that most frames only go on with the run before.
+ * to sixteen frames share a departure, so that most frames only go on with the run before.
  */
 struct run {
 	__u64 departure;
