@@ -346,7 +346,16 @@ pub fn refusal_without_privileges_in(home: Option<&Namespace>, line: &str) -> St
     let mut command = Command::new("setpriv");
     home.inspect(|home| home.enter(&mut command));
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&program);
-    let output = command.args(line.split(' ')).current_dir(directory.path()).output().unwrap();
+    command.args(line.split(' ')).current_dir(directory.path());
+    let mut output = command.output().unwrap();
+    // A process that another thread starts has the copy open for writing until it becomes its own program.
+    wait_until(PATIENCE, || {
+        let is_busy = String::from_utf8_lossy(&output.stderr).ends_with(": Text file busy\n");
+        if is_busy {
+            output = command.output().unwrap();
+        }
+        !is_busy
+    });
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{line}: {stderr}");
     assert!(output.stdout.is_empty(), "{line}");
