@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use lab::{Check, Level};
 use programs::bounded;
 use serde_json::Value;
 use traffic::{Directions, Profile};
@@ -56,6 +57,53 @@ pub fn has_library(python: &Path) -> bool {
     ]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// Whether profiles of TRex can be run here, for `doctor`.
+#[must_use]
+pub fn check() -> Check {
+    let check =
+        |level, found: String, remedy: Option<String>| Check { name: "TRex profiles", level, found, remedy };
+    match python() {
+        Ok(python) if has_library(&python) => {
+            check(Level::Good, format!("{} has TRex's library", python.display()), None)
+        }
+        Ok(python) => check(
+            Level::Degraded,
+            format!("{} does not have TRex's library: --profile X.py is unavailable", python.display()),
+            Some("linerate doctor --fix installs it from PyPI into a virtual environment".to_owned()),
+        ),
+        Err(error) => check(Level::Degraded, format!("{error:#}"), None),
+    }
+}
+
+/// Makes a virtual environment with the library, and says what it did.
+///
+/// # Errors
+/// When Python, its module `venv` or the network is missing.
+pub fn install() -> Result<String> {
+    let place = environment()?;
+    let python = place.join("bin/python3");
+    if has_library(&python) {
+        return Ok(format!("TRex's library is in {} already: nothing changed", place.display()));
+    }
+    make(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()], "install python3-venv")?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", LIBRARY];
+    make(&python, &pip, "it comes from PyPI: is there a network?")?;
+    Ok(format!("installed TRex's library ({LIBRARY}) in {}; 'rm -r' of it undoes that", place.display()))
+}
+
+fn make(program: &Path, arguments: &[&str], remedy: &str) -> Result<()> {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).output();
+    let output = output.with_context(|| format!("cannot run {}: {remedy}", program.display()))?;
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        let line = said.trim().lines().last().unwrap_or("it did not say why").to_owned();
+        bail!("{} {} failed: {line}; {remedy}", program.display(), arguments.join(" "));
+    }
+    Ok(())
 }
 
 /// The profile that the Python file makes.

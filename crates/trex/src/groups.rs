@@ -7,8 +7,7 @@ use engine::StreamTotals;
 use serde_json::{Map, Value, json};
 use stats::Histogram;
 
-use crate::sending::Counters;
-use crate::statistics::{Rate, Rates};
+use crate::statistics::{Counters, Rate, Rates};
 
 /// The group that a stream's frames are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,5 +36,6 @@ mod timeline;
 
 pub use profile::profile;
 pub use rpc::Failure;
-pub use sending::{Counters, PortFacts, Tester};
+pub use sending::{PortFacts, Tester};
 pub use server::{Server, Version};
+pub use statistics::Counters;

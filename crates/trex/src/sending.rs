@@ -13,6 +13,7 @@ use wire::MacAddress;
 
 use crate::groups::{Groups, Key, Totals};
 use crate::plan::{Ranges, Shape};
+use crate::statistics::Counters;
 use crate::timeline::Stretch;
 
 /// How long the last frames of an engine may take to come back.
@@ -53,21 +54,6 @@ pub struct PortFacts {
     pub destination: MacAddress,
     /// Its line rate (L1), in bits a second.
     pub line_rate_bps: f64,
-}
-
-/// What a port has sent and received since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames that left.
-    pub sent: u64,
-    /// Bytes of those, FCS included.
-    pub sent_bytes: u64,
-    /// Frames that were due and did not leave.
-    pub unsent: u64,
-    /// Frames of the other port that arrived.
-    pub received: u64,
-    /// Bytes of those, FCS included.
-    pub received_bytes: u64,
 }
 
 /// The engine that sends now, if any, and what those before it counted.

@@ -12,9 +12,9 @@ use crate::framing;
 use crate::plan::{self, Part, Schedule};
 use crate::port::{Port, State};
 use crate::rpc::{self, Failure, Parameters};
-use crate::sending::{Counters, Sending, Tester};
+use crate::sending::{Sending, Tester};
 use crate::service::Service;
-use crate::statistics::Rates;
+use crate::statistics::{Counters, Rates};
 
 /// Orders that follow each other this soon become one change of what is sent: clients tell one port after the
 /// other.

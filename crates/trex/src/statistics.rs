@@ -1,11 +1,25 @@
-//! Rates: counters enter now and then, frames and bits a second leave, smoothed as TRex smooths them.
+//! Counters of ports, and rates: counters enter now and then, frames and bits a second leave, smoothed as TRex
+//! smooths them.
 
 use std::time::Duration;
 
-use crate::sending::Counters;
-
 /// How often rates follow the counters.
 const EVERY: Duration = Duration::from_millis(500);
+
+/// What a port has sent and received since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that left.
+    pub sent: u64,
+    /// Bytes of those, FCS included.
+    pub sent_bytes: u64,
+    /// Frames that were due and did not leave.
+    pub unsent: u64,
+    /// Frames of the other port that arrived.
+    pub received: u64,
+    /// Bytes of those, FCS included.
+    pub received_bytes: u64,
+}
 
 /// What a port sends and receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -34,6 +34,7 @@ mod receiver;
 mod ring;
 mod sender;
 mod socket;
+mod wake;
 
 pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;

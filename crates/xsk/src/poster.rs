@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::frames::Share;
 use crate::ring::{Consumer, Descriptor, Producer};
-use crate::sender::{SendCounters, Wake, Waking, Woken, add};
+use crate::wake::{SendCounters, Wake, Waking, Woken, add};
 
 /// What became of the frames that were posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

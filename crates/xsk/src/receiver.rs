@@ -9,7 +9,7 @@ use nix::libc::XDP_PKT_CONTD;
 use crate::BURST;
 use crate::frames::Share;
 use crate::ring::{Consumer, Producer};
-use crate::sender::Wake;
+use crate::wake::Wake;
 
 /// What a receiver has counted. One thread counts, any may read.
 #[derive(Debug, Default)]
@@ -229,7 +229,7 @@ mod tests {
     use crate::frames::Memory;
     use crate::ring::Descriptor;
     use crate::ring::simulated::ring;
-    use crate::sender::Woken;
+    use crate::wake::Woken;
 
     struct Nobody;
 

@@ -4,7 +4,6 @@
 //! then, or it says that the driver dropped it. Without copies the driver takes frames when it likes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::libc::XDP_PKT_CONTD;
 
@@ -12,39 +11,7 @@ use crate::BURST;
 use crate::frames::Share;
 use crate::poster::Poster;
 use crate::ring::{Consumer, Descriptor, Producer};
-
-/// What the kernel says when it is woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// It did what there was to do, or some of it.
-    Done,
-    /// It could not do all: wake it again.
-    Again,
-    /// The driver dropped the last frame that it took (copy mode).
-    Dropped,
-    /// The interface is down: nothing was looked at.
-    Down,
-    /// The interface is gone.
-    Gone,
-}
-
-/// What wakes the kernel; a test simulates it.
-pub trait Wake: Send + Sync {
-    /// Has the kernel look at the transmit ring.
-    fn wake_to_send(&self) -> Woken;
-
-    /// Has the kernel look at the fill ring.
-    fn wake_to_receive(&self);
-}
-
-/// When the kernel is woken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waking {
-    /// Whether it copies: it sends while it is awake, and at no other time.
-    pub copies: bool,
-    /// Whether the driver works only when it is asked to (busy polling).
-    pub polls: bool,
-}
+use crate::wake::{SendCounters, Wake, Waking, Woken, add};
 
 /// What became of frames in front of those that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,17 +21,6 @@ pub struct Sent {
     /// Those of the taken that the driver dropped: bit `i` is frame `i`. They did not leave. Their number is
     /// exact; which of a burst they were, only on kernels that publish the index at once (Linux 6.12 and newer).
     pub dropped: u64,
-}
-
-/// What a sender has counted. One thread counts, any may read.
-#[derive(Debug, Default)]
-pub struct SendCounters {
-    /// Frames that the driver took.
-    pub sent: AtomicU64,
-    /// Frames that the driver dropped.
-    pub dropped: AtomicU64,
-    /// Descriptors that were made invalid on purpose, to take frames back.
-    pub recalled: AtomicU64,
 }
 
 /// What the kernel has taken off the ring.
@@ -78,11 +34,6 @@ struct Taken {
     frames: usize,
     /// Whether it has a part of the next.
     is_partial: bool,
-}
-
-pub(crate) fn add(counter: &AtomicU64, amount: u64) {
-    // Nobody else writes.
-    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 /// The sending end of a socket, for one thread.

@@ -15,7 +15,8 @@ use crate::config::{Config, Copying, Mode, WhyCopies};
 use crate::frames::{Memory, Share};
 use crate::receiver::{ReceiveCounters, Receiver};
 use crate::ring::{Consumer, Layout, Producer};
-use crate::sender::{SendCounters, Sender, Wake, Waking, Woken};
+use crate::sender::Sender;
+use crate::wake::{SendCounters, Wake, Waking, Woken};
 use crate::{Error, Interface, LONGEST, MAX_LENGTH, MAX_QUEUES};
 
 /// Chunks for what is sent, and entries of its rings.

@@ -38,6 +38,8 @@ use crate::dataplane::handoff::Handoff;
 use crate::dataplane::worker::{Receive, Worker};
 use crate::device::Output;
 
+/// How often links are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 /// How often the main thread looks after what nobody asks it for.
 const TICK: Duration = Duration::from_millis(5);
 

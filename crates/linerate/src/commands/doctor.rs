@@ -2,13 +2,13 @@
 
 mod hugepages;
 mod ports;
-mod trex;
 
 use std::path::Path;
 
 use anyhow::Result;
 use lab::{Check, Level};
 use serde_json::json;
+use testbed::trex_profile;
 
 use crate::Exit;
 
@@ -28,13 +28,13 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<Exit> {
     if args.fix {
         // Neither keeps the other from being done.
-        let fixed = [trex::install(), hugepages::reserve(Path::new(hugepages::PAGES))];
+        let fixed = [trex_profile::install(), hugepages::reserve(Path::new(hugepages::PAGES))];
         fixed.iter().flatten().for_each(|done| eprintln!("{done}"));
         fixed.into_iter().collect::<Result<Vec<_>>>()?;
     }
     let mut checks = lab::check_machine();
     checks.push(dpdk());
-    checks.push(trex::check());
+    checks.push(trex_profile::check());
     let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
     lines.extend(args.ports.iter().flat_map(|port| ports::look_at(port)));
     if args.json {

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Call, Reply};
 use crate::rpc::Failure;
-use crate::sending::{Counters, Tester};
+use crate::sending::Tester;
 use crate::server::Server;
+use crate::statistics::Counters;
 
 /// Numbers of a field at most.
 const MOST_PGIDS: usize = 1152;

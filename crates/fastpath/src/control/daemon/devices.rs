@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use memif::Event;
 
+use super::LOOK;
 use super::ports::{self, Ports};
 use crate::control::config::Device;
 use crate::control::log::Limit;
@@ -24,9 +25,6 @@ pub(super) struct Opened {
     /// How often is said what its peer does.
     limit: Limit,
 }
-
-/// How often links are looked at.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// Its control end.
 enum End {

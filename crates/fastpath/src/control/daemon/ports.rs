@@ -11,7 +11,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::sched::{sched_getaffinity, sched_getcpu};
 use nix::unistd::Pid;
 
-use super::devices::LOOK;
+use super::LOOK;
 use crate::control::config::{Attachment, Config, Device, Interface};
 use crate::control::show::hardware::{Link, Lost};
 use crate::device::Queues;
