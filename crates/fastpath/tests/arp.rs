@@ -72,6 +72,16 @@ fn a_request_for_our_address_is_answered_where_it_lies() {
 }
 
 #[test]
+fn an_answer_is_no_longer_than_a_frame_needs_to_be() {
+    let mut two = two();
+    let mut asked = from_them(request(THEM, US));
+    asked.resize(1852, 0x5a);
+    two.wires[1].put(asked);
+    two.run();
+    assert_eq!(two.wires[1].take().unwrap().len(), 60);
+}
+
+#[test]
 fn an_answer_keeps_the_vlan_of_the_question() {
     let mut two = two();
     let tagged = two.router.add_vlan(1, 7).unwrap();

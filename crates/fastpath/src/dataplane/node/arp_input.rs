@@ -79,7 +79,8 @@ fn learn(
     Ok(())
 }
 
-/// Writes the reply over the request. It goes back where that came from.
+/// Writes the reply over the request, and cuts what follows it: it may be longer than the MTU. The reply goes back
+/// where the request came from.
 fn reply(
     packets: &mut Packets,
     index: Index,
@@ -97,6 +98,7 @@ fn reply(
     if let Some(place) = packets.packet_mut(index).first_chunk_mut() {
         *place = reply.emit();
     }
+    packets.trim(index, arp::LENGTH);
     let (header, length) = interface.link_header(request.sender_mac, ethernet::ARP);
     super::write_header(packets, index, &header, usize::from(length), number)?;
     Ok(Node::InterfaceOutput)
