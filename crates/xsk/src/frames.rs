@@ -8,8 +8,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
+use nix::libc::XDP_PKT_CONTD;
 
 use crate::Error;
+use crate::ring::{Consumer, Descriptor, Producer};
 
 /// Chunks of a frame at most.
 pub const MOST_CHUNKS: usize = 8;
@@ -133,6 +135,29 @@ impl Share {
             let follows = chunk + 1 < chunks;
             (address + u64::from(before), if follows { size } else { length - before }, follows)
         })
+    }
+
+    /// Writes a frame of `length` bytes to a ring that has room for its chunks.
+    #[inline]
+    pub fn write(&self, frame: u32, length: u32, transmit: &mut Producer) {
+        for (address, length, follows) in self.pieces(frame, length) {
+            let options = if follows { XDP_PKT_CONTD } else { 0 };
+            transmit.write(Descriptor { address, length, options });
+        }
+    }
+
+    /// Takes the frames back that the kernel is done with.
+    #[inline]
+    pub fn reap(&mut self, completion: &mut Consumer) {
+        let available = completion.available();
+        for ahead in 0..available {
+            if let Some(frame) = self.returned(completion.address(ahead)) {
+                self.give_back(frame);
+            }
+        }
+        if available > 0 {
+            completion.release(available);
+        }
     }
 
     /// Notes that the kernel has the first `chunks` chunks of a frame.

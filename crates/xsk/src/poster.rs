@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::frames::Share;
-use crate::ring::{Consumer, Descriptor, Producer};
+use crate::ring::{Consumer, Producer};
 use crate::wake::{SendCounters, Wake, Waking, Woken, add};
 
 /// What became of the frames that were posted.
@@ -41,7 +41,7 @@ impl Poster {
     /// Sends copies of `frames`, in their order, as far as there is room. A frame that is empty, or longer than the
     /// socket was opened for, is not sent, and none behind it.
     pub fn post<'f>(&mut self, frames: impl IntoIterator<Item = &'f [u8]>) -> Posted {
-        self.reap();
+        self.share.reap(&mut self.completion);
         if !self.can_send() {
             return Posted::default();
         }
@@ -84,27 +84,10 @@ impl Poster {
             return (!is_unfit).then_some(false);
         };
         place.copy_from_slice(bytes);
-        for (address, length, follows) in self.share.pieces(frame, length) {
-            let options = if follows { nix::libc::XDP_PKT_CONTD } else { 0 };
-            self.transmit.write(Descriptor { address, length, options });
-        }
+        self.share.write(frame, length, &mut self.transmit);
         self.share.lend(frame, entries);
         *room -= entries;
         Some(true)
-    }
-
-    /// Takes frames that the kernel is done with.
-    #[inline]
-    fn reap(&mut self) {
-        let available = self.completion.available();
-        for ahead in 0..available {
-            if let Some(frame) = self.share.returned(self.completion.address(ahead)) {
-                self.share.give_back(frame);
-            }
-        }
-        if available > 0 {
-            self.completion.release(available);
-        }
     }
 
     /// Has the kernel take what is in the ring. One that copies takes some at each call, and says when its driver

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use nix::libc::XDP_PKT_CONTD;
-
 use crate::BURST;
 use crate::frames::Share;
 use crate::poster::Poster;
@@ -113,7 +111,7 @@ impl Sender {
         }
         if index == self.placed {
             if self.share.free() == 0 {
-                self.reap();
+                self.share.reap(&mut self.completion);
             }
             self.waiting[index].0 = self.share.take()?;
             self.placed += 1;
@@ -133,7 +131,7 @@ impl Sender {
     /// not taken are in front then, and go on waiting.
     #[inline]
     pub fn send(&mut self, count: usize) -> Sent {
-        self.reap();
+        self.share.reap(&mut self.completion);
         if self.is_up() {
             self.submit(count.min(self.placed));
         }
@@ -168,20 +166,6 @@ impl Sender {
         recalled
     }
 
-    /// Takes frames that the kernel is done with.
-    #[inline]
-    fn reap(&mut self) {
-        let available = self.completion.available();
-        for ahead in 0..available {
-            if let Some(frame) = self.share.returned(self.completion.address(ahead)) {
-                self.share.give_back(frame);
-            }
-        }
-        if available > 0 {
-            self.completion.release(available);
-        }
-    }
-
     /// Puts the frames up to `count` that are not there into the ring.
     #[inline]
     fn submit(&mut self, count: usize) {
@@ -196,10 +180,7 @@ impl Sender {
                 break;
             }
             room -= entries;
-            for (address, length, follows) in self.share.pieces(frame, length) {
-                let options = if follows { XDP_PKT_CONTD } else { 0 };
-                self.transmit.write(Descriptor { address, length, options });
-            }
+            self.share.write(frame, length, &mut self.transmit);
             self.share.lend(frame, entries);
             self.submitted = place + 1;
         }

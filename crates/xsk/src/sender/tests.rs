@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use nix::libc::XDP_PKT_CONTD;
 use proptest::prelude::*;
 
 use super::*;
@@ -144,7 +145,7 @@ fn what_waits_while_the_interface_is_down_is_taken_back_and_never_leaves() {
     // No frame was lost on the way.
     place(&mut sender, 0, BURST);
     assert_eq!(sender.send(BURST).taken, BURST);
-    sender.reap();
+    sender.share.reap(&mut sender.completion);
     assert_eq!(sender.share.free(), 100);
 }
 
@@ -203,7 +204,7 @@ proptest! {
         prop_assert_eq!((waits, offered), (0, taken + recalled));
         prop_assert_eq!(dropped, *kernel.lost.lock().unwrap());
         prop_assert_eq!(kernel.left.lock().unwrap().len() as u64, taken as u64 - dropped);
-        sender.reap();
+        sender.share.reap(&mut sender.completion);
         prop_assert_eq!(sender.share.free(), 100);
     }
 }
