@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use results::record::{Node, NodeRuntimes, Phase, Sample};
 use serde::Serialize;
-use trial::{Observer, ObserverError};
+use trial::{Observer, ObserverError, Surroundings};
 
 pub use http::{File, Server};
 pub use steering::Steering;
@@ -252,13 +252,13 @@ impl<'a> Watched<'a> {
     pub fn new(board: &'a Board, about: About, next: &'a mut dyn Observer) -> Self {
         let line_pps = about.line_rate_bps / 8.0 / (about.mean_frame_size + L1_OVERHEAD);
         board.begin(about);
-        let nodes = next.nodes();
+        let nodes = next.ask(|around| around.nodes());
         Self { board, next, waiting: VecDeque::new(), nodes, line_pps, steering: None }
     }
 
     fn read_nodes(&mut self) {
         let Some(before) = self.nodes.take() else { return };
-        self.nodes = self.next.nodes();
+        self.nodes = self.next.ask(|around| around.nodes());
         let Some(after) = self.nodes.clone() else { return };
         let costs = Node::since(&before, after).into_iter().filter_map(|node| {
             let meanwhile = node.meanwhile().filter(|meanwhile| meanwhile.vectors > 0)?;
@@ -288,6 +288,22 @@ impl Observer for Watched<'_> {
         self.next.drain(planned);
     }
 
+    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.waiting.push_back(Arc::new(sample.clone()));
+        self.board.put(&mut self.waiting);
+        self.next.sample(sample)
+    }
+
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Watched<'_> {
+    fn beyond(&mut self) -> Option<&mut dyn Surroundings> {
+        self.next.surroundings()
+    }
+
     fn steer(&mut self, pps: f64) -> f64 {
         let now = self.steering.unwrap_or(Steering { percent: pps / self.line_pps * 100.0, paused: false });
         if !now.percent.is_finite() {
@@ -300,12 +316,6 @@ impl Observer for Watched<'_> {
         }
         let Steering { percent, paused } = self.steering.unwrap_or(now);
         if paused { 0.0 } else { percent / 100.0 * self.line_pps }
-    }
-
-    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
-        self.waiting.push_back(Arc::new(sample.clone()));
-        self.board.put(&mut self.waiting);
-        self.next.sample(sample)
     }
 }
 
@@ -385,6 +395,12 @@ mod tests {
     fn what_a_node_costs_is_of_the_time_since_it_was_last_read() {
         struct Graph(u64);
         impl Observer for Graph {
+            fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+                Some(self)
+            }
+        }
+
+        impl Surroundings for Graph {
             fn nodes(&mut self) -> Option<NodeRuntimes> {
                 self.0 += 1_000;
                 let done = results::record::NodeRuntime {

@@ -339,7 +339,7 @@ struct Metered<'a> {
 impl Metered<'_> {
     /// What the device's nodes have done, and when that was.
     fn nodes(&mut self) -> (Instant, NodeRuntimes) {
-        let nodes = self.observer.nodes().unwrap_or_default();
+        let nodes = self.observer.ask(|around| around.nodes()).unwrap_or_default();
         (Instant::now(), nodes)
     }
 }

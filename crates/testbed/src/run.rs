@@ -20,7 +20,7 @@ use results::record::{
 };
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, FrameTable, Profile};
-use trial::{Bursts, Noise, Observer, ObserverError, Strategy};
+use trial::{Bursts, Noise, Observer, ObserverError, Strategy, Surroundings};
 
 use crate::Testbed;
 use crate::control::Control;
@@ -344,6 +344,12 @@ impl Observer for Watcher<'_> {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Watcher<'_> {
     fn noise(&mut self) -> Noise {
         self.machine.as_mut().map(Machine::noise).unwrap_or_default()
     }

@@ -44,6 +44,7 @@ pub mod search;
 mod session;
 mod soak;
 pub mod strategy;
+mod surroundings;
 mod undisturbed;
 pub mod verdict;
 
@@ -58,4 +59,5 @@ pub use saturate::Saturate;
 pub use search::{Bursts, Goal, Search};
 pub use soak::Soak;
 pub use strategy::Strategy;
+pub use surroundings::Surroundings;
 pub use undisturbed::Interruption;

@@ -1,21 +1,19 @@
-//! Who watches a strategy: progress and samples enter as they come; the use of the DUT's core,
-//! and what the machine did beside it, leave.
+//! Who listens to a strategy: progress, samples and findings enter as they come. What the strategy asks meanwhile is
+//! answered by [`Surroundings`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use results::record::{
-    DeviceCounted, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Sample, Trial,
-};
+use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial};
 
-use crate::{Bursts, Noise};
+use crate::Surroundings;
 
 /// Why an observer cannot go on, like a full disk.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Sees a run while it goes on: draws progress, writes the record.
+/// Hears of a run while it goes on: draws progress, writes the record.
 pub trait Observer {
-    /// Who else watches: what this observer does not answer itself is passed on to that one.
+    /// Who else listens: what this observer does not take itself is passed on to that one.
     fn next(&mut self) -> Option<&mut dyn Observer> {
         None
     }
@@ -60,62 +58,26 @@ pub trait Observer {
         self.next().map_or(Ok(()), |next| next.latency(test, measured))
     }
 
-    /// What the machine did since the last call beside the measurement. Asked at the beginning of
-    /// each phase and of each trial of a search, where the answer is not used, and at the end of
-    /// each interval; but of intervals that are shorter than 90 ms, only at the end of some.
-    fn noise(&mut self) -> Noise {
-        self.next().map(Observer::noise).unwrap_or_default()
-    }
-
-    /// Resets the device, as RFC 2544 section 26.6 asks for. Returns once that is under way.
-    ///
-    /// # Errors
-    /// Why it cannot be reset, with the remedy.
-    fn reset(&mut self) -> Result<(), String> {
-        let unknown = || Err("Linerate does not know how to reset this device".into());
-        self.next().map_or_else(unknown, Observer::reset)
-    }
-
-    /// What the device itself has counted since it was started, one for each direction, where it
-    /// counts. Asked in a soak when an interval ends.
-    fn device_counters(&mut self) -> Option<Vec<DeviceCounted>> {
-        self.next()?.device_counters()
-    }
-
-    /// Frames of all directions that a reference device has lost by its rules since it was started;
-    /// `None` of any other device. Asked before and after each trial of a search: what else was lost found
-    /// a queue full, because the machine kept its core or the tester's from working.
-    fn lost_by_rules(&mut self) -> Option<u64> {
-        self.next()?.lost_by_rules()
-    }
-
-    /// How frames came at the device since it was started, both directions together; `None` of one that does
-    /// not know. Asked before and after each trial of a search.
-    fn bursts(&mut self) -> Option<Bursts> {
-        self.next()?.bursts()
-    }
-
-    /// What the nodes of the device have done since it started, where it is a graph of them.
-    fn nodes(&mut self) -> Option<NodeRuntimes> {
-        self.next()?.nodes()
-    }
-
-    /// The load that a person wants in each direction in place of `pps`, in frames a second; 0 is a pause. Asked before
-    /// each interval of a load that can be steered.
-    fn steer(&mut self, pps: f64) -> f64 {
-        self.next().map_or(pps, |next| next.steer(pps))
-    }
-
-    /// How busy the DUT's core was since the last call, 0 to 1, where that is known. Asked at
-    /// the beginning of each phase, where the answer is not used, and at the end of each
-    /// interval.
-    fn dut_core_busy(&mut self) -> Option<f64> {
-        self.next()?.dut_core_busy()
+    /// Whom a strategy asks for what is around it; `None` where nobody knows anything.
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        self.next()?.surroundings()
     }
 }
 
-/// Watches nothing.
+impl dyn Observer + '_ {
+    /// The answer of the surroundings to `question`; that of somebody who knows nothing where there are none.
+    pub fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Surroundings) -> T) -> T {
+        match self.surroundings() {
+            Some(surroundings) => question(surroundings),
+            None => question(&mut Silent),
+        }
+    }
+}
+
+/// Listens to nothing, and knows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
 impl Observer for Silent {}
+
+impl Surroundings for Silent {}

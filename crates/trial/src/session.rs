@@ -32,6 +32,8 @@ const TOTALS_EVERY: Duration = Duration::from_millis(90);
 const ASK_EVERY: Duration = Duration::from_millis(90);
 /// How long it waits at most for noise that lasts to be over: it may last for minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The shortest pass that is worth it.
+const WORTH_A_WAIT: Duration = Duration::from_secs(2);
 /// How often it looks whether that is so.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -152,10 +154,10 @@ impl<'a> Session<'a> {
 
     /// After a warm-up in noise that hides all, waits until that is over: one pass that begins in it
     /// tells of nothing else. Waits for as long as the pass is `planned` to take at most, but not for
-    /// minutes, and says so.
+    /// minutes, and says so. A pass of a second or two is a try: it waits for nothing.
     pub(crate) fn wait_out_noise(&mut self, planned: Duration) -> Result<(), Stop> {
         let mut noise = std::mem::take(&mut self.noise);
-        if !noise.hides_all() {
+        if !noise.hides_all() || planned < WORTH_A_WAIT {
             return Ok(());
         }
         let cause = noise.disturbed.clone().unwrap_or_else(|| "noise of this machine".into());
@@ -166,7 +168,7 @@ impl<'a> Session<'a> {
             self.observer.drain(look);
             self.engine.wait(look)?;
             left -= look;
-            noise = self.observer.noise();
+            noise = self.observer.ask(|around| around.noise());
         }
         let end = if noise.hides_all() { "it did not recover, measured anyway" } else { "it recovered" };
         self.note(format!("{cause}, before the run; waited {:?}, {end}", patience - left));
@@ -178,7 +180,7 @@ impl<'a> Session<'a> {
         let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
         let step = duration / intervals;
         self.observer.phase(phase, duration);
-        let _ = (self.observer.dut_core_busy(), self.observer.noise());
+        self.observer.ask(|around| (around.dut_core_busy(), around.noise()));
         if phase != Phase::Hold {
             self.pass.begin();
         }
@@ -192,10 +194,10 @@ impl<'a> Session<'a> {
             let left = (start + step * end).saturating_sub(self.engine.now());
             self.engine.wait(left.max(step / 2))?;
             let Some(open) = &mut self.open else { continue };
-            open.dut_core_busy = self.observer.dut_core_busy();
+            open.dut_core_busy = self.observer.ask(|around| around.dut_core_busy());
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
-                open.noise = self.observer.noise();
+                open.noise = self.observer.ask(|around| around.noise());
                 self.pass.heard(open.noise.interruptions.as_deref());
                 self.spread_noise(asked, now, step);
                 asked = now;
@@ -253,7 +255,7 @@ impl<'a> Session<'a> {
         drain: Duration,
     ) -> Result<(Sample, Noise, Noise), Stop> {
         let before = self.totals.clone();
-        let by_rules = self.observer.lost_by_rules();
+        let by_rules = self.observer.ask(|around| around.lost_by_rules());
         self.run(phase, &[load], duration)?;
         let interval = self.open.as_ref().map(|open| open.interval);
         self.drain_until_returned(drain)?;
@@ -270,7 +272,7 @@ impl<'a> Session<'a> {
             lateness::noise(&now.lateness.since(&then.lateness), sent, unsent)
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
-        let overrun = by_rules.zip(self.observer.lost_by_rules()).map(|(then, now)| {
+        let overrun = by_rules.zip(self.observer.ask(|around| around.lost_by_rules())).map(|(then, now)| {
             let left = lost(&sample).saturating_sub(now.saturating_sub(then));
             Noise::of_overrun(fewest_judged(&sample), left, lost_in_interruptions(&sample))
         });
@@ -330,7 +332,7 @@ impl<'a> Session<'a> {
 
     /// How frames came at the device since it was started, where it knows.
     pub(crate) fn bursts(&mut self) -> Option<Bursts> {
-        self.observer.bursts()
+        self.observer.ask(|around| around.bursts())
     }
 
     /// Resets the device while the load goes on.
@@ -338,7 +340,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Why that is not possible.
     pub(crate) fn reset(&mut self) -> Result<(), String> {
-        self.observer.reset()
+        self.observer.ask(|around| around.reset())
     }
 
     /// Directions that are loaded.
@@ -386,7 +388,7 @@ impl<'a> Session<'a> {
     /// What a person wants in place of `load`.
     fn steered(&mut self, load: Load) -> Load {
         let (true, Load::Rate(pps)) = (self.steering.is_on, load) else { return load };
-        let wanted = self.observer.steer(pps);
+        let wanted = self.observer.ask(|around| around.steer(pps));
         let steered = if wanted > 0.0 { Load::Rate(wanted.max(1.0)) } else { Load::Idle };
         if steered != load && !self.steering.changed {
             self.steering.changed = true;

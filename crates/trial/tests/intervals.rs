@@ -9,7 +9,9 @@ use common::{conditions, device};
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use results::record::{Phase, RateInterval, Sample};
 use stats::Random;
-use trial::{Conditions, Interruption, Noise, Observer, ObserverError, Ramp, Strategy as _, WarmUp};
+use trial::{
+    Conditions, Interruption, Noise, Observer, ObserverError, Ramp, Strategy as _, Surroundings, WarmUp,
+};
 
 const RUNS: usize = 100;
 const STEP: Duration = Duration::from_millis(100);
@@ -42,6 +44,12 @@ impl Observer for Host {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Host {
     fn noise(&mut self) -> Noise {
         let (from, until) = (self.ended_s, self.ended_s + STEP.as_secs_f64());
         let seen = || self.interruptions.iter().filter(|it| it.length >= Duration::from_millis(3));

@@ -8,7 +8,7 @@ use common::{SECOND, check, conditions, device, ramp};
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use results::record::{LimitedBy, Phase, Status};
-use trial::{Failure, Noise, Observer, Outcome, Ramp, Saturate, Silent, Strategy as _};
+use trial::{Failure, Noise, Observer, Outcome, Ramp, Saturate, Silent, Strategy as _, Surroundings};
 
 fn saturate(load: Load, device: Device, tester: Tester) -> Outcome {
     let strategy = Saturate { conditions: conditions(), load, duration: 5 * SECOND };
@@ -59,6 +59,12 @@ fn no_load_and_no_time_are_refused() {
 struct Elsewhere(usize);
 
 impl Observer for Elsewhere {
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Elsewhere {
     fn noise(&mut self) -> Noise {
         self.0 = self.0.saturating_sub(1);
         let lasting = if self.0 > 0 { 1.0 } else { 0.0 };
@@ -84,6 +90,10 @@ fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes()
     let (never, notes) = began(usize::MAX);
     assert!((never - at_once - 5.0).abs() < 0.01, "{at_once} {never}");
     assert_eq!(notes, ["far cores, before the run; waited 5s, it did not recover, measured anyway"]);
+    // A pass of a second is a try.
+    let brief = Saturate { duration: SECOND, ..saturate };
+    let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
+    assert_eq!(brief.run(&mut engine, &mut Elsewhere(usize::MAX)).notes, [""; 0]);
     // Where a search follows, less depends on the pass.
     let ramp = Ramp { rise: 4 * SECOND, hold: SECOND, search: SECOND, ..ramp() };
     let mut engine = SimulatedEngine::new(device(623_000.0), Tester::default());
@@ -99,6 +109,12 @@ fn it_begins_when_the_machine_is_what_it_was_and_waits_no_longer_than_it_takes()
 struct Steers(std::vec::IntoIter<f64>);
 
 impl Observer for Steers {
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Steers {
     fn steer(&mut self, pps: f64) -> f64 {
         self.0.next().unwrap_or(pps)
     }

@@ -11,7 +11,9 @@ use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use proptest::prelude::*;
 use results::record::{self, DeviceCounted, LossPattern, Measure, Sample, SoakDirection, Status};
-use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, Strategy as _, WarmUp};
+use trial::{
+    Conditions, Failure, Observer, ObserverError, Outcome, Silent, Soak, Strategy as _, Surroundings, WarmUp,
+};
 
 fn soak(pps: f64, seconds: u32) -> Soak {
     let duration = seconds * SECOND;
@@ -287,6 +289,12 @@ impl Observer for Noisy {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Noisy {
     fn noise(&mut self) -> trial::Noise {
         let disturbed = self.disturbed.contains(&self.sample).then(|| "a backup ran".to_owned());
         trial::Noise { disturbed, ..trial::Noise::default() }

@@ -9,9 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 use engine::{Counts, Engine, Load, Totals};
 use monitor::Bounds;
-use results::record::Sample;
 use traffic::{Directions, Profile, Tunables};
-use trial::{Conditions, Noise, Observer, ObserverError, Outcome, Strategy, WarmUp};
+use trial::{Conditions, Noise, Observer, Outcome, Strategy, Surroundings, WarmUp};
 
 use crate::Testbed;
 use crate::machine::Machine;
@@ -216,10 +215,12 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
     }
+}
 
+impl Surroundings for Watch {
     fn noise(&mut self) -> Noise {
         self.machine.as_mut().map(Machine::noise).unwrap_or_default()
     }

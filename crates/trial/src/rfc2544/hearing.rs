@@ -8,7 +8,7 @@ use std::time::Duration;
 use results::record::{Phase, Sample};
 
 use crate::sample::{lost, offered};
-use crate::{Noise, Observer, ObserverError};
+use crate::{Noise, Observer, ObserverError, Surroundings};
 
 /// What was heard of the machine, interval by interval.
 #[derive(Debug, Default)]
@@ -78,8 +78,18 @@ impl Observer for Hearing<'_> {
         self.observer.sample(sample)
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Hearing<'_> {
+    fn beyond(&mut self) -> Option<&mut dyn Surroundings> {
+        self.observer.surroundings()
+    }
+
     fn noise(&mut self) -> Noise {
-        let noise = self.observer.noise();
+        let noise = self.observer.ask(|around| around.noise());
         if !std::mem::take(&mut self.before) {
             self.heard.now.set(Some(noise.cost));
         }
@@ -123,9 +133,12 @@ mod tests {
     fn what_is_heard_belongs_to_the_interval_that_ends_next() {
         struct Says(f64);
         impl Observer for Says {
-            fn sample(&mut self, _: &Sample) -> Result<(), ObserverError> {
-                Ok(())
+            fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+                Some(self)
             }
+        }
+
+        impl Surroundings for Says {
             fn noise(&mut self) -> Noise {
                 Noise { cost: self.0, ..Noise::default() }
             }

@@ -28,7 +28,7 @@ impl Observer for Watch<'_> {
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
-        self.readings.push(self.observer.device_counters());
+        self.readings.push(self.observer.ask(|around| around.device_counters()));
         self.observer.sample(sample)
     }
 }

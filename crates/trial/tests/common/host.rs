@@ -14,7 +14,7 @@ use std::time::Duration;
 use engine::simulated::{Disturbance, SimulatedEngine};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Timeline, Totals};
 use stats::Random;
-use trial::{Interruption, Noise, Observer};
+use trial::{Interruption, Noise, Observer, Surroundings};
 
 /// What a host does in this long is drawn.
 const DRAWN_S: f64 = 150.0;
@@ -110,6 +110,12 @@ impl Host {
 }
 
 impl Observer for Host {
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Host {
     fn noise(&mut self) -> Noise {
         let (from, until) = (std::mem::replace(&mut self.asked, self.now.get()), self.now.get());
         let taken = Self::share(&self.seen, from, until);

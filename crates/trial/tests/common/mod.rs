@@ -9,7 +9,9 @@ use std::time::Duration;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{Phase, Sample};
-use trial::{Conditions, Observer, ObserverError, Outcome, Ramp, Silent, Strategy as _, WarmUp};
+use trial::{
+    Conditions, Observer, ObserverError, Outcome, Ramp, Silent, Strategy as _, Surroundings, WarmUp,
+};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
@@ -93,6 +95,12 @@ impl Observer for Witness {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Witness {
     fn dut_core_busy(&mut self) -> Option<f64> {
         self.asked += 1;
         Some(self.asked as f64 / 1e6)

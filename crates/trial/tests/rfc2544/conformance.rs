@@ -8,7 +8,7 @@ use engine::simulated::{Device, SimulatedEngine, Tester};
 use proptest::prelude::*;
 use results::record::{self, Phase, Sample, Status, Throughput};
 use trial::rfc2544::{Rfc2544, Test, Timing};
-use trial::{Failure, Observer, ObserverError, Silent, Strategy as _};
+use trial::{Failure, Observer, ObserverError, Silent, Strategy as _, Surroundings};
 
 use crate::common::{SECOND, any_device, any_tester, device, milliseconds};
 use crate::{Resets, all, found, run, run_with, tests};
@@ -53,6 +53,12 @@ impl Observer for Watching {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Watching {
     fn reset(&mut self) -> Result<(), String> {
         self.reset_after = Some(self.trials.len());
         Ok(())

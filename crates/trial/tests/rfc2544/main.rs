@@ -13,7 +13,7 @@ use engine::Engine;
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use results::record::{self, Sample};
 use trial::rfc2544::{Rfc2544, Test, Timing};
-use trial::{Noise, Observer, ObserverError, Outcome, Silent, Strategy as _};
+use trial::{Noise, Observer, ObserverError, Outcome, Silent, Strategy as _, Surroundings};
 
 /// 1 Gb/s in frames of 64 bytes.
 const LINE_PPS: f64 = 1_488_095.24;
@@ -56,10 +56,12 @@ fn found(outcome: &Outcome) -> &record::Rfc2544 {
 struct Resets(pub bool);
 
 impl Observer for Resets {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
     }
+}
 
+impl Surroundings for Resets {
     fn reset(&mut self) -> Result<(), String> {
         self.0 = true;
         Ok(())
@@ -85,6 +87,12 @@ impl Observer for Noisy {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Noisy {
     fn noise(&mut self) -> Noise {
         if self.now_s < self.from_s {
             return Noise::default();

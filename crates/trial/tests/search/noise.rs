@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use engine::simulated::{Device, Disturbance, Tester};
-use results::record::{GoalResult, Sample, Trial, TrialVerdict};
-use trial::{Interruption, Noise, Observer, ObserverError, Search};
+use results::record::{GoalResult, Trial, TrialVerdict};
+use trial::{Interruption, Noise, Observer, ObserverError, Search, Surroundings};
 
 use crate::common::{SECOND, device};
 use crate::{assert_found, results, run, run_with, search, trials};
@@ -23,15 +23,17 @@ impl<F: FnMut(usize) -> f64> Noisy<F> {
 }
 
 impl<F: FnMut(usize) -> f64> Observer for Noisy<F> {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
-    }
-
     fn trial(&mut self, trial: &Trial, _results: &BTreeMap<String, GoalResult>) -> Result<(), ObserverError> {
         self.shown.push(trial.clone());
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl<F: FnMut(usize) -> f64> Surroundings for Noisy<F> {
     /// Asked before a trial, where the answer is not used, and at its end.
     fn noise(&mut self) -> Noise {
         let cost = (self.cost)(self.shown.len());
@@ -68,6 +70,12 @@ impl Observer for Elsewhere {
         Ok(())
     }
 
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Elsewhere {
     fn noise(&mut self) -> Noise {
         let began = self.shown.last().map_or(0.0, |trial| trial.at_s + trial.duration_s);
         if !self.stretch.contains(&began) {
@@ -157,10 +165,12 @@ fn steady_noise_widens_the_interval_by_as_much() {
 struct Watchful(Vec<Interruption>);
 
 impl Observer for Watchful {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
     }
+}
 
+impl Surroundings for Watchful {
     fn noise(&mut self) -> Noise {
         Noise { cost: 0.04, interruptions: Some(self.0.clone()), ..Noise::default() }
     }
@@ -171,6 +181,12 @@ impl Observer for Watchful {
 struct Ruled(Vec<Interruption>);
 
 impl Observer for Ruled {
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for Ruled {
     fn noise(&mut self) -> Noise {
         Noise { interruptions: Some(self.0.clone()), ..Noise::default() }
     }
