@@ -25,9 +25,10 @@ struct Content {
     /// Nanoseconds of a cache line's way to a core and back, by the cores in use and the core.
     #[serde(default)]
     handovers: BTreeMap<String, BTreeMap<usize, u64>>,
-    /// What receiving costs, by all that it depends on but the distance of the cores.
+    /// What receiving costs, by all that it depends on but the distance of the cores; one for each distance that
+    /// was met.
     #[serde(default)]
-    receiving: BTreeMap<String, ReceiveCost>,
+    receiving: BTreeMap<String, Vec<ReceiveCost>>,
 }
 
 /// What receiving takes of the device's core.
@@ -46,6 +47,16 @@ pub struct ReceiveCost {
     pub receiving: Receiving,
     /// How far the device's core was from the generator's then: nanoseconds of a cache line's way to and fro.
     pub distance_ns: u64,
+}
+
+impl ReceiveCost {
+    /// Whether it is of the phase of the machine in which the cores are `distance_ns` apart; phases differ by a factor
+    /// of two and more.
+    #[must_use]
+    pub fn is_of(&self, distance_ns: u64) -> bool {
+        let (less, more) = (self.distance_ns.min(distance_ns), self.distance_ns.max(distance_ns));
+        more <= less.saturating_add(less / 2)
+    }
 }
 
 impl Kept {
@@ -94,22 +105,32 @@ impl Kept {
         if is_news { self.write(&content) } else { Ok(()) }
     }
 
-    /// The cost of receiving that is kept for `key`.
+    /// The cost of receiving that is kept for `key`, while the cores are `distance_ns` apart.
     #[must_use]
-    pub fn receive_cost(&self, key: &str) -> Option<ReceiveCost> {
-        self.read().receiving.remove(key)
+    pub fn receive_cost(&self, key: &str, distance_ns: u64) -> Option<Receiving> {
+        let kept = self.read().receiving.remove(key)?;
+        kept.iter().find(|cost| cost.is_of(distance_ns)).map(|cost| cost.receiving)
     }
 
-    /// Keeps a cost of receiving, or with `None` forgets the one that was kept.
+    /// Keeps a cost of receiving in place of those that were found at the same distance.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put_receive_cost(&self, key: &str, cost: Option<ReceiveCost>) -> Result<()> {
+    pub fn put_receive_cost(&self, key: &str, cost: ReceiveCost) -> Result<()> {
         let mut content = self.read();
-        match cost {
-            Some(cost) => content.receiving.insert(key.to_owned(), cost),
-            None => content.receiving.remove(key),
-        };
+        let kept = content.receiving.entry(key.to_owned()).or_default();
+        kept.retain(|other| !other.is_of(cost.distance_ns));
+        kept.push(cost);
+        self.write(&content)
+    }
+
+    /// Forgets what was kept for `key`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn forget_receive_cost(&self, key: &str) -> Result<()> {
+        let mut content = self.read();
+        content.receiving.remove(key);
         self.write(&content)
     }
 
@@ -175,18 +196,33 @@ mod tests {
         kept.put_handovers("0 and 1", &handovers(80)).unwrap();
         assert_eq!(kept.handovers("0 and 1"), handovers(80));
         let cost = ReceiveCost { receiving: Receiving { cost_ns: 46.0, share: 0.1 }, distance_ns: 90 };
-        kept.put_receive_cost("linux-router", Some(cost)).unwrap();
-        assert_eq!(kept.receive_cost("linux-router"), Some(cost));
-        kept.put_receive_cost("linux-router", None).unwrap();
-        assert_eq!(kept.receive_cost("linux-router"), None);
-        kept.put_receive_cost("linux-router", Some(cost)).unwrap();
+        kept.put_receive_cost("linux-router", cost).unwrap();
+        assert_eq!(kept.receive_cost("linux-router", 90), Some(cost.receiving));
 
         let path = kept.path.as_ref().unwrap();
         let other = fs::read_to_string(path).unwrap().replace("Linux ", "Linux 2.");
         fs::write(path, other).unwrap();
         assert_eq!(kept.get("a"), None, "another kernel");
-        assert_eq!(kept.receive_cost("linux-router"), None, "another kernel");
+        assert_eq!(kept.receive_cost("linux-router", 90), None, "another kernel");
         fs::write(path, "no JSON").unwrap();
         assert_eq!(kept.get("a"), None);
+    }
+
+    #[test]
+    fn each_phase_of_the_machine_has_its_own_cost_of_receiving() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept { path: Some(directory.path().join("self-test.json")) };
+        let cost =
+            |cost_ns, distance_ns| ReceiveCost { receiving: Receiving { cost_ns, share: 0.1 }, distance_ns };
+        let found = |distance_ns| kept.receive_cost("linux-router", distance_ns).map(|found| found.cost_ns);
+        kept.put_receive_cost("linux-router", cost(46.0, 85)).unwrap();
+        kept.put_receive_cost("linux-router", cost(90.0, 380)).unwrap();
+        assert_eq!([85, 110, 380, 700, 0].map(found), [Some(46.0), Some(46.0), Some(90.0), None, None]);
+        // A later one of the same phase takes its place.
+        kept.put_receive_cost("linux-router", cost(50.0, 100)).unwrap();
+        assert_eq!([70, 85, 380].map(found), [Some(50.0), Some(50.0), Some(90.0)]);
+        kept.forget_receive_cost("linux-router").unwrap();
+        assert_eq!(found(380), None);
+        assert!(cost(1.0, u64::MAX).is_of(u64::MAX));
     }
 }

@@ -40,10 +40,8 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
     let distance_ns = distance.and_then(|distance| u64::try_from(distance.as_nanos()).ok());
     let Some(dut) = measured(lab.dut())? else { return Ok(None) };
     let (kept, key) = (Kept::open(), key(dut.as_ref(), placement, commands));
-    if let (Some(now), Some(cost)) = (distance_ns, kept.receive_cost(&key))
-        && is_near(cost.distance_ns, now)
-    {
-        return Ok(Some(cost.receiving));
+    if let Some(receiving) = distance_ns.and_then(|now| kept.receive_cost(&key, now)) {
+        return Ok(Some(receiving));
     }
     let measure = || measure(&dut, placement, commands);
     let Some(first) = measure()? else { return Ok(None) };
@@ -52,7 +50,7 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
     let second = measure()?.filter(|second| second.cost_ns < first.cost_ns);
     let receiving = second.unwrap_or(first);
     // Without a place to keep it, the next run measures it again.
-    let _ = kept.put_receive_cost(&key, Some(ReceiveCost { receiving, distance_ns }));
+    let _ = kept.put_receive_cost(&key, ReceiveCost { receiving, distance_ns });
     Ok(Some(receiving))
 }
 
@@ -60,7 +58,7 @@ pub fn of(lab: &Lab, commands: &[String]) -> Result<Option<Receiving>> {
 pub fn forget(lab: &Lab, commands: &[String]) {
     if let Ok(Some(dut)) = measured(lab.dut()) {
         // What cannot be forgotten is contradicted again.
-        let _ = Kept::open().put_receive_cost(&key(dut.as_ref(), lab.placement(), commands), None);
+        let _ = Kept::open().forget_receive_cost(&key(dut.as_ref(), lab.placement(), commands));
     }
 }
 
@@ -79,12 +77,6 @@ fn measured(dut: &Arc<dyn Device>) -> Result<Option<Arc<dyn Device>>> {
         "calibrated" => Some(Arc::new("xdp-xconnect".parse::<DutSpec>()?)),
         _ => Some(Arc::clone(dut)),
     })
-}
-
-/// Whether two distances of cores are of one phase of the machine; phases differ by a factor of four.
-fn is_near(one: u64, other: u64) -> bool {
-    let (less, more) = (one.min(other), one.max(other));
-    more <= less.saturating_add(less / 2)
 }
 
 fn measure(dut: &Arc<dyn Device>, placement: &Placement, commands: &[String]) -> Result<Option<Receiving>> {
@@ -140,12 +132,5 @@ mod tests {
         assert_eq!(key("calibrated:rate=1mpps"), key("xdp-xconnect"));
         assert_ne!(key("linux-router"), key("xdp-router"));
         assert_eq!(key("sink"), None);
-    }
-
-    #[test]
-    fn phases_of_a_machine_are_told_apart_and_noise_is_not() {
-        assert!(is_near(85, 85) && is_near(85, 110) && is_near(110, 85));
-        assert!(!is_near(85, 380) && !is_near(380, 85) && !is_near(0, 85));
-        assert!(is_near(u64::MAX, u64::MAX));
     }
 }
