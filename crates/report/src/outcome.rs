@@ -354,10 +354,15 @@ fn by_machine(record: &Record) -> bool {
 pub fn limited_by(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Dut => "DUT",
-        LimitedBy::LineRate => "line rate",
+        LimitedBy::LineRate => "target load",
         LimitedBy::Tester => "tester",
         LimitedBy::Unknown => "unknown",
     }
+}
+
+/// The limit of a throughput of RFC 2544 in words: its target load is line rate.
+pub fn throughput_limited_by(limit: LimitedBy) -> &'static str {
+    if limit == LimitedBy::LineRate { "line rate" } else { limited_by(limit) }
 }
 
 /// How losses are spread, in a word.
@@ -392,7 +397,7 @@ mod tests {
         let record = scenario.record();
         let outcome = Outcome::new(&record);
         assert_eq!(percent(outcome.line_rate_percent), "200%");
-        assert_eq!(outcome.limited_by, "line rate");
+        assert_eq!(outcome.limited_by, "target load");
         assert!(outcome.marks.is_empty());
     }
 

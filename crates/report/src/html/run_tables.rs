@@ -12,7 +12,7 @@ use crate::comparison::{Comparison, without_way};
 use crate::evidence;
 use crate::figures::{duration, loss, percent};
 use crate::links::Links;
-use crate::outcome::{Kind, Outcome, limited_by, loss_pattern, typical_load};
+use crate::outcome::{Kind, Outcome, loss_pattern, throughput_limited_by, typical_load};
 
 /// The runs of one kind.
 pub struct RunTable {
@@ -334,7 +334,7 @@ fn rfc2544_row(comparison: &Comparison, group: &[(usize, &Record)]) -> Option<Ru
             Cell::some(bursts.map(|found| found.average.round()), |frames| count(frames as u64)),
             Cell::number(full as f64, |full| format!("{full:.0} of {}", group.len())),
             imix(&outcome),
-            found.map_or_else(Cell::none, |found| Cell::words(limited_by(found.limited_by))),
+            found.map_or_else(Cell::none, |found| Cell::words(throughput_limited_by(found.limited_by))),
         ],
     })
 }

@@ -8,7 +8,7 @@ use wire::size;
 
 use super::{Table, TableCell, TableRow};
 use crate::figures::{duration, percent};
-use crate::outcome::limited_by;
+use crate::outcome::throughput_limited_by;
 
 /// A column: what it is called, and its text for one size.
 type Column = (&'static str, fn(&Record, &Rfc2544) -> Option<String>);
@@ -21,7 +21,7 @@ const THROUGHPUT: [Column; 5] = [
         let l1 = size::pps_to_l1_bps(test.throughput?.pps, record.profile.mean_frame_size);
         Some(wire::human::bps(l1))
     }),
-    ("limited by", |_, test| Some(limited_by(test.throughput?.limited_by).to_owned())),
+    ("limited by", |_, test| Some(throughput_limited_by(test.throughput?.limited_by).to_owned())),
 ];
 const LATENCY: [Column; 3] = [
     ("at", |_, test| Some(pps(test.latency.as_ref()?.load_pps))),

@@ -9,8 +9,9 @@ use wire::size::pps_to_l2_bps;
 
 use super::{DISTURBED, Size, TESTER};
 use crate::links::Links;
+use crate::outcome::throughput_limited_by;
 use crate::terminal::columns::{Align, Columns, Text};
-use crate::terminal::{Look, limited_by, links};
+use crate::terminal::{Look, links};
 
 /// How wide the plot's bars are at most.
 const BAR: usize = 48;
@@ -42,7 +43,7 @@ pub(super) fn throughput(sizes: &[Size]) -> Option<Columns> {
             Text::new(&whole(throughput.pps), look),
             Text::plain(&format!("{share:.2} %")),
             Text::plain(&bps(pps_to_l2_bps(throughput.pps, size.record.profile.mean_frame_size))),
-            Text::new(limited_by(throughput.limited_by), look),
+            Text::new(throughput_limited_by(throughput.limited_by), look),
         ];
         columns.row(name(size), cells);
     }
