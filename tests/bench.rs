@@ -415,7 +415,7 @@ fn on_a_terminal_the_curve_of_the_run_that_goes_on_is_seen() {
     if !has_namespaces() {
         return;
     }
-    let text = SMALL.replace("repeats = 3", "repeats = 1").replace("\"100ms\"", "\"4s\"");
+    let text = SMALL.replace("repeats = 3", "repeats = 1").replace("\"100ms\"", "\"2s\"");
     let directory = directory(&text);
     let _machine = machine();
     // util-linux' script gives it a terminal.

@@ -63,12 +63,13 @@ const DURATIONS: [(&str, u32); 3] = [("--duration", 1), ("--hold-duration", 1), 
 /// The least seconds that a profiler needs for its samples.
 const PROFILED: u32 = 2;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
-const BESIDE: [(&str, &[&str]); 5] = [
-    ("ramp", &["--hold-duration 500ms", "--warm-up-duration 300ms", "--drain 100ms"]),
+const BESIDE: [(&str, &[&str]); 6] = [
+    ("ramp", &["--duration 1s", "--hold-duration 500ms", "--warm-up-duration 300ms", "--drain 100ms"]),
     ("saturate", &["--warm-up-duration 300ms", "--drain 100ms"]),
-    ("search", &["--warm-up-duration 300ms"]),
-    ("latency", &["--warm-up-duration 300ms"]),
+    ("search", &["--warm-up-duration 300ms", "--drain 100ms"]),
+    ("latency", &["--warm-up-duration 300ms", "--drain 100ms"]),
     ("soak", &["--warm-up-duration 300ms", "--drain 100ms"]),
+    ("explain cost", &["--warm-up-duration 300ms", "--drain 100ms"]),
 ];
 
 /// The words of a command, where frames are sent for a second at most, and hardly any before and after.
@@ -83,11 +84,12 @@ fn brief(text: &str) -> String {
         }
     }
     let mut text = words.join(" ");
-    let command = text.strip_prefix("sudo ").unwrap_or(&text).strip_prefix("linerate ");
-    let command = command.and_then(|rest| rest.split(' ').next()).unwrap_or_default();
-    let flags = BESIDE.iter().find(|(name, _)| *name == command).map_or(&[][..], |(_, flags)| flags);
+    let command = text.strip_prefix("sudo ").unwrap_or(&text).strip_prefix("linerate ").unwrap_or_default();
+    let is_of =
+        |name: &str| command.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    let flags = BESIDE.iter().find(|(name, _)| is_of(name)).map_or(&[][..], |(_, flags)| flags);
     for flag in flags {
-        if !text.contains(flag.split(' ').next().unwrap_or(flag)) {
+        if !text.contains(&format!(" {}", flag.split(' ').next().unwrap_or(flag))) {
             text = format!("{text} {flag}");
         }
     }
@@ -191,7 +193,11 @@ fn what_takes_long_is_shortened_and_nothing_else() {
     );
     assert_eq!(
         brief("linerate search --time-limit 10s"),
-        "linerate search --time-limit 4s --warm-up-duration 300ms"
+        "linerate search --time-limit 4s --warm-up-duration 300ms --drain 100ms"
+    );
+    assert_eq!(
+        brief("linerate ramp --live"),
+        "linerate ramp --live --duration 1s --hold-duration 500ms --warm-up-duration 300ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate explain flamegraph --duration 3s"),

@@ -96,7 +96,7 @@ fn two_servers_share_the_load_of_one_device() {
         ];
         let Some((one, port_one)) = pair(first) else { return Ok(()) };
         let Some((two, port_two)) = pair(second) else { return Ok(()) };
-        let line = "ramp --rate 4kpps --duration 4s --step 4s --hold-duration 8s --warm-up-duration 500ms \
+        let line = "ramp --rate 4kpps --duration 2s --step 2s --hold-duration 4s --warm-up-duration 500ms \
                     --bidirectional --flows var2 --name shared";
         let record = by(&site.tester, &[&port_one, &port_two], line).run().well().record();
         for server in [one, two] {
@@ -160,7 +160,8 @@ fn a_search_finds_what_the_device_carries() {
         return;
     }
     eventually(|| {
-        let line = "search --goal pdr --max-rate 40kpps --time-limit 30s --warm-up-duration 300ms";
+        let line = "search --goal pdr:initial=100ms,final=250ms,sum=1s --max-rate 40kpps --time-limit 15s \
+                    --warm-up-duration 300ms";
         let Some(finished) = alone("calibrated:rate=20kpps", line) else { return Ok(()) };
         let found = finished.well().record().finding.results()["pdr"].pps;
         if (18e3..21e3).contains(&found) { Ok(()) } else { Err(format!("{found} pps instead of 20,000")) }

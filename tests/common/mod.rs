@@ -54,9 +54,21 @@ pub fn has_namespaces() -> bool {
     tried.is_ok()
 }
 
+/// The machine, while a test has it for itself. The kernel opens the lock when the process ends.
+pub struct Machine {
+    _lock: File,
+    since: Instant,
+}
+
+impl Drop for Machine {
+    /// The time stands in what the test says: tools/test names the tests that held the machine longest.
+    fn drop(&mut self) {
+        eprintln!("held the machine for {:.1} s", self.since.elapsed().as_secs_f64());
+    }
+}
+
 /// Waits until this test has the machine for itself among all tests, in whichever process.
-/// The kernel opens the lock when the process ends.
-pub fn machine() -> File {
+pub fn machine() -> Machine {
     let lock = lock_file();
     let deadline = Instant::now() + 5 * PATIENCE;
     while let Err(error) = lock.try_lock() {
@@ -64,7 +76,7 @@ pub fn machine() -> File {
         assert!(Instant::now() < deadline, "another test has held the machine for too long");
         thread::sleep(Duration::from_millis(5));
     }
-    lock
+    Machine { _lock: lock, since: Instant::now() }
 }
 
 /// Waits until no test has the machine for itself, and keeps it from those that want it so: for tests that measure no
@@ -215,7 +227,7 @@ pub struct Running {
     stderr: File,
     directory: PathBuf,
     _fresh: Arc<TempDir>,
-    _alone: Option<File>,
+    _alone: Option<Machine>,
 }
 
 impl Running {
