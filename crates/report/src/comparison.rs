@@ -106,7 +106,9 @@ impl<'a> Comparison<'a> {
 
     /// What stands beside the rates, in words.
     pub fn between(&self) -> &'static str {
-        if self.runs().any(|run| evidence::is_searched(run.record)) {
+        if self.runs().any(|run| evidence::second(run.record).is_some()) {
+            "the rates between which it lies, by two short searches, minutes apart, and by how far such pairs differ here"
+        } else if self.runs().any(|run| evidence::is_searched(run.record)) {
             "the rates between which it lies, by a short search after the ramp"
         } else {
             "the rates between which it lies"

@@ -3,6 +3,7 @@
 
 use results::Record;
 use results::record::{Direction, Evidence, Finding, LimitedBy, Phase, RateInterval, Sample, Status};
+use stats::{Confidence, Pooled};
 use wire::human::{count, pps};
 
 use crate::figures::loss;
@@ -27,6 +28,7 @@ fn trimmed(value: f64) -> String {
 }
 
 /// Both bounds in one unit, like `1.08–1.12 Mpps`; `≥ 1.08 Mpps` without an upper bound.
+#[must_use]
 pub fn bounds(interval: RateInterval) -> String {
     let RateInterval { lower_pps, upper_pps } = interval;
     let Some(upper) = upper_pps else { return format!("≥ {}", pps(lower_pps)) };
@@ -99,7 +101,29 @@ pub fn searched(record: &Record) -> Option<String> {
         Some(ramps) => format!("narrowed the interval; the ramp alone: {}", bounds(added_up(&ramps))),
         None => "did not narrow the interval".to_owned(),
     };
-    Some(format!("a search of {trials}, {seconds:.1} s in all, {end}"))
+    let second = second(record).map_or_else(String::new, |found| {
+        format!("; a second search, later and with the device set up anew: {}", bounds(found))
+    });
+    Some(format!("a search of {trials}, {seconds:.1} s in all, {end}{second}"))
+}
+
+/// Where a second search placed the limit, all directions added up.
+pub fn second(record: &Record) -> Option<RateInterval> {
+    let seconds: Option<Vec<RateInterval>> = record.directions.iter().map(|it| it.evidence?.second).collect();
+    seconds.filter(|seconds| !seconds.is_empty()).map(|seconds| added_up(&seconds))
+}
+
+/// How far the pairs of searches of a bench differ, and what that does to its intervals.
+#[must_use]
+pub fn second_searches(pooled: &Pooled) -> String {
+    let confidence = Confidence::default();
+    format!(
+        "second searches, of {} limits: one search and the other differ by {:.1} % (standard deviation of one), so every \
+         interval reaches over both and at least ±{:.1} % ({confidence} confidence)",
+        pooled.pairs,
+        pooled.deviation * 100.0,
+        pooled.reach(confidence.error()) * 100.0,
+    )
 }
 
 fn added_up(all: &[RateInterval]) -> RateInterval {
@@ -250,7 +274,12 @@ mod tests {
         let text = searched(&record).unwrap();
         assert!(text.ends_with(&format!("narrowed the interval; the ramp alone: {alone}")), "{text}");
         assert!(is_searched(&record) && interval(&record) != interval(&scenario.record()));
+        for evidence in record.directions.iter_mut().filter_map(|it| it.evidence.as_mut()) {
+            evidence.second = Some(RateInterval { lower_pps: 5e5, upper_pps: Some(5.1e5) });
+        }
+        assert!(searched(&record).unwrap().ends_with("set up anew: 1.00–1.02 Mpps"));
         record.directions.iter_mut().filter_map(|it| it.evidence.as_mut()).for_each(|it| it.ramp = None);
+        record.directions[0].evidence.as_mut().unwrap().second = None;
         assert!(searched(&record).unwrap().ends_with("did not narrow the interval") && !is_searched(&record));
     }
 

@@ -33,4 +33,4 @@ pub mod sets;
 mod shared_core;
 pub mod terminal;
 
-pub use evidence::{is_clearer, may_have_changed};
+pub use evidence::{bounds, is_clearer, may_have_changed, second_searches};

@@ -289,6 +289,7 @@ impl Scenario {
         let first = lost.min_by(|a, b| rate(a).total_cmp(&rate(b)));
         Evidence {
             ramp: None,
+            second: None,
             limit: Some(RateInterval {
                 lower_pps: passed_pps.min(self.capacity_pps),
                 upper_pps: proved.filter(|_| by_dut),

@@ -236,6 +236,17 @@ impl Writer {
     }
 }
 
+/// Replaces the file of `record` in `directory`, which has come to its end, by `record` as it is now, in one step.
+///
+/// # Errors
+/// See [`Writer::write`].
+pub fn replace(directory: &Path, record: &Record) -> Result<(), Error> {
+    let path = directory.join(format!("{}.json", record.id));
+    let copy = temporary_copy(record, &path)?;
+    copy.persist(&path).map_err(|failure| Error::writing(&path, failure.error))?;
+    sync_directory(&path)
+}
+
 /// `record` in a synced file beside `path`, which disappears unless it is renamed.
 /// Its name begins with a dot and ends in `.tmp`, so readers pass over those of dead writers.
 fn temporary_copy(record: &Record, path: &Path) -> Result<NamedTempFile, Error> {

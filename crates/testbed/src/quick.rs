@@ -1,11 +1,19 @@
 //! What the quick bench runs: the eight usual load tests, each a short ramp and a short search for the limit that it
-//! shows. A test and a line enter; a profile and a strategy leave. Pure.
+//! shows, and minutes later a second search with the device set up anew. A test and a line enter; a profile and
+//! strategies leave. Pure.
+
+mod bench;
+mod spread;
 
 use std::time::Duration;
 
 use anyhow::Result;
+use results::record::RateInterval;
 use traffic::{Directions, Profile, Tunables};
-use trial::{Conditions, Ramp, WarmUp};
+use trial::{Conditions, Ramp, Search, WarmUp};
+
+pub use bench::Bench;
+pub use spread::settle;
 
 /// One of the load tests.
 #[derive(Clone, Copy, Debug)]
@@ -78,24 +86,43 @@ impl Plan {
     #[must_use]
     pub fn ramp(&self, mean_frame_size: f64) -> Ramp {
         Ramp {
-            conditions: Conditions {
-                warm_up: WARM_UP,
-                step: STEP,
-                drain: DRAIN,
-                loss_threshold: LOSS_THRESHOLD,
-                line_rate_bps: self.line_rate_bps,
-            },
-            target_pps: wire::size::l1_bps_to_pps(self.line_rate_bps * self.share, mean_frame_size),
+            conditions: self.conditions(),
+            target_pps: self.target_pps(mean_frame_size),
             rise: self.rise,
             hold: HOLD,
             search: self.search,
         }
     }
 
+    /// The second search for a limit that a first run found between `found`, both bounds in frames a second of each
+    /// direction; `None` where it found no upper bound, and so no limit.
+    #[must_use]
+    pub fn second(&self, mean_frame_size: f64, found: RateInterval) -> Option<Search> {
+        let duration = WARM_UP.duration + 2 * DRAIN + self.search / 2;
+        let expected = (found.lower_pps, found.upper_pps?);
+        Search::near(&self.conditions(), expected, self.target_pps(mean_frame_size), duration)
+            .filter(|_| !self.search.is_zero())
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions {
+            warm_up: WARM_UP,
+            step: STEP,
+            drain: DRAIN,
+            loss_threshold: LOSS_THRESHOLD,
+            line_rate_bps: self.line_rate_bps,
+        }
+    }
+
+    fn target_pps(&self, mean_frame_size: f64) -> f64 {
+        wire::size::l1_bps_to_pps(self.line_rate_bps * self.share, mean_frame_size)
+    }
+
     /// How long `runs` runs take at most, beside what setting up their labs takes.
     #[must_use]
     pub fn planned(&self, runs: usize) -> Duration {
-        let each = self.rise.saturating_add(self.search).saturating_add(WARM_UP.duration + HOLD + 3 * DRAIN);
+        let first = self.rise.saturating_add(self.search).saturating_add(WARM_UP.duration + HOLD + 3 * DRAIN);
+        let each = first.saturating_add(WARM_UP.duration + 2 * DRAIN + self.search / 2);
         each.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
     }
 
@@ -117,7 +144,7 @@ mod tests {
         line_rate_bps: 2.5e9,
         share: 0.97,
         rise: Duration::from_secs(4),
-        search: Duration::from_secs(5),
+        search: Duration::from_secs(4),
     };
 
     #[test]

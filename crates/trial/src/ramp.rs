@@ -17,7 +17,7 @@ use results::record::{self, Finding, Phase};
 use wire::human;
 
 use crate::conditions::{check_rate, refuse_unless};
-use crate::search::{Near, State};
+use crate::search::{Search, State};
 use crate::session::{Session, Stop};
 use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
@@ -56,8 +56,9 @@ impl Strategy for Ramp {
         let mut searched = None;
         let end = self.drive(&mut session).and_then(|()| {
             let directions = judge.directions(session.samples(), session.totals());
-            let near = Near::new(&self.conditions, self.target_pps, self.search, &directions);
-            let (state, end) = near.map(|near| near.drive(&mut session, directions.len())).unzip();
+            let search = Search::after_ramp(&self.conditions, self.target_pps, self.search, &directions);
+            let (state, end) =
+                search.map(|search| search.continue_with(&mut session, directions.len())).unzip();
             searched = state;
             end.unwrap_or(Ok(()))
         });

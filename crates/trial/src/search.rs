@@ -34,6 +34,7 @@ mod finding;
 mod goal;
 mod ladder;
 mod near;
+mod observed;
 mod selector;
 mod state;
 
@@ -43,7 +44,7 @@ use std::time::Duration;
 use engine::{Engine, Load};
 use results::record::{
     self, Direction, DirectionSample, Finding as Found, GoalResult, LimitedBy, Phase, Sample, Trial,
-    TrialDirection, TrialVerdict, Undisturbed,
+    TrialDirection, TrialVerdict,
 };
 
 use crate::conditions::{check_rate, refuse_unless};
@@ -52,17 +53,16 @@ use crate::session::{Session, Stop};
 use crate::undisturbed::left_out;
 use crate::{Conditions, Failure, Noise, Observer, Outcome, Strategy, strategy};
 pub use bursts::Bursts;
-use controller::{Controller, Ended, Limits, Step, TrialEnd};
-use database::{Observation, Verdict};
+use controller::{Controller, Ended, Limits, Step};
+use database::Verdict;
 pub use goal::Goal;
 use ladder::Rung;
-pub(crate) use near::Near;
-use state::{Books, Seen, named};
+use observed::{TrialAt, observation, see, sum};
+pub(crate) use observed::{fell_short, forwarded};
+use state::{Books, named};
 
 /// The longest search.
 const MAX_SEARCH: Duration = Duration::from_secs(24 * 3600);
-/// The most that a trial may offer less than intended, as a share.
-const SHORTFALL: f64 = 0.01;
 /// The share of a search's time that disturbed trials may take.
 const REPEAT_SHARE: u32 = 2;
 /// How often nothing comes back, of what came back before, until the device has stalled.
@@ -81,6 +81,9 @@ pub struct Search {
     pub min_pps: f64,
     /// The highest one.
     pub max_pps: f64,
+    /// Between which loads the result is expected, in frames a second of each direction: trials begin there, and go
+    /// elsewhere where that proves wrong. `None` where nothing is known.
+    pub expected: Option<(f64, f64)>,
     /// How long all takes at most, warm-up and drains included.
     pub max_duration: Duration,
 }
@@ -184,8 +187,12 @@ impl State {
             repeat_budget: search.max_duration / REPEAT_SHARE,
             overhead: search.conditions.drain,
         };
+        let mut books = Books::new(Controller::new(search.goals.clone(), limits), directions);
+        if let Some((lower_pps, upper_pps)) = search.expected {
+            books.begin_between(lower_pps, upper_pps);
+        }
         Self {
-            books: Books::new(Controller::new(search.goals.clone(), limits), directions),
+            books,
             goals: search.goals.clone(),
             directions,
             trials: Vec::new(),
@@ -401,83 +408,6 @@ impl Search {
             wire::human::pps(self.min_pps)
         )))
     }
-}
-
-/// Frames that came back in all directions.
-pub(crate) fn forwarded(sample: &Sample) -> u64 {
-    sample.directions.iter().map(|direction| direction.forwarded).sum()
-}
-
-/// All directions as one: rates and frames added up.
-fn sum(directions: &[DirectionSample]) -> DirectionSample {
-    let mut sum = DirectionSample::default();
-    for direction in directions {
-        sum.intended_pps += direction.intended_pps;
-        sum.offered_pps += direction.offered_pps;
-        sum.forwarded_pps += direction.forwarded_pps;
-        sum.offered += direction.offered;
-        sum.forwarded += direction.forwarded;
-        sum.unsent += direction.unsent;
-    }
-    sum.loss_ratio = sum.offered.saturating_sub(sum.forwarded) as f64 / sum.offered.max(1) as f64;
-    let undisturbed: Option<Vec<_>> = directions.iter().map(|direction| direction.undisturbed).collect();
-    sum.undisturbed = undisturbed.map(|undisturbed| Undisturbed {
-        offered: undisturbed.iter().map(|direction| direction.offered).sum(),
-        forwarded: undisturbed.iter().map(|direction| direction.forwarded).sum(),
-        late_offered: undisturbed.iter().map(|direction| direction.late_offered).sum(),
-        late_forwarded: undisturbed.iter().map(|direction| direction.late_forwarded).sum(),
-    });
-    sum
-}
-
-/// A trial, whichever directions it is looked at in.
-#[derive(Clone, Copy)]
-struct TrialAt<'a> {
-    load: Rung,
-    pps: f64,
-    duration: Duration,
-    /// How long it really took.
-    measured_s: f64,
-    noise: &'a Noise,
-}
-
-/// What `trial` saw, of which `sum` is all directions together.
-fn see(trial: &TrialAt, sample: &Sample, sum: &DirectionSample, fell_short: bool) -> Seen {
-    let count = sample.directions.len();
-    let share = count.max(1) as f64;
-    let (offered_pps, forwarded_pps) = (sum.offered_pps / share, sum.forwarded_pps / share);
-    let all = observation(trial, sum, count);
-    if fell_short {
-        let held_up = trial.noise.cost >= 1.0 - all.offered_share;
-        let TrialAt { load, duration, .. } = *trial;
-        let lossless = sum.forwarded >= sum.offered;
-        let end = TrialEnd::FellShort { load, duration, offered_pps, forwarded_pps, held_up, lossless };
-        return Seen { end, directions: Vec::new() };
-    }
-    let directions = sample.directions.iter().map(|direction| observation(trial, direction, 1)).collect();
-    Seen { end: TrialEnd::Sound { observation: all, forwarded_pps }, directions }
-}
-
-/// What `trial` saw in `lanes` directions.
-fn observation(trial: &TrialAt, seen: &DirectionSample, lanes: usize) -> Observation {
-    let intended = seen.intended_pps * trial.measured_s;
-    // Less than a frame in each direction is rounding.
-    let offered = seen.offered as f64 + lanes as f64;
-    let offered_share = if intended > 0.0 { (offered / intended).min(1.0) } else { 1.0 };
-    let TrialAt { load, pps, duration, noise, .. } = *trial;
-    // What passed has passed, and what was not disturbed is the device's, both ways.
-    let (loss_ratio, noise) = match seen.undisturbed.map(|undisturbed| undisturbed.loss_ratio()) {
-        Some(loss_ratio) => (loss_ratio.min(seen.loss_ratio), noise.lasting),
-        None => (seen.loss_ratio, noise.cost),
-    };
-    let late = seen.undisturbed.and_then(|undisturbed| undisturbed.late_loss_ratio());
-    let late_loss_ratio = late.unwrap_or(loss_ratio);
-    Observation { load, pps, duration, loss_ratio, late_loss_ratio, offered_share, noise }
-}
-
-/// Whether the tester offered too little, by more than a frame.
-pub(crate) fn fell_short(measured_s: f64, seen: &DirectionSample) -> bool {
-    (seen.offered as f64) < seen.intended_pps * measured_s * (1.0 - SHORTFALL) - 1.0
 }
 
 /// What limited several results together: the tester if it limited any, then the device, then

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles, Sample, Status};
 use trial::{
     ChosenLoad, Conditions, Failure, Goal, Latency, Noise, Observer, ObserverError, Outcome, Reference,
-    Search, Silent, Strategy as _, WarmUp,
+    Search, Silent, Strategy as _, Surroundings, WarmUp,
 };
 
 const LINE_PPS: f64 = 1_488_095.0;
@@ -24,6 +24,7 @@ fn search() -> Search {
         goals: vec![Goal::pdr()],
         min_pps: 1_000.0,
         max_pps: LINE_PPS,
+        expected: None,
         max_duration: 120 * SECOND,
     }
 }
@@ -143,10 +144,12 @@ struct Noisy {
 }
 
 impl Observer for Noisy {
-    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
-        Ok(())
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
     }
+}
 
+impl Surroundings for Noisy {
     fn noise(&mut self) -> Noise {
         let cost = self.costs.pop().unwrap_or_default();
         Noise { cost, disturbed: (cost > 0.0).then(|| format!("{cost}")), ..Noise::default() }

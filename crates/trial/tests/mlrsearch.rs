@@ -53,6 +53,7 @@ fn ours(goals: &[Goal], device: &Device) -> Found {
         goals: goals.to_vec(),
         min_pps: MIN_PPS,
         max_pps: MAX_PPS,
+        expected: None,
         max_duration: Duration::from_secs(86_400),
     };
     let mut engine = SimulatedEngine::new(device.clone(), Tester::default());

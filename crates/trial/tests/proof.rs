@@ -71,6 +71,7 @@ fn search(goals: &[Goal], max_duration: Duration) -> Search {
         goals: goals.to_vec(),
         min_pps: 1_000.0,
         max_pps: LINE_RATE_PPS,
+        expected: None,
         max_duration,
     }
 }

@@ -63,6 +63,7 @@ impl Plan for Args {
                 goals: vec![Goal::pdr()],
                 min_pps: line.pps(SEARCH_FROM)?,
                 max_pps,
+                expected: None,
                 max_duration: self.time_limit,
             }),
         };

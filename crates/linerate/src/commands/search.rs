@@ -45,6 +45,7 @@ impl Plan for Args {
             goals: if self.goals.is_empty() { vec![Goal::ndr(), Goal::pdr()] } else { self.goals.clone() },
             min_pps: line.pps(self.min_rate)?,
             max_pps: line.pps(self.max_rate)?,
+            expected: None,
             max_duration: self.time_limit,
         }))
     }

@@ -12,6 +12,10 @@ pub struct Evidence {
     /// Where the ramp alone placed it, where a search narrowed that to `limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<RateInterval>,
+    /// Where a second search placed it, minutes later and with the device set up anew; `limit` reaches over both, and as
+    /// far as all such pairs of a bench differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<RateInterval>,
     /// The spread of the forwarded rate over half seconds of a load that did not rise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarded: Option<RateInterval>,

@@ -299,6 +299,7 @@ fn search(name: &str, mut stand: Stand, goal: Goal, pps: u32, pace: &Pace) -> Ve
         goals: vec![goal],
         min_pps: 1_000.0,
         max_pps: size::l1_bps_to_pps(LINE_RATE, FRAME_SIZE),
+        expected: None,
         max_duration: pace.search,
     };
     let outcome = stand.run(&search);

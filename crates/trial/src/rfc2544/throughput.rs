@@ -33,6 +33,7 @@ impl Rfc2544 {
             goals: vec![goal],
             min_pps: self.min_pps,
             max_pps: self.theoretical_pps(),
+            expected: None,
             max_duration: conditions.around(Duration::ZERO).saturating_add(timing.search),
             conditions,
         }

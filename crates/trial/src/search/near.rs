@@ -35,19 +35,10 @@ const NEGLIGIBLE: f64 = 0.02;
 /// How much around what the ramp shows is searched if that is wrong.
 const AROUND: f64 = 0.5;
 
-/// A search near a limit.
-#[derive(Clone, Debug)]
-pub(crate) struct Near {
-    search: Search,
-    /// Where it begins, in frames a second of each direction.
-    lower_pps: f64,
-    upper_pps: f64,
-}
-
-impl Near {
-    /// A search of at most `duration` for the limit that `directions` show of a ramp to `target_pps`; `None`
-    /// where they show that the device has none.
-    pub(crate) fn new(
+impl Search {
+    /// A search of at most `duration` for the limit that `directions` show of a ramp to `target_pps`, without a warm-up;
+    /// `None` where they show that the device has none.
+    pub(crate) fn after_ramp(
         conditions: &Conditions,
         target_pps: f64,
         duration: Duration,
@@ -55,7 +46,7 @@ impl Near {
     ) -> Option<Self> {
         let has_limit = |it: &Direction| matches!(it.limited_by, LimitedBy::Dut | LimitedBy::Unknown);
         let is_done = directions.iter().any(|it| it.stalled.is_some() || it.limited_by == LimitedBy::Tester);
-        if duration.is_zero() || is_done || !directions.iter().any(has_limit) {
+        if is_done || !directions.iter().any(has_limit) {
             return None;
         }
         let limits = || directions.iter().filter_map(|it| it.evidence?.limit);
@@ -65,32 +56,48 @@ impl Near {
         let passed_pps = least(&mut directions.iter().map(|it| it.max_rate_pps));
         let passed_pps = if passed_pps > 0.0 { passed_pps } else { forwarded_pps };
         let failed_pps = least(&mut limits().filter_map(|it| it.upper_pps)).max(passed_pps);
-        if !(passed_pps > 0.0 && target_pps > passed_pps * (1.0 + WIDTH)) {
+        let conditions =
+            Conditions { warm_up: WarmUp { duration: Duration::ZERO, ..conditions.warm_up }, ..*conditions };
+        Self::near(&conditions, (passed_pps, failed_pps), target_pps, duration)
+    }
+
+    /// A search of at most `duration` for a limit that is expected between the two rates of `expected`, and lies below
+    /// `target_pps`, all in frames a second of each direction; `None` where that is no search. Its one goal is called
+    /// `limit`, and loses what `conditions` allow.
+    #[must_use]
+    pub fn near(
+        conditions: &Conditions,
+        expected: (f64, f64),
+        target_pps: f64,
+        duration: Duration,
+    ) -> Option<Self> {
+        let (passed_pps, _) = expected;
+        if duration.is_zero() || !(passed_pps > 0.0 && target_pps > passed_pps * (1.0 + WIDTH)) {
             return None;
         }
         let goal = goal(conditions.loss_threshold, passed_pps, duration);
         // The first trials send a few frames at least.
         let least_pps = 10.0 / goal.initial_trial_duration.as_secs_f64();
-        let search = Search {
-            conditions: Conditions {
-                warm_up: WarmUp { duration: Duration::ZERO, ..conditions.warm_up },
-                ..*conditions
-            },
+        let search = Self {
+            conditions: *conditions,
             goals: vec![goal],
             min_pps: (passed_pps * AROUND).max(least_pps).min(passed_pps),
             max_pps: target_pps,
+            expected: Some(expected),
             max_duration: duration,
         };
-        search.check().ok()?;
-        Some(Self { search, lower_pps: passed_pps, upper_pps: failed_pps })
+        search.check().is_ok().then_some(search)
     }
 
-    /// Runs it; what it found is there however it ends.
-    pub(crate) fn drive(&self, session: &mut Session, directions: usize) -> (State, Result<(), Stop>) {
-        let mut state = State::new(&self.search, directions);
+    /// Goes on with `session` as this search; what it found is there however it ends.
+    pub(crate) fn continue_with(
+        &self,
+        session: &mut Session,
+        directions: usize,
+    ) -> (State, Result<(), Stop>) {
+        let mut state = State::new(self, directions);
         state.began = session.elapsed();
-        state.books.begin_between(self.lower_pps, self.upper_pps);
-        let end = state.drive(&self.search, session);
+        let end = state.drive(self, session);
         (state, end)
     }
 }

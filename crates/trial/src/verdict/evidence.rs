@@ -52,6 +52,7 @@ pub(super) fn of(
     Some(Evidence {
         limit,
         ramp: None,
+        second: None,
         forwarded,
         loss_began: view.loss_began(),
         samples: points.len(),

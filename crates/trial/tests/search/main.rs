@@ -32,6 +32,7 @@ fn search() -> Search {
         goals: vec![Goal::ndr(), Goal::pdr()],
         min_pps: 1_000.0,
         max_pps: LINE_RATE_PPS,
+        expected: None,
         max_duration: 120 * SECOND,
     }
 }

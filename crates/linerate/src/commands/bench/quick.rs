@@ -1,11 +1,8 @@
-//! `linerate bench --quick`: the eight usual load tests against several devices, as one table
-//! and one page.
+//! `linerate bench --quick`: the eight usual load tests against several devices, as one table and one page. Each cell is
+//! measured; again, if something disturbed it; and its limit is searched for a second time at the end.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -13,12 +10,10 @@ use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
 use results::record::Status;
-use testbed::Testbed;
+use results::store;
 use testbed::progress::colour;
-use testbed::quick::{DEVICES, Plan, TESTS, Test};
-use testbed::run::{Labels, Traffic};
+use testbed::quick::{Bench, DEVICES, Plan, TESTS, Test};
 use testbed::stop;
-use testbed::target::Target;
 use wire::human;
 
 use super::Output;
@@ -54,8 +49,9 @@ pub struct Args {
     /// How long the load rises
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = args::duration)]
     duration: Duration,
-    /// How long the search after a ramp may take, which narrows the interval of the limit; 0s for none
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    /// How long the search after a ramp may take, which narrows the interval of the limit; a second one at the end
+    /// takes half as long. 0s for none
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = args::duration)]
     search: Duration,
     /// How often a run is measured again at the end if host interference may have changed its result
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -74,65 +70,108 @@ impl Args {
     }
 }
 
+/// A cell of the bench that was measured.
+struct Run<'a> {
+    test: &'a Test,
+    dut: &'a DutSpec,
+    record: Record,
+}
+
 pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     let directory = output.runs.as_deref().unwrap_or(Path::new(DIRECTORY));
     let stop = stop::flag()?;
-    let plan: Vec<(&Test, &DutSpec)> =
+    let cells: Vec<(&Test, &DutSpec)> =
         TESTS.iter().flat_map(|test| args.duts.iter().map(move |dut| (test, dut))).collect();
     // What is impossible for all is said once, not for each.
     drop(lab::Namespace::create()?);
-    announce(args, plan.len())?;
+    announce(args, cells.len())?;
     let began = Instant::now();
 
     let showing = output.live.start()?;
+    let board = showing.as_ref().map(Showing::board);
+    let bench = Bench { plan: args.plan(), directory, board, stop: &stop };
+    let (mut runs, failures) = measure(&bench, &cells);
+    let each = began.elapsed() / cells.len().max(1) as u32;
+    let longest = bench.plan.longest(cells.len());
+    let is_over = |next: Duration| stop::is_set(&stop) || began.elapsed() + next > longest;
+    measure_again(&bench, &mut runs, args.retries, &|| is_over(each))?;
+    let records = search_again(&bench, runs, &|| is_over(each / 2))?;
+    finish(&records, directory, output)?;
+    if failures > 0 {
+        eprintln!("{failures} of {} load tests failed", cells.len());
+    }
+    let complete = failures == 0 && records.len() == cells.len();
+    Ok(if complete { Exit::Done } else { Exit::Failed })
+}
+
+/// Measures `cells` one after the other, and says how many failed.
+fn measure<'a>(bench: &Bench, cells: &[(&'a Test, &'a DutSpec)]) -> (Vec<Run<'a>>, usize) {
     let (mut runs, mut failures) = (Vec::new(), 0);
-    let measure = |test: &Test, dut: &DutSpec| {
-        one(args, test, dut, directory, showing.as_ref(), &stop)
-            .with_context(|| format!("{dut}, {}", test.label))
-    };
-    for (number, (test, dut)) in plan.iter().enumerate() {
-        if stop::is_set(&stop) {
+    for (number, (test, dut)) in cells.iter().enumerate() {
+        if stop::is_set(bench.stop) {
             break;
         }
-        let count = format!("[{:2}/{}]", number + 1, plan.len());
-        match measure(test, dut) {
+        let count = format!("[{:2}/{}]", number + 1, cells.len());
+        match bench.first(test, dut) {
             Ok(record) => {
                 eprintln!("{count} {}", summary(&record));
                 failures += usize::from(record.status == Status::Failed);
-                runs.push((*test, *dut, record));
+                runs.push(Run { test, dut, record });
             }
             Err(error) => {
-                eprintln!("{count} {error:#}");
+                eprintln!("{count} {dut} {}: {error:#}", test.label);
                 failures += 1;
             }
         }
     }
-    let each = began.elapsed() / plan.len().max(1) as u32;
-    for attempt in 1..=args.retries {
-        for (test, dut, record) in runs.iter_mut().filter(|(.., record)| report::may_have_changed(record)) {
-            if stop::is_set(&stop) || began.elapsed() + each > args.plan().longest(plan.len()) {
-                break;
+    (runs, failures)
+}
+
+/// Measures those again whose results other activity on the host may have changed, and keeps the clearer ones.
+fn measure_again(bench: &Bench, runs: &mut [Run], retries: usize, is_over: &dyn Fn() -> bool) -> Result<()> {
+    for attempt in 1..=retries {
+        let count = format!("[again {attempt}/{retries}]");
+        for run in runs.iter_mut().filter(|run| report::may_have_changed(&run.record)) {
+            if is_over() {
+                return Ok(());
             }
-            let again = match measure(test, dut) {
+            let Run { test, dut, record } = run;
+            let again = match bench.first(test, dut) {
                 Ok(again) => again,
                 Err(error) => {
-                    eprintln!("[again {attempt}/{}] {error:#}; its first result stands", args.retries);
+                    eprintln!("{count} {dut} {}: {error:#}; its first result stands", test.label);
                     continue;
                 }
             };
-            eprintln!("[again {attempt}/{}] {}", args.retries, summary(&again));
+            eprintln!("{count} {}", summary(&again));
             let superseded =
                 if report::is_clearer(&again, record) { std::mem::replace(record, again) } else { again };
-            set_aside(&superseded, directory)?;
+            set_aside(&superseded, bench.directory)?;
         }
     }
-    let records: Vec<Record> = runs.into_iter().map(|(.., record)| record).collect();
-    finish(&records, directory, output)?;
-    if failures > 0 {
-        eprintln!("{failures} of {} load tests failed", plan.len());
+    Ok(())
+}
+
+/// Searches for every limit once more, and widens the intervals by how far the two searches differ.
+fn search_again(bench: &Bench, runs: Vec<Run>, is_over: &dyn Fn() -> bool) -> Result<Vec<Record>> {
+    let count = runs.len();
+    let mut pairs = Vec::new();
+    for (number, Run { test, dut, record }) in runs.into_iter().enumerate() {
+        let second = if is_over() { Ok(None) } else { bench.second(test, dut, &record) };
+        let said = match &second {
+            Ok(Some(found)) => Some(report::bounds(*found)),
+            Ok(None) => None,
+            Err(error) => Some(format!("{error:#}; its first result stands")),
+        };
+        said.inspect(|said| eprintln!("[second search {:2}/{count}] {:42} {said}", number + 1, record.name));
+        pairs.push((record, second.unwrap_or_default()));
     }
-    let complete = failures == 0 && records.len() == plan.len();
-    Ok(if complete { Exit::Done } else { Exit::Failed })
+    if let Some(pooled) = testbed::quick::settle(&mut pairs) {
+        eprintln!("{}", report::second_searches(&pooled));
+    }
+    let found = pairs.iter().filter(|(_, second)| second.is_some());
+    found.clone().try_for_each(|(record, _)| store::replace(bench.directory, record))?;
+    Ok(pairs.into_iter().map(|(record, _)| record).collect())
 }
 
 /// Keeps a run that another one stands for where reports on `directory` do not take it for a repeat.
@@ -180,27 +219,6 @@ fn announce(args: &Args, runs: usize) -> Result<()> {
         args.rate * 100.0
     );
     Ok(())
-}
-
-/// One load test on one device, in a lab of its own.
-fn one(
-    args: &Args,
-    test: &Test,
-    dut: &DutSpec,
-    directory: &Path,
-    showing: Option<&Showing>,
-    stop: &Arc<AtomicBool>,
-) -> Result<Record> {
-    let profile = test.profile()?;
-    let target = Target::lab(dut.clone(), args.line_rate);
-    let mut testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
-    testbed.show_on(showing.map(Showing::board));
-    testbed.prepare()?;
-    let sent = Traffic::new(&testbed, &profile, test.directions);
-    let ramp = args.plan().ramp(sent.table.mean_frame_size());
-    let name = format!("{dut} {}", test.label);
-    let labels = Labels { name, test: test.label.to_owned(), given: BTreeMap::new() };
-    testbed::run::run(&mut testbed, &sent, labels, &ramp, directory, stop)
 }
 
 /// A finished run in one line, directions added up.
