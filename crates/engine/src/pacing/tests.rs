@@ -121,6 +121,17 @@ fn a_stopped_worker_gives_up_what_is_too_late_and_catches_up_gently() {
 }
 
 #[test]
+fn a_worker_that_leaves_its_core_to_others_in_turns_sends_all_the_same() {
+    let mut schedule = begin(Load::Rate(1e5), 0);
+    let [ours, theirs] = crate::xdp::precedence::TURNS.map(|turn| turn.as_nanos() as u64);
+    // For twenty seconds, others want the core at every time.
+    let turns = (0..1000).map(|turn| turn * (ours + theirs) + theirs);
+    let seen = run(&mut schedule, turns.flat_map(|begun| (begun..begun + ours).step_by(5_000)), 64);
+    assert_eq!(seen.unsent, 0);
+    assert!(seen.worst_late < 2 * theirs, "{} ns", seen.worst_late);
+}
+
+#[test]
 fn a_frame_belongs_to_the_interval_that_it_was_due_in() {
     let mut schedule = begin(Load::Rate(1e4), 0);
     run(&mut schedule, (0..5 * MS).step_by(1000), 64);
