@@ -63,7 +63,7 @@ pub fn choose(
     };
     let counted_by = ports.map(|port| {
         if options.copying != Copying::Always && has_zero_copy(port, namespace) {
-            return sockets("frames need no copies there");
+            return sockets("the driver has zero copy");
         }
         match program.attach_to(port, namespace) {
             Ok(native) => CountedBy::Program { native },
