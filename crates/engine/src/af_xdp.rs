@@ -4,6 +4,7 @@
 //! Without copies where the driver can, else the kernel copies. A frame is sent when the driver took it. One
 //! that the driver dropped is unsent; at a veth, whose queue is the device's, it is sent and refused.
 
+mod arrivals;
 mod open;
 mod queues;
 pub mod replay;
@@ -13,6 +14,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use arrivals::CountedBy;
 pub use xsk::{Copying, Mode, has_large_frames};
 use xsk::{Interface, Program, Statistics, Watch, WhyCopies};
 
@@ -21,7 +23,7 @@ use crate::memif::Anyone;
 use crate::refusal::Mtu;
 use crate::user_space::workers::{check, start};
 use crate::user_space::{Crew, Ports, Workers, longest};
-use crate::xdp::PortRef;
+use crate::xdp::{PortRef, Receiver};
 use crate::{Error, refusal};
 use open::{Opening, Purpose, open, wait_until_up};
 use queues::{Receiving, Sending};
@@ -39,6 +41,19 @@ pub struct Options {
     pub copying: Copying,
     /// When drivers work.
     pub busy_poll: BusyPoll,
+    /// Who counts what arrives.
+    pub counting: Counting,
+}
+
+/// Who counts what arrives at two ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// The kernel's program, unless [`Crew::receive_cores`] are named, frames need no copies or the port does not take
+    /// it: then workers by sockets.
+    #[default]
+    Cheaper,
+    /// Workers by sockets.
+    Sockets,
 }
 
 /// Whether drivers work when a worker asks them to, instead of by interrupts (preferred busy polling, Linux 5.11). They
@@ -71,26 +86,33 @@ impl AfXdpEngine {
         crew: &Crew<'_>,
     ) -> Result<Self, Error> {
         check::<AfXdpPorts>(crew)?;
-        let opening = Opening {
+        let opening = |purpose| Opening {
             namespace,
             options,
             longest: longest(crew.table),
             fill: crew.table.fill,
-            purpose: if ports.len() == 1 { Purpose::Send } else { Purpose::Engine },
+            purpose,
             senders: crew.send_cores.len(),
         };
-        let (mut opened, mut queues) = (Vec::new(), Vec::new());
-        for port in ports {
-            let (port, its) = open(port, &opening)?;
-            opened.push(port);
-            queues.push(its);
-        }
-        wait_until_up(&opened.iter().collect::<Vec<_>>())?;
-        let mut queues = queues.into_iter();
-        match (queues.next(), queues.next()) {
-            (Some(zero), Some(one)) => start(AfXdpPorts { ports: opened }, [zero, one], crew),
-            (Some(zero), None) if crew.table.directions() == 1 => {
-                start(AfXdpPorts { ports: opened }, [zero, queues::none(crew.send_cores.len())], crew)
+        match ports {
+            [port] if crew.table.directions() == 1 => {
+                let (port, queues) = open(port, &opening(Purpose::Send))?;
+                wait_until_up(&[&port])?;
+                let none = queues::none(crew.send_cores.len());
+                start(AfXdpPorts { ports: vec![port], program: None }, [queues, none], crew)
+            }
+            [zero, one] => {
+                // The program first: drivers that need no copies want one before the sockets.
+                let (program, counted_by) = arrivals::choose(&[zero, one], namespace, options, crew);
+                let open = |port: &PortRef, by: &CountedBy| {
+                    let by_sockets = matches!(by, CountedBy::Sockets(_));
+                    open(port, &opening(if by_sockets { Purpose::Engine } else { Purpose::Send }))
+                };
+                let (mut zero, from_zero) = open(zero, &counted_by[0])?;
+                let (mut one, from_one) = open(one, &counted_by[1])?;
+                wait_until_up(&[&zero, &one])?;
+                [zero.counted_by, one.counted_by] = counted_by.map(Some);
+                start(AfXdpPorts { ports: vec![zero, one], program }, [from_zero, from_one], crew)
             }
             _ => Err(Error::Refused("both directions need two ports".into())),
         }
@@ -108,16 +130,16 @@ impl AfXdpEngine {
         self.machinery().ports.ports.iter().map(|port| port.busy_polls).collect()
     }
 
-    /// How the kernel serves each port, and why it copies, for the record.
+    /// How the kernel serves each port, why it copies, and who counts what arrives and why, for the record.
     #[must_use]
-    pub fn modes_in_words(&self) -> Vec<&'static str> {
-        self.machinery().ports.ports.iter().map(Port::mode_in_words).collect()
+    pub fn modes_in_words(&self) -> Vec<String> {
+        self.machinery().ports.ports.iter().map(Port::in_words).collect()
     }
 
-    /// Whether the program that receives at each port runs in the driver; others are slower.
+    /// Who counts what arrives at each port; nobody at one that only sends.
     #[must_use]
-    pub fn are_native(&self) -> Vec<bool> {
-        self.machinery().ports.ports.iter().map(Port::is_native).collect()
+    pub fn counted_by(&self) -> Vec<Option<&CountedBy>> {
+        self.machinery().ports.ports.iter().map(|port| port.counted_by.as_ref()).collect()
     }
 
     /// What the sockets of each port counted.
@@ -155,14 +177,16 @@ pub fn listen(
     let opened = ports.iter().map(|port| open(port, &opening)).collect::<Result<Vec<_>, _>>()?;
     let (ports, queues): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
     let receive = queues.into_iter().map(|queues| queues.receive).collect();
-    Workers::listen(AfXdpPorts { ports }, receive, cores)
+    Workers::listen(AfXdpPorts { ports, program: None }, receive, cores)
 }
 
 /// An interface with its sockets.
 pub(crate) struct Port {
     interface: Arc<Interface>,
-    /// What hands frames to the sockets, if it receives.
+    /// What hands frames to the sockets, if it receives by these.
     program: Option<Program>,
+    /// Who counts what arrives, where that was chosen.
+    counted_by: Option<CountedBy>,
     /// Its sockets.
     watches: Vec<Watch>,
     mode: Mode,
@@ -192,8 +216,9 @@ impl Port {
         }
     }
 
-    fn is_native(&self) -> bool {
-        self.program.as_ref().is_none_or(Program::is_native)
+    fn in_words(&self) -> String {
+        let by = self.counted_by.as_ref().map(|by| format!("; {by}"));
+        format!("{}{}", self.mode_in_words(), by.unwrap_or_default())
     }
 
     fn is_up(&self) -> bool {
@@ -240,6 +265,8 @@ impl Port {
 /// One interface, or two.
 pub struct AfXdpPorts {
     ports: Vec<Port>,
+    /// What counts in the kernel what arrives at those of them where workers do not.
+    program: Option<Receiver>,
 }
 
 impl Ports for AfXdpPorts {
@@ -272,7 +299,12 @@ impl Ports for AfXdpPorts {
         Ok(statistics.map_or(0, |statistics| statistics.receive_dropped))
     }
 
+    fn program(&self) -> Option<&Receiver> {
+        self.program.as_ref()
+    }
+
     fn check(&mut self) -> Result<(), Error> {
-        self.ports.iter_mut().try_for_each(Port::check)
+        self.ports.iter_mut().try_for_each(Port::check)?;
+        self.program.as_mut().map_or(Ok(()), Receiver::check)
     }
 }

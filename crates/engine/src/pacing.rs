@@ -8,8 +8,10 @@ use crate::{Error, Load, Order, Part};
 
 /// A worker that is further behind than this gives the missed frames up: they are unsent.
 pub const GIVE_UP_NS: u64 = 10_000_000;
-/// A late worker catches up at most 1/15 faster than asked, but for what it missed in this time.
+/// A late worker catches up at most 1/15 faster than asked, but for what it missed in this time …
 const CATCH_UP_NS: u64 = 20_000;
+/// … and 1/7 faster while it is further behind than this, before it must give frames up.
+const HURRY_NS: u64 = GIVE_UP_NS / 2;
 /// Paced frames that follow silence begin this long after they are asked for, so that all workers have
 /// followed by then.
 const LEAD_NS: u64 = 1_000_000;
@@ -204,7 +206,9 @@ impl Schedule {
         if !reached(self.earliest, soonest) {
             self.earliest = soonest;
         }
-        self.earliest = self.earliest.wrapping_add(self.gap - (self.gap >> 4));
+        let faster =
+            if reached(now, self.next.wrapping_add(HURRY_NS)) { self.gap >> 3 } else { self.gap >> 4 };
+        self.earliest = self.earliest.wrapping_add(self.gap - faster);
         self.next_fraction += self.gap_fraction;
         self.next = self.next.wrapping_add(self.gap + (self.next_fraction >> 32));
         self.next_fraction &= 0xffff_ffff;

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use traffic::FrameTable;
 
 use crate::Error;
+use crate::xdp::Receiver;
 
 pub use carrier::Pair;
 pub use stream::Stream;
@@ -224,6 +225,11 @@ pub trait Ports: Sized {
     fn missed(&self, port: usize) -> Result<u64, Error> {
         let _ = port;
         Ok(0)
+    }
+
+    /// What counts in the kernel what arrives at ports where workers do not receive.
+    fn program(&self) -> Option<&Receiver> {
+        None
     }
 
     /// Whether the places that frames are built in may hold anything, where others hold the payload.

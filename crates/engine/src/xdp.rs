@@ -76,8 +76,7 @@ impl XdpEngine {
     /// # Errors
     /// As [`Receiver::attach`] and [`Generator::start`].
     pub fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let streams = 1 + config.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
-        let apart = config.table.apart;
+        let (streams, apart) = (streams(config.table), config.table.apart);
         let receiver =
             Receiver::attach_for(&config.ports, config.namespace, streams, config.cores.len(), apart)?;
         let generator = Generator::start(config.table, &config.ports, config.namespace, config.cores)?;
@@ -87,7 +86,7 @@ impl XdpEngine {
 
     /// How each port runs the receiver: `native` or `generic`.
     #[must_use]
-    pub fn modes(&self) -> &[&'static str] {
+    pub fn modes(&self) -> Vec<&'static str> {
         self.machinery().receiver.modes()
     }
 }
@@ -153,14 +152,19 @@ impl Machinery for Kernel {
     }
 }
 
+/// Streams that the frames of `table` name at most.
+pub(crate) fn streams(table: &FrameTable) -> usize {
+    1 + table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0)
+}
+
 /// The two ports' indexes as the programs want them; 0 for one that is not there.
-fn indexes(ports: &[PortRef]) -> [u32; DIRECTIONS] {
+pub(crate) fn indexes(ports: &[PortRef]) -> [u32; DIRECTIONS] {
     let index = |port: usize| ports.get(port).map_or(0, |port| port.index);
     [index(0), index(1)]
 }
 
 /// What the kernel says of XDP on interface `index`, in the current namespace.
-fn xdp_state(index: u32) -> Option<bpf_xdp_query_opts> {
+pub(crate) fn xdp_state(index: u32) -> Option<bpf_xdp_query_opts> {
     let mut state =
         bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
     // SAFETY: `state` is valid for writes and says its own size.

@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{cable, cable_of, run};
-use engine::af_xdp::{AfXdpEngine, BusyPoll, Options, replay};
+use common::{cable, cable_of, detach_a_program, run, without_xdp};
+use engine::af_xdp::{AfXdpEngine, BusyPoll, CountedBy, Counting, Options, replay};
 use engine::replay::{Pace, Replay};
 use engine::user_space::Crew;
 use engine::xdp::PortRef;
 use engine::{Engine, Error, Load};
 use traffic::capture::Captured;
-use traffic::{Directions, FrameTable};
+use traffic::{Apart, Directions, FrameTable};
 use user_space::{is_accounted_for, sized, trial};
 use xsk::{Copying, Mode};
 
@@ -29,20 +29,31 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start_on(ports: &[PortRef; 2], table: &FrameTable, cores: [&[usize]; 2]) -> Result<AfXdpEngine, Error> {
-    let [send_cores, receive_cores] = cores;
+/// Workers receive, by sockets.
+const BY_SOCKETS: Options =
+    Options { copying: Copying::Automatic, busy_poll: BusyPoll::Cards, counting: Counting::Sockets };
+
+fn start_with(
+    ports: &[PortRef; 2],
+    table: &FrameTable,
+    [send_cores, receive_cores]: [&[usize]; 2],
+    options: Options,
+) -> Result<AfXdpEngine, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let [zero, one] = ports;
-    AfXdpEngine::start(
-        &[zero, one],
-        None,
-        Options::default(),
-        &Crew { send_cores, receive_cores, table, stop },
-    )
+    AfXdpEngine::start(&[zero, one], None, options, &Crew { send_cores, receive_cores, table, stop })
+}
+
+fn start_on(ports: &[PortRef; 2], table: &FrameTable, cores: [&[usize]; 2]) -> Result<AfXdpEngine, Error> {
+    start_with(ports, table, cores, Options::default())
 }
 
 fn start(ports: &[PortRef; 2], table: &FrameTable) -> AfXdpEngine {
     start_on(ports, table, [&[0], &[]]).unwrap()
+}
+
+fn start_by_sockets(ports: &[PortRef; 2], table: &FrameTable) -> AfXdpEngine {
+    start_with(ports, table, [&[0], &[]], BY_SOCKETS).unwrap()
 }
 
 /// What the interface itself counted.
@@ -54,14 +65,20 @@ fn counted(port: &str, what: &str) -> u64 {
 fn every_frame_that_leaves_is_counted_by_the_interface_and_comes_back() {
     let _alone = alone();
     let Some(ports) = cable() else { return };
-    for (size, directions) in
-        [("64", Directions::Forward), ("imix", Directions::Both), ("1518", Directions::Both)]
-    {
+    let by_program = "arrivals counted by the XDP program in the driver";
+    let by_sockets = "arrivals counted by AF_XDP sockets, because they were asked for";
+    for (size, directions, options, by) in [
+        ("64", Directions::Forward, Options::default(), by_program),
+        ("imix", Directions::Both, Options::default(), by_program),
+        ("64", Directions::Forward, BY_SOCKETS, by_sockets),
+        ("imix", Directions::Both, BY_SOCKETS, by_sockets),
+        ("1518", Directions::Both, BY_SOCKETS, by_sockets),
+    ] {
         let before = ["port0", "port1"].map(|port| counted(port, "tx_packets"));
-        let mut engine = start(&ports, &sized(size, directions));
+        let mut engine = start_with(&ports, &sized(size, directions), [&[0], &[]], options).unwrap();
         assert_eq!(engine.modes(), [Mode::Copy; 2], "a veth cannot do without copies");
-        assert_eq!(engine.modes_in_words(), ["af_xdp, copy (the driver has no zero copy)"; 2]);
-        assert_eq!(engine.are_native(), [true; 2]);
+        let words = format!("af_xdp, copy (the driver has no zero copy); {by}");
+        assert_eq!(engine.modes_in_words(), [words.as_str(); 2]);
         for pps in [1e3, 20e3] {
             for counts in trial(&mut engine, Load::Rate(pps), 200) {
                 assert!(is_accounted_for(&counts), "{size} at {pps}: {counts:?}");
@@ -100,6 +117,10 @@ fn frames_over_a_page_leave_in_pieces_and_come_back_whole_with_their_signatures(
     for size in ["3844", "3845", "3854", "4100", "4101", "8000", "9018"] {
         for (load, directions) in [(Load::Rate(2e3), Directions::Both), (Load::Max, Directions::Forward)] {
             let mut engine = start(&ports, &sized(size, directions));
+            // The program that counts knows frames of one page.
+            for by in engine.counted_by() {
+                assert!(matches!(by, Some(CountedBy::Sockets(why)) if why.contains("MTU")), "{by:?}");
+            }
             let before = counted("port0", "tx_packets");
             let counts = trial(&mut engine, load, 200)[0];
             assert!(counts.offered > 0 && is_accounted_for(&counts), "{size}: {counts:?}");
@@ -147,7 +168,7 @@ fn at_full_rate_what_the_other_end_had_no_room_for_is_offered_and_refused() {
     let Some(ports) = cable() else { return };
     for size in ["64", "imix"] {
         let before = counted("port0", "tx_packets");
-        let mut engine = start(&ports, &sized(size, Directions::Forward));
+        let mut engine = start_by_sockets(&ports, &sized(size, Directions::Forward));
         let counts = trial(&mut engine, Load::Max, 300)[0];
         let [zero, one] = engine.statistics().unwrap()[..] else { panic!("two ports") };
         assert!(counts.offered > 1_000, "{counts:?}");
@@ -160,6 +181,78 @@ fn at_full_rate_what_the_other_end_had_no_room_for_is_offered_and_refused() {
         assert_eq!(engine.totals().unwrap()[0].refused, Some(zero.send_dropped));
         assert_eq!(one.received, counts.forwarded, "{one:?}");
         assert_eq!(one.received + one.receive_dropped, zero.sent, "{one:?}");
+        drop(engine);
+        // The kernel's program sees every frame that found room.
+        let mut engine = start(&ports, &sized(size, Directions::Forward));
+        let counts = trial(&mut engine, Load::Max, 300)[0];
+        let totals = engine.totals().unwrap().remove(0);
+        assert!(counts.offered > 1_000, "{counts:?}");
+        assert_eq!(Some(counts.offered - counts.forwarded), totals.refused, "{counts:?}");
+        assert_eq!((totals.latency.total(), totals.foreign), (counts.forwarded, 0));
+    }
+}
+
+#[test]
+fn what_the_kernel_counts_is_in_every_reading() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let mut table = sized("64", Directions::Both);
+    table.apart = Apart { streams: 1, latencies: 1 };
+    let mut engine = start(&ports, &table);
+    let interval = engine.begin(Load::Rate(20e3)).unwrap();
+    wait_for(&mut engine, 200);
+    engine.begin(Load::Idle).unwrap();
+    wait_for(&mut engine, 200);
+    let counts = engine.counts(interval).unwrap();
+    let timelines = engine.timeline(interval).unwrap().unwrap();
+    let (streams, totals) = (engine.streams().unwrap(), engine.totals().unwrap());
+    for direction in 0..2 {
+        let (counts, totals) = (counts[direction], &totals[direction]);
+        assert!(counts.offered > 1_000 && counts.forwarded == counts.offered, "{counts:?}");
+        let bins = &timelines[direction].bins;
+        assert!(bins.iter().all(|bin| bin.offered == bin.forwarded), "{bins:?}");
+        assert_eq!(bins.iter().map(|bin| bin.forwarded).sum::<u64>(), counts.forwarded);
+        let stream = &streams[direction][0];
+        assert_eq!((stream.offered, stream.forwarded), (counts.offered, counts.forwarded));
+        assert_eq!((stream.missing, stream.latency.total()), (0, counts.forwarded));
+        assert_eq!((totals.forwarded, totals.latency.total()), (counts.forwarded, counts.forwarded));
+        assert!(counts.latency_min > 0 && counts.latency_min <= counts.latency_max, "{counts:?}");
+        assert!(counts.latency_sum >= counts.latency_min * counts.forwarded, "{counts:?}");
+        assert_eq!((stream.latency_min, stream.latency_max), (counts.latency_min, counts.latency_max));
+    }
+    let unseen = engine.capabilities().unseen;
+    assert!(unseen[0].contains("when a kernel program sees it"), "{unseen:?}");
+}
+
+#[test]
+fn where_the_driver_has_no_xdp_the_program_counts_behind_it() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    let over = ports.each_ref().map(without_xdp);
+    for options in [Options::default(), BY_SOCKETS] {
+        let mut engine = start_with(&over, &sized("imix", Directions::Both), [&[0], &[]], options).unwrap();
+        if options != BY_SOCKETS {
+            assert_eq!(engine.counted_by(), [Some(&CountedBy::Program { native: false }); 2]);
+        }
+        for counts in trial(&mut engine, Load::Rate(10e3), 200) {
+            assert!(counts.offered > 1_000 && counts.offered == counts.forwarded, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_somebody_detaches_ends_the_run_and_what_was_counted_stays() {
+    let _alone = alone();
+    let Some(ports) = cable() else { return };
+    for options in [Options::default(), BY_SOCKETS] {
+        let mut engine = start_with(&ports, &sized("64", Directions::Forward), [&[0], &[]], options).unwrap();
+        engine.begin(Load::Rate(1e3)).unwrap();
+        wait_for(&mut engine, 100);
+        detach_a_program();
+        let Err(Error::Failed(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
+        assert!(why.contains("Linerate's XDP program is no more at interface port"), "{why}");
+        let counts = engine.counts(0).unwrap()[0];
+        assert!(counts.offered > 0 && counts.forwarded > 0, "{counts:?}");
     }
 }
 
@@ -176,6 +269,11 @@ fn several_workers_have_a_queue_each() {
     let ways: [[&[usize]; 2]; 3] = [[&[0, 1], &[]], [&[0], &[1]], [&[1, 0], &[1]]];
     for cores in ways {
         let mut engine = start_on(&ports, &table, cores).unwrap();
+        let named = !cores[1].is_empty();
+        for by in engine.counted_by() {
+            let by_sockets = matches!(by, Some(CountedBy::Sockets(why)) if why.contains("--receive-cores"));
+            assert_eq!(by_sockets, named, "{by:?}");
+        }
         for counts in trial(&mut engine, Load::Rate(10e3), 200) {
             assert!(counts.offered > 0 && is_accounted_for(&counts), "{cores:?}: {counts:?}");
         }
@@ -264,16 +362,18 @@ fn frames_of_others_pass_to_the_kernel_and_are_counted() {
     let _alone = alone();
     let Some(ports) = cable() else { return };
     run("ip address add 192.0.2.1/24 dev port0");
-    let mut engine = start(&ports, &sized("64", Directions::Forward));
-    // The kernel asks for its neighbour on port 0; port 1's kernel hears it.
-    let socket = std::net::UdpSocket::bind("192.0.2.1:0").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while engine.totals().unwrap()[0].foreign == 0 {
-        assert!(Instant::now() < deadline, "no frame of the kernel's is counted");
-        let _ = socket.send_to(b"x", "192.0.2.2:9");
-        wait_for(&mut engine, 20);
+    for options in [Options::default(), BY_SOCKETS] {
+        let mut engine = start_with(&ports, &sized("64", Directions::Forward), [&[0], &[]], options).unwrap();
+        // The kernel asks for its neighbour on port 0; port 1's kernel hears it.
+        let socket = std::net::UdpSocket::bind("192.0.2.1:0").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while engine.totals().unwrap()[0].foreign == 0 {
+            assert!(Instant::now() < deadline, "no frame of the kernel's is counted");
+            let _ = socket.send_to(b"x", "192.0.2.2:9");
+            wait_for(&mut engine, 20);
+        }
+        assert_eq!(engine.statistics().unwrap()[1].received, 0, "it did not come to us");
     }
-    assert_eq!(engine.statistics().unwrap()[1].received, 0, "it did not come to us");
 }
 
 #[test]
@@ -288,7 +388,8 @@ fn copies_and_busy_polling_can_be_insisted_on_and_a_driver_that_needs_copies_say
             table: &table,
             stop: Arc::new(AtomicBool::new(false)),
         };
-        AfXdpEngine::start(&[&ports[0], &ports[1]], None, Options { copying, busy_poll }, &crew)
+        let options = Options { copying, busy_poll, ..BY_SOCKETS };
+        AfXdpEngine::start(&[&ports[0], &ports[1]], None, options, &crew)
     };
     let text = open(Copying::Never, BusyPoll::Never).err().unwrap().to_string();
     assert!(text.contains("port0") && text.contains("without copies"), "{text}");
@@ -296,7 +397,8 @@ fn copies_and_busy_polling_can_be_insisted_on_and_a_driver_that_needs_copies_say
         [(BusyPoll::Always, true, "af_xdp, copy, busy polling"), (BusyPoll::Cards, false, "af_xdp, copy")]
     {
         let mut engine = open(Copying::Always, busy_poll).unwrap();
-        assert_eq!((engine.busy_polls(), engine.modes_in_words()), (vec![polls; 2], vec![words; 2]));
+        assert_eq!(engine.busy_polls(), [polls; 2]);
+        assert!(engine.modes_in_words().iter().all(|all| all.starts_with(&format!("{words};"))));
         let counts = trial(&mut engine, Load::Rate(10e3), 100)[0];
         assert!(counts.offered > 0 && counts.offered == counts.forwarded, "{counts:?}");
     }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use common::{cable, receive_on, run, start, table};
+use common::{cable, detach_a_program, receive_on, run, start, table};
 use engine::live::{Sent, monotonic};
 use engine::xdp::{Generator, PortRef, Receiver};
 use engine::{Engine, Error, Load, Order, Untaken};
@@ -142,25 +142,14 @@ fn an_interface_that_goes_down_or_vanishes_ends_the_run_and_what_was_counted_sta
     }
 }
 
-/// The kernel's number of the link that an XDP program of this process is attached by.
-fn xdp_link() -> u32 {
-    let links = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
-    let texts = links.filter_map(|link| fs::read_to_string(link.path()).ok());
-    let mut links = texts.filter(|text| text.contains("link_type:\txdp"));
-    let text = links.next().unwrap();
-    text.lines().find_map(|line| line.strip_prefix("link_id:")).unwrap().trim().parse().unwrap()
-}
-
 #[test]
 fn a_receiver_that_somebody_detaches_ends_the_run() {
-    use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_get_fd_by_id};
     let _alone = alone();
     let Some(ports) = cable() else { return };
     let mut engine = start(&ports, &table(&[64], 5, 1));
     engine.begin(Load::Rate(1_000.0)).unwrap();
     engine.wait(Duration::from_millis(100)).unwrap();
-    // SAFETY: system calls without pointers.
-    assert_eq!(unsafe { bpf_link_detach(bpf_link_get_fd_by_id(xdp_link())) }, 0);
+    detach_a_program();
     let Err(Error::Failed(why)) = engine.wait(Duration::from_secs(3)) else { panic!("not told") };
     assert!(why.contains("Linerate's XDP program is no more at interface port"), "{why}");
 }

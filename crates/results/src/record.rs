@@ -267,7 +267,8 @@ pub struct Port {
     pub mtu: u32,
     /// Its speed, where the kernel says so, in bits per second.
     pub speed_bps: Option<f64>,
-    /// `native` or `generic` XDP.
+    /// `native` or `generic` XDP. Of the engine `af_xdp`: how the kernel serves its sockets, and who counts what
+    /// arrives and why.
     pub xdp_mode: String,
     /// What the kernel and the driver said of it before the first frame, where it is a real interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -92,7 +92,7 @@ impl Measurement {
         let test = format!("{} B", self.datagram);
         let name = name.map_or_else(|| format!("{} {test}", program.name()), str::to_owned);
         let labels = Labels { name, test, given };
-        let mut tester = testbed.describe_tester(&["none"; 2]);
+        let mut tester = testbed.describe_tester(&["none"; 2].map(str::to_owned));
         program.name().clone_into(&mut tester.engine);
         // The program itself is other work than ours, and keeps its core to itself.
         let bounds = Bounds {

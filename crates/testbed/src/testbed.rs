@@ -316,13 +316,13 @@ impl Testbed {
         &self,
         table: &FrameTable,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(Box<dyn Engine>, Vec<&'static str>)> {
+    ) -> Result<(Box<dyn Engine>, Vec<String>)> {
         if let Site::UserSpace(user_space) = &self.site {
             let engine = user_space.start_engine(table, &self.placement.generate, stop)?;
-            return Ok((engine, vec!["user space"; 2]));
+            return Ok((engine, vec!["user space".to_owned(); 2]));
         }
         if let Site::Testers(testers) = &self.site {
-            return Ok((testers.start_engine(table, stop)?, vec!["a TRex stateless server"; 2]));
+            return Ok((testers.start_engine(table, stop)?, vec!["a TRex stateless server".to_owned(); 2]));
         }
         if self.engine == EngineName::AfXdp {
             let engine = self.start_af_xdp(self.port_refs()?, self.namespace(), table, stop)?;
@@ -333,7 +333,7 @@ impl Testbed {
             return Ok((Box::new(engine), modes));
         }
         let engine = self.start_engine(table, stop)?;
-        let modes = engine.modes().to_vec();
+        let modes = engine.modes().into_iter().map(str::to_owned).collect();
         Ok((Box::new(engine), modes))
     }
 

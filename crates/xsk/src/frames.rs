@@ -146,6 +146,20 @@ impl Share {
         }
     }
 
+    /// Gives the kernel all frames that nobody uses, to receive in, as far as the ring has room.
+    #[inline]
+    pub fn fill(&mut self, ring: &mut Producer) {
+        let mut room = ring.room();
+        while room > 0
+            && let Some(frame) = self.take()
+        {
+            ring.write_address(self.address(frame));
+            self.lend(frame, 1);
+            room -= 1;
+        }
+        ring.publish();
+    }
+
     /// Takes the frames back that the kernel is done with.
     #[inline]
     pub fn reap(&mut self, completion: &mut Consumer) {

@@ -24,6 +24,7 @@
 //! descriptor that names no frame which the kernel has is skipped and counted, so that no byte outside the
 //! frames is touched whatever stands in a ring. A frame belongs to one side at a time.
 
+mod attachment;
 mod config;
 mod error;
 mod frames;
@@ -36,11 +37,12 @@ mod sender;
 mod socket;
 mod wake;
 
+pub use crate::attachment::Attachment;
 pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;
 pub use crate::interface::{Interface, Promiscuous, Queues};
 pub use crate::poster::{Posted, Poster};
-pub use crate::program::{Program, Wanted, has_interface};
+pub use crate::program::{Program, Wanted};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};
 pub use crate::socket::{Opened, Statistics, Watch, has_large_frames, open};

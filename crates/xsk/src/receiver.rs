@@ -206,15 +206,7 @@ impl Receiver {
     /// Gives the kernel all frames that nobody uses.
     #[inline]
     fn refill(&mut self) {
-        let mut room = self.fill.room();
-        while room > 0
-            && let Some(frame) = self.share.take()
-        {
-            self.fill.write_address(self.share.address(frame));
-            self.share.lend(frame, 1);
-            room -= 1;
-        }
-        self.fill.publish();
+        self.share.fill(&mut self.fill);
         if self.fill.needs_wakeup() {
             self.wake.wake_to_receive();
         }

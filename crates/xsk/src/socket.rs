@@ -108,7 +108,7 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
         bound.set(libc::SOL_XDP, libc::XDP_RX_RING, &receiving)?;
     }
     let offsets: libc::xdp_mmap_offsets = bound.get(libc::XDP_MMAP_OFFSETS)?;
-    let fill = bound.producer(libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, receiving, 1)?;
+    let mut fill = bound.producer(libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, receiving, 1)?;
     let completion = bound.consumer(libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, SENDING, 1)?;
     let transmit = config
         .sends
@@ -126,10 +126,16 @@ pub fn open(interface: &Interface, queue: u32, config: &Config) -> Result<Opened
     // The driver may want frames to receive in when it is bound.
     let bound = Arc::new(bound);
     let wake: Arc<dyn Wake> = Arc::clone(&bound) as Arc<dyn Wake>;
-    let receiver = receive.map(|receive| {
-        let share = Share::new(&memory, SENDING, receiving, 1);
-        Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)
-    });
+    let mut share = Share::new(&memory, SENDING, receiving, 1);
+    let receiver = match receive {
+        Some(receive) => Some(Receiver::new(Arc::clone(&wake), share, receive, fill, busy_polls)),
+        None => {
+            // A driver without copies keeps what arrives at the queue there, also what is not for the socket, and uses
+            // these frames over and over: without any it would drop all.
+            share.fill(&mut fill);
+            None
+        }
+    };
     let why_copies = bound.bind(interface, queue, config)?;
     let mode = bound.mode()?;
     let sender = transmit.map(|transmit| {

@@ -115,14 +115,13 @@ fn open_here(port: &PortRef, opening: &Opening<'_>) -> Result<(Port, Queues<Send
             mode = Mode::Copy;
         }
         why_copies = why_copies.or(socket.why_copies);
-        busy_polls &= socket.busy_polls;
+        // By a socket that only sends copies, no driver is asked to work.
+        busy_polls &= socket.busy_polls && (receives || socket.mode == Mode::ZeroCopy);
         watches.push(socket.watch.clone());
     }
     let mtu = sends.then(|| Mtu::of(&interface)).transpose()?;
-    Ok((
-        Port { interface, program, watches, mode, why_copies, busy_polls, mtu, looked: Instant::now() },
-        found,
-    ))
+    let (counted_by, looked) = (None, Instant::now());
+    Ok((Port { interface, program, counted_by, watches, mode, why_copies, busy_polls, mtu, looked }, found))
 }
 
 fn wanted(purpose: Purpose) -> Wanted {

@@ -18,7 +18,7 @@ use crate::builder::Builder;
 use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
-use crate::xdp::precedence;
+use crate::xdp::{precedence, streams};
 use crate::{Capabilities, Error, Order, StreamTotals, Timeline, Totals, refusal, timeline};
 
 /// Most workers: as many as a signature tells apart.
@@ -32,6 +32,12 @@ const LINK_PATIENCE: Duration = Duration::from_secs(2);
 const UNSEEN: [&str; 2] = [
     "the clock is read when a frame is built and when a burst has been received: what queues, cards and line add in between is part of every figure, and cannot be told from what the device adds",
     "frames that are due together share a reading of the clock, up to 64 of them, in both directions: up to some microseconds of a figure are the tester's",
+];
+
+/// The same where the kernel's program counts what arrives.
+const UNSEEN_WITH_PROGRAM: [&str; 2] = [
+    "the clock is read when a frame is built and when a kernel program sees it at the other port: what queues, cards, interrupt moderation and line add in between is part of every figure, and cannot be told from what the device adds",
+    "frames that are due together share a reading of the clock when they leave, up to 64 of them: up to some microseconds of a figure are the tester's",
 ];
 
 /// Threads that send and receive by two ports. Dropping them ends them, and then closes the ports.
@@ -111,7 +117,7 @@ impl<P: Ports + 'static> Workers<P> {
             worker.sender = Some(Sender::new(builder, Schedule::new(id, count), outlets));
             workers.senders.push(Arc::clone(&worker.tally));
         }
-        let streams = 1 + crew.table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0);
+        let streams = streams(crew.table);
         // Frames of direction 0 arrive at port 1.
         for (queues, direction) in [(one.receive, 0), (zero.receive, 1)] {
             let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, streams, count));
@@ -224,9 +230,10 @@ impl<P: Ports + 'static> Workers<P> {
     }
 
     /// What arrived of the frames of `direction`.
-    fn arrived(&self, direction: usize) -> Totals {
-        let latency = self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency));
-        let mut sum = Totals { latency, ..Totals::default() };
+    fn arrived(&self, direction: usize) -> Result<Totals, Error> {
+        let in_kernel = self.ports.program().map(|program| program.totals(direction)).transpose()?;
+        let mut sum = in_kernel.unwrap_or_default();
+        sum.latency.add(&self.histogram(self.receivers.iter().map(|tally| &tally.totals[direction].latency)));
         for tally in &self.receivers {
             let total = &tally.totals[direction];
             sum.forwarded += total.frames.get();
@@ -235,7 +242,7 @@ impl<P: Ports + 'static> Workers<P> {
             sum.returned += total.returned.get();
             sum.foreign += total.foreign.get();
         }
-        sum
+        Ok(sum)
     }
 
     fn receives(&self, worker: &Arc<Tally>) -> bool {
@@ -329,7 +336,7 @@ impl<P: Ports + 'static> Listener for Workers<P> {
     }
 
     fn totals(&self, port: usize) -> Result<Totals, Error> {
-        let mut totals = self.arrived(direction_at(port, self.count));
+        let mut totals = self.arrived(direction_at(port, self.count))?;
         totals.foreign += self.ports.passed(port)?;
         Ok(totals)
     }
@@ -341,7 +348,8 @@ impl<P: Ports + 'static> Listener for Workers<P> {
 
 impl<P: Ports + 'static> Machinery for Workers<P> {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { name: P::ENGINE, max_frame_size: P::MAX_FRAME, unseen: &UNSEEN }
+        let unseen = if self.ports.program().is_some() { &UNSEEN_WITH_PROGRAM } else { &UNSEEN };
+        Capabilities { name: P::ENGINE, max_frame_size: P::MAX_FRAME, unseen }
     }
 
     fn announce(&mut self, slot: u64, order: &Order, start: u64) -> Result<(), Error> {
@@ -353,6 +361,7 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
         let load = Announced::of(order, self.directions, self.senders.len(), start)?;
         if slot >= INTERVALS as u64 {
             self.senders.iter().chain(&self.receivers).for_each(|tally| tally.forget(slot));
+            self.ports.program().map_or(Ok(()), |program| program.forget(slot))?;
         }
         self.board.announce(slot, &load);
         Ok(())
@@ -379,29 +388,35 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
     }
 
     fn received(&self, slot: u64, direction: usize) -> Result<Received, Error> {
-        let mut sum = Received::default();
+        let in_kernel = self.ports.program().map(|program| program.received(slot, direction)).transpose()?;
+        let mut sum = in_kernel.unwrap_or_default();
         self.receivers.iter().for_each(|tally| tally.received(slot, direction).add_to(&mut sum));
         Ok(sum)
     }
 
     fn timeline(&self, direction: usize, start: u64, end: u64) -> Result<Option<Timeline>, Error> {
         let sent: Vec<_> = self.senders.iter().map(|tally| tally.sent_bins[direction].bins()).collect();
-        let received: Vec<_> =
+        let mut received: Vec<_> =
             self.receivers.iter().map(|tally| tally.received_bins[direction].bins()).collect();
+        received.extend(
+            self.ports.program().map(|program| program.bins(direction)).transpose()?.unwrap_or_default(),
+        );
         Ok(timeline::of(&sent, &received, start, end))
     }
 
     fn totals(&self, direction: usize) -> Result<Totals, Error> {
         let lateness = self.histogram(self.senders.iter().map(|tally| &tally.lateness[direction]));
         let refused = P::COUNTS_REFUSED.then_some(0);
-        let mut sum = Totals { lateness, refused, ..self.arrived(direction) };
+        let mut sum = Totals { lateness, refused, ..self.arrived(direction)? };
         sum.foreign += self.ports.passed(1 - direction % 2)?;
         Ok(sum)
     }
 
     fn streams(&self, direction: usize) -> Result<Vec<StreamTotals>, Error> {
         let streams = (0..self.apart.streams).map(|number| {
-            let mut sum = StreamTotals::default();
+            let in_kernel =
+                self.ports.program().map(|program| program.stream(number, direction)).transpose()?;
+            let mut sum = in_kernel.unwrap_or_default();
             // A worker may send, receive or both: each has one tally.
             let senders = self.senders.iter().filter(|tally| !self.receives(tally));
             for tally in self.receivers.iter().chain(senders) {
@@ -409,9 +424,9 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
                     stream.add_to(&mut sum);
                 }
             }
-            sum
+            Ok(sum)
         });
-        Ok(streams.collect())
+        streams.collect()
     }
 }
 

@@ -16,8 +16,10 @@
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
-/* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time. */
+/* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time … */
 #define CATCH_UP_NS (20 * 1000)
+/* … and 1/7 faster while it is further behind than this, before it must give frames up. */
+#define HURRY_NS (GIVE_UP_NS / 2)
 /*
  * Paced frames that follow silence begin this long after they are asked for: user space may share
  * a worker's core, and goes on with what it does. Until then all workers follow, and begin at once.
@@ -35,9 +37,11 @@
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
 {
+	bool hurries = (__s64)(now - HURRY_NS - worker->next) >= 0;
+
 	if ((__s64)(now - CATCH_UP_NS - worker->earliest) > 0)
 		worker->earliest = now - CATCH_UP_NS;
-	worker->earliest += worker->gap - (worker->gap >> 4);
+	worker->earliest += worker->gap - (worker->gap >> (hurries ? 3 : 4));
 	worker->next_fraction += worker->gap_fraction;
 	worker->next += worker->gap + (worker->next_fraction >> 32);
 	worker->next_fraction &= 0xffffffff;

@@ -2,12 +2,13 @@
 //!
 //! Ports enter; counts per interval and direction leave.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{Link, MapCore};
+use libbpf_rs::MapCore;
 use stats::Histogram;
 use traffic::Apart;
+use xsk::{Attachment, Interface};
 
 use super::program::{self, Loaded, receive};
 use super::{DIRECTIONS, INTERVALS, PortRef, in_namespace};
@@ -19,16 +20,15 @@ use crate::{Error, StreamTotals, Totals, refusal};
 
 /// The receiving program on one or two ports; detached and unloaded when dropped.
 pub struct Receiver {
-    // Links first: they are dropped before the program they attach.
-    links: Vec<(String, Link)>,
+    // First: it is detached before it is unloaded.
+    attached: Vec<(String, Attachment)>,
     skeleton: Loaded<receive::ReceiveSkel<'static>>,
-    modes: Vec<&'static str>,
     latency_streams: usize,
-    /// When the links were looked at last.
+    /// When it was last seen whether it is still attached.
     checked: Instant,
 }
 
-/// How often links are looked at: the kernel takes the lock of all interfaces for it.
+/// How often that is looked at: the kernel takes the lock of all interfaces for it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Receiver {
@@ -59,6 +59,21 @@ impl Receiver {
             [port] => [0, port.index],
             ports => super::indexes(ports),
         };
+        let mut receiver = Self::load(indexes, streams, workers, apart)?;
+        ports.iter().try_for_each(|port| receiver.attach_to(port, namespace).map(drop))?;
+        Ok(receiver)
+    }
+
+    /// Loads the program for the ports of these indexes; it is attached to neither yet.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn load(
+        indexes: [u32; DIRECTIONS],
+        streams: usize,
+        workers: usize,
+        apart: Apart,
+    ) -> Result<Self, Error> {
         let skeleton = Loaded::load(receive::ReceiveSkelBuilder::default(), |open| {
             if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
                 rodata.port_ifindex = indexes;
@@ -72,22 +87,22 @@ impl Receiver {
             open.maps.stream_latencies.set_max_entries((apart.latencies * DIRECTIONS).max(1) as u32)?;
             open.maps.seen.set_max_entries((streams * workers * DIRECTIONS) as u32)
         })?;
-        let attach = || {
-            ports
-                .iter()
-                .map(|port| {
-                    let link = skeleton
-                        .progs
-                        .receive
-                        .attach_xdp(port.index as i32)
-                        .map_err(|error| attach_error(port, &error))?;
-                    Ok((link, attach_mode(port.index)))
-                })
-                .collect::<Result<Vec<_>, Error>>()
-        };
-        let (links, modes): (Vec<_>, _) = in_namespace(namespace, attach)?.into_iter().unzip();
-        let links = ports.iter().map(|port| port.name.clone()).zip(links).collect();
-        Ok(Self { links, skeleton, modes, latency_streams: apart.latencies, checked: Instant::now() })
+        let (attached, latency_streams) = (Vec::new(), apart.latencies);
+        Ok(Self { attached, skeleton, latency_streams, checked: Instant::now() })
+    }
+
+    /// Attaches it to `port`, and says whether it runs in the driver.
+    ///
+    /// # Errors
+    /// When the port does not take it, or has another.
+    pub(crate) fn attach_to(&mut self, port: &PortRef, namespace: Option<BorrowedFd>) -> Result<bool, Error> {
+        let skeleton = &self.skeleton;
+        let attachment = in_namespace(namespace, || {
+            Ok(Attachment::new(&Interface::find(&port.name)?, &skeleton.progs.receive, false)?)
+        })?;
+        let native = attachment.is_native();
+        self.attached.push((port.name.clone(), attachment));
+        Ok(native)
     }
 
     /// Whether the program is still at all ports.
@@ -99,14 +114,15 @@ impl Receiver {
             return Ok(());
         }
         self.checked = Instant::now();
-        let gone = self.links.iter().find(|(_, link)| !xsk::has_interface(link.as_fd()));
+        let gone = self.attached.iter().find(|(_, attachment)| !attachment.is_there());
         gone.map_or(Ok(()), |(name, _)| Err(Error::Failed(refusal::program_removed(name))))
     }
 
     /// How each port runs the program: `native` (in its driver) or `generic` (slower).
     #[must_use]
-    pub fn modes(&self) -> &[&'static str] {
-        &self.modes
+    pub fn modes(&self) -> Vec<&'static str> {
+        let mode = |native| if native { "native" } else { "generic" };
+        self.attached.iter().map(|(_, attachment)| mode(attachment.is_native())).collect()
     }
 
     /// What came back of the frames of `interval` in `direction`.
@@ -128,7 +144,7 @@ impl Receiver {
     }
 
     /// Forgets the counts of the interval whose place `interval` will take.
-    pub(super) fn forget(&self, interval: u64) -> Result<(), Error> {
+    pub(crate) fn forget(&self, interval: u64) -> Result<(), Error> {
         let slot = (interval as usize % INTERVALS) * DIRECTIONS;
         (0..DIRECTIONS)
             .try_for_each(|direction| program::clear_per_cpu(&self.skeleton.maps.received, slot + direction))
@@ -204,34 +220,6 @@ impl Listener for Receiver {
     }
 
     fn totals(&self, port: usize) -> Result<Totals, Error> {
-        Self::totals(self, direction_at(port, self.links.len()))
-    }
-}
-
-fn attach_error(port: &PortRef, error: &libbpf_rs::Error) -> Error {
-    let remedy = match error.kind() {
-        libbpf_rs::ErrorKind::AlreadyExists | libbpf_rs::ErrorKind::Other => {
-            format!(
-                "it has an XDP program already; remove that first, as with `ip link set {} xdp off`",
-                port.name
-            )
-        }
-        libbpf_rs::ErrorKind::PermissionDenied => "run as root, or with CAP_BPF and CAP_NET_ADMIN".to_owned(),
-        _ => "its MTU may be too large for XDP; try 1500".to_owned(),
-    };
-    Error::Refused(format!(
-        "interface {} does not take Linerate's XDP program: {error:#}; {remedy}",
-        port.name
-    ))
-}
-
-/// How the kernel runs the XDP program of interface `index`, in the current namespace.
-fn attach_mode(index: u32) -> &'static str {
-    use libbpf_rs::libbpf_sys::{XDP_ATTACHED_DRV, XDP_ATTACHED_HW};
-    match super::xdp_state(index).map(|state| u32::from(state.attach_mode)) {
-        None => "unknown",
-        Some(XDP_ATTACHED_DRV) => "native",
-        Some(XDP_ATTACHED_HW) => "offloaded",
-        Some(_) => "generic",
+        Self::totals(self, direction_at(port, self.attached.len()))
     }
 }

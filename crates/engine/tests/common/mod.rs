@@ -36,6 +36,26 @@ pub fn cable_of(queues: usize) -> Option<[PortRef; 2]> {
     Some([port("port0"), port("port1")])
 }
 
+/// An interface over `port` whose driver has no XDP.
+pub fn without_xdp(port: &PortRef) -> PortRef {
+    let name = port.name.replace("port", "card");
+    run(&format!("ip link add link {} name {name} type macvlan mode passthru", port.name));
+    run(&format!("sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1"));
+    run(&format!("ip link set {name} up"));
+    PortRef { index: nix::net::if_::if_nametoindex(name.as_str()).unwrap(), name }
+}
+
+/// Detaches one of the XDP programs that this process has at its interfaces, as somebody else may.
+pub fn detach_a_program() {
+    use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_get_fd_by_id};
+    let links = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
+    let mut texts = links.filter_map(|link| std::fs::read_to_string(link.path()).ok());
+    let text = texts.find(|text| text.contains("link_type:\txdp")).unwrap();
+    let number = text.lines().find_map(|line| line.strip_prefix("link_id:")).unwrap().trim().parse().unwrap();
+    // SAFETY: system calls without pointers.
+    assert_eq!(unsafe { bpf_link_detach(bpf_link_get_fd_by_id(number)) }, 0);
+}
+
 /// Moves the receiving work of both ports to `core`. To be called once an engine is attached.
 pub fn receive_on(core: usize) {
     for port in ["port0", "port1"] {

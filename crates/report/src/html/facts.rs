@@ -188,7 +188,7 @@ fn tester(tester: &Tester) -> Vec<Fact> {
 fn port_text(port: &Port) -> String {
     let driver = port.driver.as_deref().unwrap_or("unknown driver");
     let speed = port.speed_bps.map_or_else(|| "unknown speed".to_owned(), bps);
-    format!("{} ({driver}, {speed}), {}, MTU {}, {} XDP", port.name, port.mac, port.mtu, port.xdp_mode)
+    format!("{} ({driver}, {speed}), {}, MTU {}, XDP: {}", port.name, port.mac, port.mtu, port.xdp_mode)
 }
 
 fn named(values: &BTreeMap<String, String>) -> impl Iterator<Item = Fact> {

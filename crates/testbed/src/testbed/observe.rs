@@ -107,8 +107,8 @@ impl Testbed {
         Ok(dut)
     }
 
-    /// Says on the terminal whether frames are copied on their way, where that is a question.
-    pub fn tell_modes(&self, modes: &[&str]) {
+    /// Says on the terminal whether frames are copied on their way and who counts them, where that is a question.
+    pub fn tell_modes(&self, modes: &[String]) {
         if self.engine == EngineName::AfXdp {
             for (port, mode) in self.ports().iter().zip(modes) {
                 eprintln!("port {}: {mode}", port.name);
@@ -117,7 +117,7 @@ impl Testbed {
     }
 
     /// The tester, for the record. `modes` is how each port runs its XDP program.
-    pub fn describe_tester(&self, modes: &[&str]) -> record::Tester {
+    pub fn describe_tester(&self, modes: &[String]) -> record::Tester {
         let mut facts = self.inspection.iter().flat_map(|inspection| inspection.facts.iter().cloned());
         let ports = self.ports().iter().zip(modes).map(|(port, mode)| record::Port {
             name: port.name.clone(),
@@ -125,7 +125,7 @@ impl Testbed {
             mac: port.mac.to_string(),
             mtu: port.mtu,
             speed_bps: port.speed_bps,
-            xdp_mode: (*mode).to_owned(),
+            xdp_mode: mode.clone(),
             facts: facts.next().map(Box::new),
         });
         record::Tester {
