@@ -66,6 +66,7 @@ fn interfaces_show_what_was_counted() {
         role,
         addresses: Vec::new(),
         kernel: None,
+        filters: Default::default(),
     };
     let forwarding = Forwarding {
         interfaces: vec![
@@ -92,6 +93,7 @@ fn bridges_show_their_stations() {
         role,
         addresses: Vec::new(),
         kernel: None,
+        filters: Default::default(),
     };
     let settings = crate::dataplane::bridge::Settings { stations: 10, ..Default::default() };
     let stations = crate::dataplane::bridge::Stations::new(settings, Duration::from_secs(5));
