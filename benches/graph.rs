@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used)] // a benchmark may end at its first error
 
+#[path = "nodes/memory.rs"]
+mod memory;
 #[path = "fib/tables.rs"]
 #[allow(dead_code)] // only the IPv4 table is used
 mod tables;
@@ -19,22 +21,16 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use fastpath::counters::Counters;
-use fastpath::device::Input;
 use fastpath::fib::Prefix;
 use fastpath::node::Node;
 use fastpath::router::{Hop, Router};
-use fastpath::vector::{Frame, VECTOR};
+use fastpath::vector::VECTOR;
 use fastpath::worker::{Receive, Worker};
 use stats::random::Random;
 use wire::MacAddress;
 
-use crate::template::{FRAME, HEADERS, Template};
+use crate::memory::{Memory, OURS};
 use crate::turn::{Nowhere, TURNS, median, turn};
-
-const BUFFERS: usize = 2048;
-/// Bytes of a buffer, of which the frame has the first 60.
-const BUFFER: usize = 2048 + 64;
-const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
 /// A case: its name, the routes, how many destinations, and how many frames at a time.
 struct Case {
@@ -124,45 +120,4 @@ fn set_up(case: &Case, table: &tables::Table<u32>) -> (Worker, Arc<Counters>, Ro
     let inputs = vec![Receive::new(0, Box::new(input))];
     let worker = Worker::new(inputs, vec![Box::new(Nowhere)], router.attach(), Arc::clone(&counters));
     (worker, counters, router)
-}
-
-/// A device that lends frames to ever other destinations.
-struct Memory {
-    buffers: Box<[u8]>,
-    at: usize,
-    template: Template,
-    destinations: Vec<u32>,
-    next: usize,
-    vector: usize,
-}
-
-impl Memory {
-    fn new(destinations: Vec<u32>, vector: usize) -> Self {
-        Self {
-            buffers: vec![0; BUFFERS * BUFFER].into(),
-            at: 0,
-            template: Template::new(OURS),
-            destinations,
-            next: 0,
-            vector,
-        }
-    }
-}
-
-impl Input for Memory {
-    fn receive(&mut self, frames: &mut [Frame]) -> usize {
-        let count = self.vector.min(frames.len());
-        for frame in &mut frames[..count] {
-            let buffer = &mut self.buffers[self.at * BUFFER..][..BUFFER];
-            self.at = (self.at + 1) % BUFFERS;
-            let destination = self.destinations[self.next];
-            self.next = if self.next + 1 == self.destinations.len() { 0 } else { self.next + 1 };
-            buffer[..HEADERS].copy_from_slice(&self.template.to(destination));
-            // SAFETY: the buffer has so many bytes, and is touched again only 2,048 frames later.
-            *frame = unsafe { Frame::new(buffer.as_mut_ptr(), FRAME as u32, BUFFER as u32) };
-        }
-        count
-    }
-
-    fn release(&mut self) {}
 }

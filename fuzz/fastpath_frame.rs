@@ -1,9 +1,9 @@
-//! Frames of any bytes through a router that does all it can: routes, with VLANs and neighbours, bridges and
-//! cross connects. Nothing vanishes, nothing panics, and no byte beside a frame is touched.
+//! Frames of any bytes through a router that does all it can: routes, with VLANs, neighbours and access lists, bridges
+//! and cross connects. Nothing vanishes, nothing panics, and no byte beside a frame is touched.
 //!
 //! The bytes of an input are a script: most steps have a frame of the corpus arrive somewhere, with some of
 //! its bytes changed and its end cut or stretched; others have any bytes arrive, forward what has arrived, let
-//! time pass, trace packets, or have bytes rewritten between two nodes, as who shares a frame's memory may. A frame
+//! time pass, trace packets, give an interface access lists or none, or have bytes rewritten between two nodes, as who shares a frame's memory may. A frame
 //! that has once caused harm is kept in `corpus`, too.
 
 #![allow(clippy::unwrap_used)] // a test may panic
@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::bridge::Settings;
 use fastpath::counters::{Counters, Reason};
 use fastpath::fib::Prefix;
@@ -45,7 +46,8 @@ fn frames_of_the_corpus_pass() {
     let balance = net.counters.balance();
     // It is no corpus of frames that are all dropped.
     assert!(balance.sent > 150 && balance.made > 50 && balance.punted > 0, "{balance:?}");
-    for _ in 0..3 {
+    for which in 0..16 {
+        (0..=DEVICES).for_each(|interface| net.filter(interface, which));
         for device in 0..DEVICES {
             corpus.iter().for_each(|frame| net.arrive(device, frame, 256));
         }
@@ -89,7 +91,8 @@ fn play(corpus: &[Vec<u8>], script: &[u8]) {
                     (u16::from(next()) % DEVICES, &corpus[usize::from(next()) % corpus.len()]);
                 (0..usize::from(next()) * 2).for_each(|_| net.arrive(device, frame, 4));
             }
-            25..28 => net.rewrites.push([next(), next(), next(), next()]),
+            25 => net.filter(u16::from(next()) % (DEVICES + 1), next()),
+            26..28 => net.rewrites.push([next(), next(), next(), next()]),
             28..48 => {
                 let (device, length) = (u16::from(next()) % DEVICES, usize::from(next()));
                 let frame: Vec<u8> = (0..length).map(|_| next()).collect();
@@ -203,6 +206,21 @@ impl Net {
     fn arrive(&mut self, device: u16, frame: &[u8], room: usize) {
         self.memory.arrive(device, frame, room);
         self.arrived += 1;
+    }
+
+    /// An interface has lists, or none, as bits of `which` say.
+    fn filter(&mut self, interface: u16, which: u8) {
+        let rule = |action, carried| Rule { action, addresses: Addresses::Any, carried };
+        let ports = Carried::Ports { protocol: which % 2 * 11 + 6, source: 0..=u16::MAX, destination: 0..=9 };
+        let last = if which & 8 == 0 { Action::Permit } else { Action::Deny };
+        let rules = vec![
+            rule(Action::Deny, ports),
+            rule(Action::Permit, Carried::Type { protocol: 58, kind: 135 }),
+            rule(last, Carried::Any),
+        ];
+        let list = AccessList::new("list", rules);
+        let of = |bit: u8| (which & bit != 0).then(|| Arc::clone(&list));
+        self.router.set_filters(interface, Filters { input: of(2), output: of(4) }).unwrap();
     }
 
     fn pass_time(&mut self, time: Duration) {

@@ -101,7 +101,7 @@ fn every_device_can_be_configured_as_its_file_says() {
             }
             let up = on("lab up tried", &device).inside(&home).run();
             assert!(up.status.success(), "{}, {}: {}", file.display(), device.name, up.stderr);
-            if file.ends_with("firewall-rules.toml") {
+            if file.ends_with("firewall-rules.toml") && device.dut == "linux-router" {
                 let list = linerate("lab exec tried dut -- nft list ruleset").inside(&home).run().well();
                 let rules = list.stdout.lines().filter(|line| line.trim_end().ends_with(" drop")).count();
                 let digits: String = device.name.chars().filter(char::is_ascii_digit).collect();

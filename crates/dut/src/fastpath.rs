@@ -5,16 +5,25 @@ use lab::{Addressing, Result, Running, Site};
 
 use super::spec::Parameters;
 use super::user_space::{ROUTER_OR_CABLE, router_or_cable};
-use super::{Description, Device, Kind, SpecError};
+use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE],
+        parameters: &[ROUTER_OR_CABLE, ACL],
     },
     parse,
 };
+
+/// The parameter that gives it an access list.
+const ACL: Parameter = Parameter {
+    key: "acl",
+    values: "a number of rules up to 9999, where it routes",
+    meaning: "rules of an access list at both interfaces that match nothing, before one that permits all (default no list)",
+};
+/// The most rules of a list, but for the last one.
+const MOST_RULES: usize = fastpath::acl::RULES - 1;
 
 #[derive(Debug)]
 struct Fastpath {
@@ -22,7 +31,14 @@ struct Fastpath {
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    Ok(Box::new(Fastpath { addressing: router_or_cable(parameters)? }))
+    let addressing = router_or_cable(parameters)?;
+    rules(parameters, addressing == Addressing::Device)?;
+    Ok(Box::new(Fastpath { addressing }))
+}
+
+/// The rules that do not match of its access list, if it has one, which only a router can have.
+fn rules(parameters: &Parameters, routes: bool) -> Result<Option<usize>, SpecError> {
+    parameters.get(ACL.key, |text| text.parse().ok().filter(|rules| routes && *rules <= MOST_RULES))
 }
 
 impl Device for Fastpath {

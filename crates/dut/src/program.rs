@@ -37,6 +37,8 @@ use crate::{DutSpec, Passed};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The parameter that says what a device does.
 const MODE: &str = "mode";
+/// The parameter that gives a router an access list, with so many rules.
+const ACL: &str = "acl";
 /// How the kernel serves a device that takes frames by AF_XDP, in its configuration.
 const AF_XDP: &str = "af_xdp";
 
@@ -110,8 +112,8 @@ impl Dut {
             }
             vpp::NAME => (Program::Vpp(Vpp::prepare(mode())?), vpp::words(site)),
             fastpath::NAME => {
-                let fastpath = Fastpath::prepare(mode())?;
-                let words = fastpath::words(&fastpath.configuration(site, tester));
+                let fastpath = Fastpath::prepare(&parameters)?;
+                let words = fastpath.words(site, tester);
                 (Program::Fastpath(fastpath), words)
             }
             _ if spec.rules(0).is_some() => {
@@ -145,10 +147,9 @@ impl Dut {
             return Ok(None);
         }
         let parameters = parameters(spec);
-        let mode = parameters.get(MODE).map_or("", String::as_str);
         let site = Site { core: lab.placement().dut, spare: None, queues: 1, max_frame_size };
-        let fastpath = Fastpath::prepare_in(lab.dut_namespace(), mode)?;
-        let words = fastpath::words(&fastpath.configuration(&site, SIDES.map(|side| side.port_mac)));
+        let fastpath = Fastpath::prepare_in(lab.dut_namespace(), &parameters)?;
+        let words = fastpath.words(&site, SIDES.map(|side| side.port_mac));
         let mut dut = Self::launch(spec, Program::Fastpath(fastpath), &words, site.core)?;
         // The kernel may have replaced the threads when the router attached its program.
         lab.pin().context("cannot keep the device off the generator's core")?;

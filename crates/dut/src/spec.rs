@@ -230,6 +230,7 @@ mod tests {
             "vpp:mode=router",
             "vpp:mode=xconnect",
             "fastpath:mode=xconnect",
+            "fastpath:acl=9999,mode=router",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -262,6 +263,8 @@ mod tests {
                 refused("delayed:duplicate=0%"),
                 refused("vpp:mode=bridge"),
                 refused("fastpath:mode=bridge"),
+                refused("fastpath:acl=10000"),
+                refused("fastpath:mode=xconnect,acl=10"),
             ]
             .join("\n")
         );

@@ -6,6 +6,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
+pub mod acl;
 pub mod bridge;
 pub(crate) mod bucket;
 pub mod counters;

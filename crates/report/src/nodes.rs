@@ -32,7 +32,7 @@ const INPUTS: [&str; 12] = [
     "netmap-input",
 ];
 /// The nodes of a way through the graph; one that continues a name (`ip4-input-no-checksum`) stands with it.
-const WAY: [&str; 21] = [
+const WAY: [&str; 25] = [
     "ethernet-input",
     "l2-input",
     "l2-learn",
@@ -41,7 +41,9 @@ const WAY: [&str; 21] = [
     "l2-output",
     "arp-input",
     "ip4-input",
+    "acl-plugin-in-ip4-fa",
     "ip4-lookup",
+    "acl-plugin-out-ip4-fa",
     "ip4-load-balance",
     "ip4-local",
     "ip4-arp",
@@ -49,7 +51,9 @@ const WAY: [&str; 21] = [
     "ip4-rewrite",
     "ip4-icmp-error",
     "ip6-input",
+    "acl-plugin-in-ip6-fa",
     "ip6-lookup",
+    "acl-plugin-out-ip6-fa",
     "ip6-load-balance",
     "ip6-local",
     "ip6-rewrite",

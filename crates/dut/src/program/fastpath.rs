@@ -16,13 +16,15 @@ use lab::{InterfaceCounters, Namespace, SIDES, Side};
 use results::record::{NodeRuntime, NodeRuntimes};
 use wire::MacAddress;
 
-use super::Site;
 use super::private::{self, DIRECTORY, outside, socket};
+use super::{ACL, MODE, Site};
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";
 /// What it is unless asked for something else.
 pub(super) const ROUTER: &str = "router";
+/// The name of its access list.
+const LIST: &str = "rules";
 /// Where it listens for questions, in its directory.
 const CONTROL: &str = "fastpath.sock";
 /// How the kernel serves AF_XDP where frames stay where the interfaces have them.
@@ -36,13 +38,16 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
 
-/// The router's process: writes `configuration` to a file of its own and follows it.
+/// The router's process: writes `configuration`, with an access list of `rules` if there are any, to a file of its own
+/// and follows it.
 ///
 /// # Errors
 /// When it cannot be followed.
-pub fn run(configuration: &str) -> Result<()> {
+pub fn run(configuration: &str, rules: Option<usize>) -> Result<()> {
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
-    fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
+    let list = rules.map(access_list).unwrap_or_default();
+    fs::write(&file, configuration.to_owned() + &list)
+        .with_context(|| format!("cannot write {}", file.display()))?;
     // The reader of standard error may have gone, or stand still.
     let log = Log::start(io::stderr(), "");
     let ended = fastpath::daemon::run(&file, &|text| log.say(text));
@@ -50,16 +55,27 @@ pub fn run(configuration: &str) -> Result<()> {
     ended
 }
 
-/// The command line of that process.
-pub(super) fn words(configuration: &str) -> Vec<String> {
-    ["/proc/self/exe", "user-space-router", configuration].map(str::to_owned).into()
-}
-
 /// fastpath, which may run.
 pub(super) struct Fastpath {
     namespace: Namespace,
-    mode: String,
+    task: Task,
     ports: Ports,
+}
+
+/// What it is to do.
+struct Task {
+    mode: String,
+    /// Rules of an access list that match nothing, before one that permits all; they are for the process to write, as
+    /// its command line has no room for thousands.
+    rules: Option<usize>,
+}
+
+impl Task {
+    /// What the parameters of the device say.
+    fn of(parameters: &BTreeMap<String, String>) -> Self {
+        let mode = parameters.get(MODE).cloned().unwrap_or_default();
+        Self { mode, rules: parameters.get(ACL).and_then(|rules| rules.parse().ok()) }
+    }
 }
 
 /// What it sends and receives by.
@@ -72,21 +88,21 @@ enum Ports {
 }
 
 impl Fastpath {
-    /// A place for it between two memifs, where it will do as `mode` says.
+    /// A place for it between two memifs, where it will do as `parameters` say.
     ///
     /// # Errors
     /// When namespaces cannot be made.
-    pub fn prepare(mode: &str) -> Result<Self> {
-        Ok(Self { namespace: private::create()?, mode: mode.to_owned(), ports: Ports::Memif })
+    pub fn prepare(parameters: &BTreeMap<String, String>) -> Result<Self> {
+        Ok(Self { namespace: private::create()?, task: Task::of(parameters), ports: Ports::Memif })
     }
 
     /// A place for it between the interfaces of a lab's device, which is in `namespace`.
     ///
     /// # Errors
     /// When there is no room for its files.
-    pub fn prepare_in(namespace: &Namespace, mode: &str) -> Result<Self> {
+    pub fn prepare_in(namespace: &Namespace, parameters: &BTreeMap<String, String>) -> Result<Self> {
         namespace.make_private(DIRECTORY)?;
-        Ok(Self { namespace: namespace.try_clone()?, mode: mode.to_owned(), ports: Ports::AfXdp })
+        Ok(Self { namespace: namespace.try_clone()?, task: Task::of(parameters), ports: Ports::AfXdp })
     }
 
     /// Where it is to be started.
@@ -96,7 +112,7 @@ impl Fastpath {
 
     /// Its addresses at port 0 and port 1, where frames are addressed to it.
     pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
-        (self.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
+        (self.task.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
     }
 
     /// Whether the process `pid` forwards.
@@ -135,9 +151,12 @@ impl Fastpath {
         Ok(rows.collect::<BTreeMap<_, _>>())
     }
 
-    /// What makes it do as it shall, between the `tester`'s two addresses.
-    pub fn configuration(&self, site: &Site, tester: [MacAddress; 2]) -> String {
-        configuration(&self.mode, self.ports, site, tester)
+    /// The command line of its process, between the `tester`'s two addresses.
+    pub fn words(&self, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
+        let configuration = configuration(&self.task, self.ports, site, tester);
+        let rules = self.task.rules.map(|rules| ["--rules".to_owned(), rules.to_string()]);
+        let words = ["/proc/self/exe".to_owned(), "user-space-router".to_owned(), configuration];
+        words.into_iter().chain(rules.into_iter().flatten()).collect()
     }
 
     /// How the kernel serves the process `pid` by AF_XDP, at both interfaces of the lab's device.
@@ -200,8 +219,8 @@ fn client(pid: u32) -> Result<Client> {
     Ok(Client::connect(outside(pid, CONTROL).as_ref())?)
 }
 
-/// What makes it do as `mode` says by `ports`, between the `tester`'s two addresses.
-fn configuration(mode: &str, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+/// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
+fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
     let mut text = format!(
         "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
          workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
@@ -218,20 +237,33 @@ fn configuration(mode: &str, ports: Ports, site: &Site, tester: [MacAddress; 2])
             side.interface_mac,
             site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
         );
-        if mode == ROUTER {
+        if task.mode == ROUTER {
             let own = side.interface_addresses.into_iter().zip(side.prefixes);
             let own: Vec<_> = own.map(|(address, prefix)| format!("\"{address}/{prefix}\"")).collect();
             let _ = writeln!(text, "addresses = [{}]", own.join(", "));
+            if task.rules.is_some() {
+                let _ = writeln!(text, "access-list-in = \"{LIST}\"");
+            }
         } else {
             let _ = writeln!(text, "cross-connect = \"{}\"", ports.interface(1 - number));
         }
     }
-    if mode == ROUTER {
+    if task.mode == ROUTER {
         for ((number, side), mac) in SIDES.into_iter().enumerate().zip(tester) {
             text += &beyond(&ports.interface(number), side, mac);
         }
     }
     text
+}
+
+/// An access list whose first `rules` deny hosts that nobody here has: those of the bench of nftables.
+fn access_list(rules: usize) -> String {
+    let deny = |at: usize| {
+        let (high, low) = (at / 250, at % 250);
+        format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
+    };
+    let denied: String = (0..rules).map(deny).collect();
+    format!("\n[[access-list]]\nname = \"{LIST}\"\nrules = [\n{denied}    {{ action = \"permit\" }},\n]\n")
 }
 
 /// The tester beyond an interface at `mac`, and the networks beyond that.
@@ -280,11 +312,19 @@ mod tests {
         let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
         let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
         for ports in [Ports::Memif, Ports::AfXdp] {
-            let router = configuration(ROUTER, ports, &site, tester);
+            let task = |mode: &str, rules| Task { mode: mode.to_owned(), rules };
+            let router = configuration(&task(ROUTER, None), ports, &site, tester);
             let config = fastpath::config::Config::parse("router", &router).unwrap();
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
             assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
-            let cable = configuration("xconnect", ports, &site, tester);
+            for rules in [0, 1000, 9999] {
+                let filtered = configuration(&task(ROUTER, Some(rules)), ports, &site, tester);
+                let config =
+                    fastpath::config::Config::parse("filtered", &(filtered + &access_list(rules))).unwrap();
+                assert_eq!(config.access_lists[LIST].len(), rules + 1);
+                assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
+            }
+            let cable = configuration(&task("xconnect", None), ports, &site, tester);
             let config = fastpath::config::Config::parse("cable", &cable).unwrap();
             assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{cable}");
         }

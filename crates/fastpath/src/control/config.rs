@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use wire::MacAddress;
 
+use crate::dataplane::acl::Rule;
 use crate::dataplane::bridge::Settings;
 use crate::subnet::Subnet;
 
@@ -28,6 +29,7 @@ pub use self::difference::{Change, Fixed, difference};
 pub use self::port::Port;
 pub use self::prefix::IpPrefix;
 pub use self::set::changes_of;
+pub(crate) use self::validate::protocol_name;
 
 /// Where the control socket is unless the configuration says otherwise.
 pub const SOCKET: &str = "/run/fastpath.sock";
@@ -45,6 +47,8 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Bridges, by number: in the order of their names.
     pub bridges: Vec<Bridge>,
+    /// Access lists, by their names.
+    pub access_lists: BTreeMap<String, Vec<Rule>>,
     /// Routes.
     pub routes: BTreeMap<IpPrefix, Route>,
     /// The addresses of neighbours that never change, by interface and network address.
@@ -106,6 +110,17 @@ pub struct Interface {
     pub addresses: Vec<Subnet>,
     /// What it does with what arrives.
     pub role: Role,
+    /// What packets are held against.
+    pub filters: Filters,
+}
+
+/// The names of an interface's access lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// That of packets that arrive.
+    pub input: Option<String>,
+    /// That of packets that are to leave.
+    pub output: Option<String>,
 }
 
 /// What an interface sends by.

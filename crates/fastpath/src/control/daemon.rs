@@ -2,6 +2,7 @@
 //! is told to stop. One thread, this one, owns the [`crate::control::router::Router`]; all that is asked of it comes
 //! by one channel.
 
+mod access_lists;
 mod devices;
 mod facts;
 mod kernel;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::control::show::acl::AccessLists;
 use crate::control::show::bridge::Bridges;
 use crate::control::show::cpu::Cpu;
 use crate::control::show::errors::Errors;
@@ -61,6 +62,12 @@ pub enum Show {
     Hardware,
     /// Bridges and their stations.
     Bridge,
+    /// Access lists, and how many packets each of their rules matched.
+    Acl {
+        /// The list; all if none is named, with the first thousand rules of each.
+        #[serde(default)]
+        name: Option<String>,
+    },
     /// The nodes, and where packets go from each.
     Graph,
     /// Which program runs, and for how long.
@@ -104,6 +111,8 @@ pub enum Clear {
     Trace,
     /// Where the stations of bridges are.
     Bridge,
+    /// How many packets the rules of access lists matched.
+    Acl,
 }
 
 /// What can be changed; everything is written as in the configuration.
@@ -194,6 +203,8 @@ pub enum Answer {
     Hardware(Hardware),
     /// Bridges.
     Bridge(Bridges),
+    /// Access lists.
+    Acl(AccessLists),
     /// The graph.
     Graph(Graph),
     /// The version.
@@ -229,6 +240,7 @@ impl Answer {
             Self::Runtime(answer) => serde_json::to_value(answer),
             Self::RuntimeMax(answer) => serde_json::to_value(answer),
             Self::Bridge(answer) => serde_json::to_value(answer),
+            Self::Acl(answer) => serde_json::to_value(answer),
             Self::Interfaces(answer) => serde_json::to_value(answer),
             Self::Errors(answer) => serde_json::to_value(answer),
             Self::Threads(answer) => serde_json::to_value(answer),
@@ -251,6 +263,7 @@ impl fmt::Display for Answer {
             Self::Runtime(answer) => answer.fmt(formatter),
             Self::RuntimeMax(answer) => answer.fmt(formatter),
             Self::Bridge(answer) => answer.fmt(formatter),
+            Self::Acl(answer) => answer.fmt(formatter),
             Self::Interfaces(answer) => answer.fmt(formatter),
             Self::Errors(answer) => answer.fmt(formatter),
             Self::Threads(answer) => answer.fmt(formatter),

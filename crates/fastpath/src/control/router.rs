@@ -2,6 +2,7 @@
 //! leaves. One thread owns it; it never waits for a worker.
 
 mod addresses;
+mod filters;
 mod hops;
 mod known;
 mod listing;
@@ -25,6 +26,7 @@ pub use self::listing::{Asked, Listed, Routes};
 pub use self::neighbours::NeighbourCounts;
 pub use self::source::Source;
 use self::table::Table;
+use crate::dataplane::acl::Filters;
 use crate::dataplane::bridge;
 use crate::dataplane::counters::{INTERFACES, Reason};
 pub use crate::dataplane::forwarding::Hop;
@@ -141,6 +143,8 @@ pub struct Attachment {
     pub(crate) injections: Injections,
     pub(crate) turns: Arc<Turns>,
     pub(crate) trace: Tracer,
+    /// The worker's number.
+    pub(crate) worker: u16,
 }
 
 impl Router {
@@ -187,6 +191,7 @@ impl Router {
     #[must_use]
     pub fn attach(&mut self) -> Attachment {
         let (injector, injections) = events::injections();
+        let worker = self.injectors.len() as u16;
         self.injectors.push(injector);
         Attachment {
             updates: self.publisher.subscribe(),
@@ -195,7 +200,8 @@ impl Router {
             events: self.sender.clone(),
             injections,
             turns: self.hops.attach(),
-            trace: Tracer::new(Arc::clone(&self.traces), (self.injectors.len() - 1) as u16),
+            trace: Tracer::new(Arc::clone(&self.traces), worker),
+            worker,
         }
     }
 
@@ -246,9 +252,10 @@ impl Router {
             role: Role::Router,
             addresses: vec![Subnet::link_local(mac)],
             kernel: None,
+            filters: Filters::default(),
         };
         let number = self.add_interface(interface)?;
-        self.forwarding.devices.push(Device { untagged: number, tagged: Vec::new() });
+        self.forwarding.devices.push(Device { untagged: number, ..Device::default() });
         self.change();
         Ok(number)
     }
@@ -265,8 +272,9 @@ impl Router {
         }
         let name = format!("{}.{tag}", parent.name);
         let (vlan, role, addresses) = (Some(tag), Role::Router, vec![Subnet::link_local(parent.mac)]);
-        let kernel = None;
-        let number = self.add_interface(Interface { name, vlan, role, addresses, kernel, ..parent })?;
+        let (kernel, filters) = (None, Filters::default());
+        let new = Interface { name, vlan, role, addresses, kernel, filters, ..parent };
+        let number = self.add_interface(new)?;
         self.forwarding.devices[device].tagged.push((tag, number));
         self.change();
         Ok(number)
@@ -295,6 +303,7 @@ impl Router {
             interface.addresses.push(now);
         }
         self.remake_bridges();
+        self.note_filters();
         self.remake_adjacencies();
         Ok(())
     }
@@ -362,14 +371,16 @@ impl Router {
             Hop::Link => Adjacency::to(Node::Ip6Local, 0, hop),
             Hop::Glean(number, address) => Self::unresolved(hop, number, address),
             Hop::Neighbour(number, address) => {
-                let (next, carries) = match address {
-                    IpAddr::V4(_) => (Node::Ip4Rewrite, ethernet::IPV4),
-                    IpAddr::V6(_) => (Node::Ip6Rewrite, ethernet::IPV6),
-                };
                 let neighbour = self.neighbours.get(&(number, address));
                 let interface = self.forwarding.interfaces.get(usize::from(number));
                 let Some((neighbour, interface)) = neighbour.zip(interface) else {
                     return Self::unresolved(hop, number, address);
+                };
+                let (next, carries) = match (address, interface.filters.output.is_some()) {
+                    (IpAddr::V4(_), false) => (Node::Ip4Rewrite, ethernet::IPV4),
+                    (IpAddr::V4(_), true) => (Node::AclOutIp4, ethernet::IPV4),
+                    (IpAddr::V6(_), false) => (Node::Ip6Rewrite, ethernet::IPV6),
+                    (IpAddr::V6(_), true) => (Node::AclOutIp6, ethernet::IPV6),
                 };
                 let (header, header_length) = interface.link_header(neighbour.mac, carries);
                 Adjacency { header_length, mtu: interface.mtu, header, ..Adjacency::to(next, number, hop) }

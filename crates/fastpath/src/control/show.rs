@@ -1,6 +1,7 @@
 //! What users see of a router: snapshots and plain facts enter, plain data leaves, which is printed as a
 //! table or as JSON. The columns are those that users of VPP know.
 
+pub mod acl;
 pub mod bridge;
 pub mod cpu;
 pub mod errors;

@@ -172,6 +172,8 @@ reasons! {
     Ip4Checksum = Ip4Input, Error, "IPv4 header checksum wrong";
     /// No host may have this source address (RFC 1812, 5.3.7).
     Ip4MartianSource = Ip4Input, Error, "IPv4 martian source address";
+    /// The access list of the interface that it arrived at denies it.
+    AclInputIp4 = AclInIp4, Information, "IPv4 denied by the input access list";
     /// No packet may have this destination address.
     Ip4MartianDestination = Ip4Lookup, Error, "IPv4 martian destination address";
     /// No route leads there.
@@ -182,6 +184,8 @@ reasons! {
     Ip4Prohibited = Ip4Lookup, Information, "IPv4 route prohibits";
     /// A route discards it.
     Ip4Blackhole = Ip4Lookup, Information, "IPv4 route discards";
+    /// The access list of the interface that it should leave by denies it.
+    AclOutputIp4 = AclOutIp4, Information, "IPv4 denied by the output access list";
     /// It is for all stations of a subnet where it did not come from.
     Ip4DirectedBroadcast = Ip4Local, Information, "IPv4 broadcast for a subnet from elsewhere";
     /// An echo request ends before its header does.
@@ -210,6 +214,8 @@ reasons! {
     Ip6Version = Ip6Input, Error, "IPv6 version is not 6";
     /// No host may have this source address.
     Ip6MartianSource = Ip6Input, Error, "IPv6 martian source address";
+    /// The access list of the interface that it arrived at denies it.
+    AclInputIp6 = AclInIp6, Information, "IPv6 denied by the input access list";
     /// No packet may have this destination address.
     Ip6MartianDestination = Ip6Lookup, Error, "IPv6 martian destination address";
     /// It is for a group that the router has no part in.
@@ -222,6 +228,8 @@ reasons! {
     Ip6Unreachable = Ip6Lookup, Information, "IPv6 route says that the host cannot be reached";
     /// A route says that it may not pass.
     Ip6Prohibited = Ip6Lookup, Information, "IPv6 route prohibits";
+    /// The access list of the interface that it should leave by denies it.
+    AclOutputIp6 = AclOutIp6, Information, "IPv6 denied by the output access list";
     /// It is for an address of the link that it came from, which is not the router's.
     Ip6LinkLocal = Ip6Local, Error, "IPv6 link-local destination address of another station";
     /// The packet ends before its message does.

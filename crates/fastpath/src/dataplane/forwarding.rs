@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use wire::{MacAddress, ethernet, vlan};
 
+use crate::dataplane::acl::Filters;
 use crate::dataplane::bridge::Bridge;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::node::Node;
@@ -49,6 +50,8 @@ pub struct Interface {
     pub addresses: Vec<Subnet>,
     /// Where what it does not handle itself goes.
     pub kernel: Option<Kernel>,
+    /// Its access lists; where it does not route, nothing is held against them.
+    pub filters: Filters,
 }
 
 impl Interface {
@@ -148,6 +151,8 @@ pub struct Device {
     pub untagged: u16,
     /// The interfaces of tagged frames, by tag.
     pub tagged: Vec<(u16, u16)>,
+    /// Whether one of these interfaces has an access list for what arrives.
+    pub filtered: bool,
 }
 
 impl Device {
@@ -176,6 +181,13 @@ impl Forwarding {
     #[must_use]
     pub fn is_layer_2(&self, interface: u16) -> bool {
         self.interfaces.get(usize::from(interface)).is_some_and(|interface| interface.role != Role::Router)
+    }
+
+    /// Whether what arrives at a device may have to be held against an access list.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn is_filtered(&self, device: u16) -> bool {
+        self.devices.get(usize::from(device)).is_some_and(|device| device.filtered)
     }
 
     /// The bridge that an interface is a port of.

@@ -53,6 +53,8 @@ pub struct Context {
     /// more than its work.
     pub(crate) scratch: Box<Scratch>,
     pub(crate) trace: Tracer,
+    /// The worker's number.
+    pub(crate) worker: u16,
 }
 
 /// Room for a number of each kind by packet.
@@ -60,6 +62,8 @@ pub(crate) struct Scratch {
     pub ip4: [u32; PACKETS],
     pub ip6: [u128; PACKETS],
     pub hops: [NextHop; PACKETS],
+    /// Rules of access lists.
+    pub rules: [u32; PACKETS],
     pub frames: [Frame; PACKETS],
 }
 
@@ -69,6 +73,7 @@ impl Default for Scratch {
             ip4: [0; PACKETS],
             ip6: [0; PACKETS],
             hops: [NextHop::NONE; PACKETS],
+            rules: [0; PACKETS],
             frames: [Frame::NONE; PACKETS],
         }
     }

@@ -14,12 +14,20 @@
 //!                        │                            └─► ip6-local ─► icmp6-neighbor-…, or as ip4-local
 //!                        ├─► l2-input ─► l2-learn ─► l2-fwd ─► l2-flood ─► l2-output ─► tx
 //!                        └───────────────┴────────────┴─────────────┴────────────────┴─► error-drop
+//!
+//! ip4-input ─► acl-plugin-in-ip4-fa ─► ip4-lookup ─► acl-plugin-out-ip4-fa ─► ip4-rewrite, and the same of IPv6,
+//! where interfaces have access lists: packets of others never come to these nodes
 //! ```
 //!
 //! A node's file has one public function, `process`. The nodes stand in the order in which packets go
 //! through them, so that a vector that reaches a node holds all that is on its way there; only packets
 //! that nodes make go back.
 
+mod acl;
+mod acl_in_ip4;
+mod acl_in_ip6;
+mod acl_out_ip4;
+mod acl_out_ip6;
 mod arp_input;
 mod device_input;
 pub mod drawing;
@@ -118,9 +126,14 @@ nodes! {
     /// Answers those who ask for our link address, and learns theirs.
     ArpInput = "arp-input", arp_input::process, [InterfaceOutput, Punt, ErrorDrop];
     /// Checks the IPv4 header.
-    Ip4Input = "ip4-input", ip4_input::process, [Ip4Lookup, Punt, ErrorDrop];
+    Ip4Input = "ip4-input", ip4_input::process, [AclInIp4, Ip4Lookup, Punt, ErrorDrop];
+    /// Holds packets against the access list of the interface that they arrived at.
+    AclInIp4 = "acl-plugin-in-ip4-fa", acl_in_ip4::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Finds the next hop.
-    Ip4Lookup = "ip4-lookup", ip4_lookup::process, [Ip4Local, Ip4Arp, Ip4Rewrite, Ip4IcmpError, Punt, ErrorDrop];
+    Ip4Lookup = "ip4-lookup", ip4_lookup::process,
+        [AclOutIp4, Ip4Local, Ip4Arp, Ip4Rewrite, Ip4IcmpError, Punt, ErrorDrop];
+    /// Holds packets against the access list of the interface that they are to leave by.
+    AclOutIp4 = "acl-plugin-out-ip4-fa", acl_out_ip4::process, [Ip4Rewrite, ErrorDrop];
     /// Takes packets for the router itself.
     Ip4Local = "ip4-local", ip4_local::process, [Ip4Lookup, Punt, ErrorDrop];
     /// Asks for the link address of a next hop.
@@ -132,9 +145,14 @@ nodes! {
     /// Tells senders why their packets go no further.
     Ip4IcmpError = "ip4-icmp-error", ip4_icmp_error::process, [Ip4Lookup, ErrorDrop];
     /// Checks the IPv6 header.
-    Ip6Input = "ip6-input", ip6_input::process, [Ip6Lookup, ErrorDrop];
+    Ip6Input = "ip6-input", ip6_input::process, [AclInIp6, Ip6Lookup, ErrorDrop];
+    /// Holds packets against the access list of the interface that they arrived at.
+    AclInIp6 = "acl-plugin-in-ip6-fa", acl_in_ip6::process, [Ip6Lookup, ErrorDrop];
     /// Finds the next hop.
-    Ip6Lookup = "ip6-lookup", ip6_lookup::process, [Ip6Local, Ip6DiscoverNeighbour, Ip6Rewrite, Ip6IcmpError, ErrorDrop];
+    Ip6Lookup = "ip6-lookup", ip6_lookup::process,
+        [AclOutIp6, Ip6Local, Ip6DiscoverNeighbour, Ip6Rewrite, Ip6IcmpError, ErrorDrop];
+    /// Holds packets against the access list of the interface that they are to leave by.
+    AclOutIp6 = "acl-plugin-out-ip6-fa", acl_out_ip6::process, [Ip6Rewrite, ErrorDrop];
     /// Takes packets for the router itself, and answers echoes.
     Ip6Local = "ip6-local", ip6_local::process,
         [Icmp6NeighbourSolicitation, Icmp6NeighbourAdvertisement, Ip6Lookup, InterfaceOutput, Punt, ErrorDrop];

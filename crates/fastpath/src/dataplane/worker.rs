@@ -64,7 +64,7 @@ impl Worker {
         attachment: Attachment,
         counters: Arc<Counters>,
     ) -> Self {
-        let Attachment { mut updates, ip4, ip6, events, injections, turns, trace } = attachment;
+        let Attachment { mut updates, ip4, ip6, events, injections, turns, trace, worker } = attachment;
         let forwarding = updates.news().unwrap_or_default();
         let (beside, now) = (Vec::new(), clocks());
         let context = Context {
@@ -84,6 +84,7 @@ impl Worker {
             beside,
             scratch: Box::default(),
             trace,
+            worker,
         };
         let (graph, packets) = (Graph::default(), Packets::new());
         Self { context, graph, packets, inputs, injections, turns, clock: clocks() }

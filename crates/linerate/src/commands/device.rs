@@ -29,6 +29,9 @@ pub struct Forward {
 pub struct Route {
     /// The configuration, as text
     configuration: String,
+    /// Rules of its access list, beside the last one, which permits everything
+    #[arg(long)]
+    rules: Option<usize>,
 }
 
 pub fn forward(args: &Forward) -> Result<Exit> {
@@ -36,6 +39,6 @@ pub fn forward(args: &Forward) -> Result<Exit> {
 }
 
 pub fn route(args: &Route) -> Result<Exit> {
-    fastpath::run(&args.configuration)?;
+    fastpath::run(&args.configuration, args.rules)?;
     Ok(Exit::Done)
 }

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use wire::MacAddress;
 
-use super::{Bridge, Config, IpPrefix, Role, Route};
+use super::{Bridge, Config, Filters, IpPrefix, Role, Route};
+use crate::dataplane::acl::Rule;
 use crate::subnet::Subnet;
 
 /// One change of a running router.
@@ -21,6 +22,12 @@ pub enum Change {
     Role(String, Role),
     /// The bridge of this number is called and set like this; it forgets its stations if it was set otherwise.
     Bridge(u16, Bridge),
+    /// An access list has these rules.
+    AccessList(String, Vec<Rule>),
+    /// There is no such access list any more.
+    NoAccessList(String),
+    /// An interface has these access lists.
+    Filters(String, Filters),
     /// An interface has one more address.
     Address(String, Subnet),
     /// An interface has lost an address.
@@ -40,8 +47,8 @@ pub enum Change {
 #[error("{0} cannot change while the router runs: restart it, or leave that as it is")]
 pub struct Fixed(pub String);
 
-/// What makes `old` into `new`: interfaces first, then addresses, neighbours and routes; what goes before
-/// what comes.
+/// What makes `old` into `new`: bridges, access lists and interfaces first, then addresses, neighbours and routes; what
+/// goes before what comes, but for access lists.
 ///
 /// # Errors
 /// All that cannot change while the router runs.
@@ -54,6 +61,8 @@ pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>>
         new.bridges.iter().enumerate().filter(|(number, bridge)| old.bridges.get(*number) != Some(*bridge));
     let mut changes: Vec<_> =
         set.map(|(number, bridge)| Change::Bridge(number as u16, bridge.clone())).collect();
+    let come = new.access_lists.iter().filter(|(name, rules)| old.access_lists.get(*name) != Some(*rules));
+    changes.extend(come.map(|(name, rules)| Change::AccessList(name.clone(), rules.clone())));
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
         let name = || new.name.clone();
         if old.mac != new.mac {
@@ -65,10 +74,15 @@ pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>>
         if old.role != new.role {
             changes.push(Change::Role(name(), new.role.clone()));
         }
+        if old.filters != new.filters {
+            changes.push(Change::Filters(name(), new.filters.clone()));
+        }
         if old.up != new.up {
             changes.push(Change::Up(name(), new.up));
         }
     }
+    let gone = old.access_lists.keys().filter(|name| !new.access_lists.contains_key(*name));
+    changes.extend(gone.map(|name| Change::NoAccessList(name.clone())));
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
         let gone = old.addresses.iter().filter(|address| !new.addresses.contains(address));
         changes.extend(gone.map(|address| Change::NoAddress(old.name.clone(), *address)));

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use wording::toml::in_plain_words;
 
 use super::{Idle, Precedence, Problem};
+use crate::dataplane::acl::Action;
 
 /// The file as it is written.
 #[derive(Default)]
@@ -24,6 +25,9 @@ pub(super) struct Document {
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
     pub bridges: Vec<BridgeEntry>,
+    pub access_lists: Vec<AccessListEntry>,
+    /// The names of all of them, of those that cannot be read, too.
+    pub named_lists: HashSet<String>,
     pub routes: Vec<RouteEntry>,
     pub neighbours: Vec<NeighbourEntry>,
     /// The length of its text: where what is missing would stand.
@@ -61,6 +65,8 @@ pub(super) struct InterfaceEntry {
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
     pub cross_connect: Option<Spanned<String>>,
+    pub access_list_in: Option<Spanned<String>>,
+    pub access_list_out: Option<Spanned<String>>,
     #[serde(default)]
     pub vlan: Vec<VlanEntry>,
 }
@@ -76,6 +82,8 @@ pub(super) struct VlanEntry {
     pub addresses: Vec<Spanned<String>>,
     pub bridge: Option<Spanned<String>>,
     pub cross_connect: Option<Spanned<String>>,
+    pub access_list_in: Option<Spanned<String>>,
+    pub access_list_out: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +92,26 @@ pub(super) struct BridgeEntry {
     pub name: Spanned<String>,
     pub ageing: Option<Spanned<u32>>,
     pub stations: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct AccessListEntry {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub rules: Vec<RuleEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RuleEntry {
+    pub action: Action,
+    pub source: Option<Spanned<String>>,
+    pub destination: Option<Spanned<String>>,
+    pub protocol: Option<Spanned<String>>,
+    pub source_port: Option<Spanned<String>>,
+    pub destination_port: Option<Spanned<String>>,
+    pub icmp_type: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -163,6 +191,10 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 document.misread = named.into_iter().filter(|name| !read(name)).collect();
             }
             "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
+            "access-list" => {
+                document.named_lists = names(&value).into_iter().collect();
+                document.access_lists = entries(text, "access-list", value, problems);
+            }
             "bridge" => document.bridges = entries(text, "bridge", value, problems),
             "route" => document.routes = entries(text, "route", value, problems),
             "neighbour" => document.neighbours = entries(text, "neighbour", value, problems),
@@ -170,7 +202,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 at.start,
                 format!(
                     "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
-                     [[bridge]], [[route]] and [[neighbour]]"
+                     [[bridge]], [[access-list]], [[route]] and [[neighbour]]"
                 ),
             ),
         }

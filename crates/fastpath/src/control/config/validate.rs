@@ -1,6 +1,7 @@
 //! What was read becomes what the router is to be: entries enter; the configuration leaves, with a note
 //! of everything that contradicts itself or cannot be.
 
+mod access_lists;
 mod bridges;
 mod interfaces;
 mod routes;
@@ -15,6 +16,7 @@ use wire::MacAddress;
 use super::document::{Document, Problems, WorkersEntry};
 use super::{Config, Interface, Role, SOCKET, Workers};
 
+pub(crate) use self::access_lists::protocol_name;
 use self::interfaces::Interfaces;
 pub(super) use self::interfaces::mtu;
 pub(super) use self::routes::{neighbours, routes};
@@ -32,7 +34,7 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
     }
     let workers = document.workers.as_ref().map(|entry| workers(entry, problems)).unwrap_or_default();
     let misread = document.misread.clone();
-    let interfaces = Interfaces::read(&document.interfaces, misread, problems);
+    let interfaces = Interfaces::read(&document.interfaces, misread, &document.named_lists, problems);
     let routes_from_kernel = routes_from_kernel(&document, &interfaces, problems);
     let mut config = Config {
         socket,
@@ -40,6 +42,7 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
         routes_from_kernel,
         interfaces: interfaces.all,
         bridges: bridges::bridges(&document, problems),
+        access_lists: access_lists::access_lists(&document.access_lists, problems),
         routes: BTreeMap::new(),
         neighbours: BTreeMap::new(),
     };

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 
+use super::access_lists::AccessLists;
 use super::devices::Opened;
 use super::facts::{self, Moment};
 use super::kernel::{Kernel, mtu_of_tap};
@@ -40,6 +41,7 @@ struct Baseline {
 pub(super) struct State {
     router: Router,
     kernel: Kernel,
+    access_lists: AccessLists,
     config: Config,
     /// The numbers of interfaces, by name.
     numbers: HashMap<String, u16>,
@@ -91,6 +93,7 @@ impl State {
         let mut state = Self {
             router: Router::new()?,
             kernel: Kernel::default(),
+            access_lists: AccessLists::default(),
             numbers: HashMap::new(),
             file: super::absolute(file),
             devices: Vec::new(),
@@ -108,6 +111,7 @@ impl State {
                 routes: Default::default(),
                 neighbours: Default::default(),
                 bridges: Vec::new(),
+                access_lists: Default::default(),
                 ..config.clone()
             },
         };
@@ -250,6 +254,7 @@ impl State {
                 let counted = self.interfaces.of_all(&self.counters);
                 Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
             }
+            Show::Acl { name } => Answer::Acl(self.access_lists.show(&self.router, name.as_deref())?),
             Show::Errors => Answer::Errors(errors::errors(&self.errors.of_all(&self.counters))),
             Show::Threads => Answer::Threads(facts::threads(&self.placed)),
             Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
@@ -321,6 +326,10 @@ impl State {
             Clear::Trace => {
                 self.router.traces().clear();
                 return Answer::Done("traces forgotten".into());
+            }
+            Clear::Acl => {
+                self.access_lists.clear();
+                return Answer::Done("access lists counted from now on".into());
             }
             Clear::Bridge => {
                 let bridges = &self.router.forwarding().bridges;
@@ -453,6 +462,18 @@ impl State {
                 bridges.resize(bridges.len().max(usize::from(number) + 1), bridge.clone());
                 bridges[usize::from(number)] = bridge;
             }
+            Change::AccessList(name, rules) => {
+                self.access_lists.set(&mut self.router, &name, rules.clone());
+                self.config.access_lists.insert(name, rules);
+            }
+            Change::NoAccessList(name) => {
+                self.access_lists.remove(&name);
+                self.config.access_lists.remove(&name);
+            }
+            Change::Filters(name, filters) => {
+                self.router.set_filters(self.number(&name)?, self.access_lists.filters(&filters)?)?;
+                self.interface(&name)?.filters = filters;
+            }
             Change::Address(name, address) => {
                 self.router.add_address(self.number(&name)?, address.address, address.length)?;
                 let tap = self.tap(&name)?;
@@ -541,7 +562,8 @@ impl Undo {
 
 /// An interface as the router makes it.
 fn bare(interface: &config::Interface) -> config::Interface {
-    config::Interface { up: true, addresses: Vec::new(), role: config::Role::Router, ..interface.clone() }
+    let (addresses, role, filters) = (Vec::new(), config::Role::Router, config::Filters::default());
+    config::Interface { up: true, addresses, role, filters, ..interface.clone() }
 }
 
 /// All that cannot change, in one error.

@@ -66,6 +66,7 @@ fn interfaces_show_what_was_counted() {
         role,
         addresses: Vec::new(),
         kernel: None,
+        filters: Default::default(),
     };
     let forwarding = Forwarding {
         interfaces: vec![
@@ -92,6 +93,7 @@ fn bridges_show_their_stations() {
         role,
         addresses: Vec::new(),
         kernel: None,
+        filters: Default::default(),
     };
     let settings = crate::dataplane::bridge::Settings { stations: 10, ..Default::default() };
     let stations = crate::dataplane::bridge::Stations::new(settings, Duration::from_secs(5));
@@ -199,4 +201,42 @@ fn hardware_says_who_serves_which_queue() {
     assert_eq!(serde_json::from_str::<Vec<hardware::Device>>(&text).unwrap(), devices);
     let shown = hardware::Hardware { devices, taps: Vec::new() }.to_string();
     assert!(shown.contains("null: copy (the driver has no zero copy), busy polling"), "{shown}");
+}
+
+#[test]
+fn access_lists_show_what_each_rule_matched() {
+    use crate::dataplane::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
+    let ten = crate::fib::Prefix::new(0x0a00_0000, 8).unwrap();
+    let all = crate::fib::Prefix::new(0, 0).unwrap();
+    let rule = |action, addresses, carried| Rule { action, addresses, carried };
+    let web = Carried::Ports { protocol: 6, source: 0..=u16::MAX, destination: 80..=443 };
+    let list = AccessList::new(
+        "from-lan",
+        vec![
+            rule(Action::Permit, Addresses::Ip4 { source: ten, destination: all }, web),
+            rule(Action::Deny, Addresses::Ip4 { source: all, destination: all }, Carried::Protocol(89)),
+            rule(Action::Permit, Addresses::Any, Carried::Type { protocol: 58, kind: 128 }),
+        ],
+    );
+    list.counters(0)[0].add(12);
+    list.counters(1)[0].add(30);
+    list.counters(1)[3].add(7);
+    let interface = Interface {
+        name: "lan".into(),
+        device: 0,
+        vlan: None,
+        mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        mtu: 1500,
+        up: true,
+        role: Role::Router,
+        addresses: Vec::new(),
+        kernel: None,
+        filters: Filters { input: Some(Arc::clone(&list)), output: None },
+    };
+    let forwarding = Forwarding { interfaces: vec![interface], ..Forwarding::default() };
+    let shown = acl::access_lists([&list], &forwarding, 2);
+    insta::assert_snapshot!("acl", shown);
+    insta::assert_snapshot!("acl_json", serde_json::to_string_pretty(&shown).unwrap());
+    let none = acl::access_lists([], &forwarding, 2);
+    assert_eq!(none.to_string(), "there are no access lists\n");
 }

@@ -1,27 +1,50 @@
 //! ip4-input: packets with an IPv4 header enter; those whose header is as RFC 1812, section 5.2.2, demands
 //! go on to ip4-lookup without what the link put behind them, and with a router alert (RFC 2113) to punt, where
-//! the kernel has a part in their interface.
+//! the kernel has a part in their interface; before that to the interface's access list, if it has one.
 
 use wire::ipv4;
 
 use super::Node;
 use crate::dataplane::counters::Reason;
+use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::graph::Context;
 use crate::dataplane::vector::{Index, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    for (&index, next) in vector.iter().zip(next) {
+    for (&index, next) in vector.iter().zip(&mut *next) {
         let packet = packets.packet(index);
         *next = match packet.first_chunk() {
             Some(header) if is_good(header, packet.len()) => Node::Ip4Lookup,
-            _ => other(context, packets, index),
+            _ => other(&context.forwarding, packets, index),
         };
+    }
+    if context.forwarding.is_filtered(context.device) {
+        super::acl::divert(&context.forwarding, packets, (vector, next), Node::AclInIp4);
+    }
+}
+
+/// Where a packet that was checked goes from behind the access list.
+#[inline(always)]
+pub(super) fn onward(forwarding: &Forwarding, packets: &mut Packets, index: Index) -> Node {
+    match packets.packet(index).first() {
+        Some(&PLAIN) => Node::Ip4Lookup,
+        _ => onward_by_options(forwarding, packets, index),
+    }
+}
+
+#[cold]
+fn onward_by_options(forwarding: &Forwarding, packets: &mut Packets, index: Index) -> Node {
+    let packet = packets.packet(index);
+    let header = packet.get(..packet.first().map_or(0, |first| usize::from(first & 0xf) * 4));
+    match next_by_options(header.and_then(|header| header.get(ipv4::LENGTH..)).unwrap_or_default()) {
+        Ok(next) => to_kernel_if_any(forwarding, packets, index, next),
+        Err(reason) => packets.drop(index, reason),
     }
 }
 
 /// A packet that its frame is longer than, as short ones' frames are, or that is not as nearly all are.
 #[inline(never)]
-fn other(context: &Context, packets: &mut Packets, index: Index) -> Node {
+fn other(forwarding: &Forwarding, packets: &mut Packets, index: Index) -> Node {
     let packet = packets.packet(index);
     let Some(header) = packet.first_chunk() else { return packets.drop(index, Reason::Ip4Truncated) };
     let length = length(header);
@@ -29,17 +52,19 @@ fn other(context: &Context, packets: &mut Packets, index: Index) -> Node {
     match next {
         Ok(next) => {
             packets.trim(index, length);
-            // Where nobody looks at those with a router alert, they go on as any other.
-            let arrived = usize::from(packets.arrived[index]);
-            let interface = || context.forwarding.interfaces.get(arrived);
-            match next {
-                Node::Punt if interface().is_none_or(|interface| interface.kernel.is_none()) => {
-                    Node::Ip4Lookup
-                }
-                next => next,
-            }
+            to_kernel_if_any(forwarding, packets, index, next)
         }
         Err(reason) => packets.drop(index, reason),
+    }
+}
+
+/// Where a packet goes that options have go to `next`: where nobody looks at those with a router alert, they go on as
+/// any other.
+fn to_kernel_if_any(forwarding: &Forwarding, packets: &Packets, index: Index, next: Node) -> Node {
+    let interface = || forwarding.interfaces.get(usize::from(packets.arrived[index]));
+    match next {
+        Node::Punt if interface().is_none_or(|interface| interface.kernel.is_none()) => Node::Ip4Lookup,
+        next => next,
     }
 }
 

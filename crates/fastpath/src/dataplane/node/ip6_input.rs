@@ -1,6 +1,6 @@
 //! ip6-input: packets with an IPv6 header enter; those whose header is as RFC 8200, section 3, demands, and
 //! whose source address may be one (RFC 4291, section 2), go on to ip6-lookup without what the link put behind
-//! them.
+//! them; before that to the interface's access list, if it has one.
 //!
 //! The hop limit is not looked at here: the destination of a packet takes it whatever that is (RFC 8200, 3).
 
@@ -11,8 +11,8 @@ use crate::dataplane::counters::Reason;
 use crate::dataplane::graph::Context;
 use crate::dataplane::vector::{Index, Packets};
 
-pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
-    for (&index, next) in vector.iter().zip(next) {
+pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
+    for (&index, next) in vector.iter().zip(&mut *next) {
         let packet = packets.packet(index);
         let available = packet.len();
         *next = match check(packet) {
@@ -24,6 +24,9 @@ pub(super) fn process(_: &mut Context, packets: &mut Packets, vector: &[Index], 
             }
             Err(reason) => packets.drop(index, reason),
         };
+    }
+    if context.forwarding.is_filtered(context.device) {
+        super::acl::divert(&context.forwarding, packets, (vector, next), Node::AclInIp6);
     }
 }
 

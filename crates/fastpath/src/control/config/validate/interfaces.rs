@@ -9,7 +9,7 @@ use wire::{MacAddress, vlan};
 use super::bridges::numbers;
 use super::{is_misread, is_name, known, may_be_a_host, unicast};
 use crate::control::config::document::{InterfaceEntry, Problems};
-use crate::control::config::{Attachment, Device, Interface, IpPrefix, Role};
+use crate::control::config::{Attachment, Device, Filters, Interface, IpPrefix, Role};
 use crate::dataplane::counters::INTERFACES;
 use crate::subnet::Subnet;
 
@@ -35,6 +35,8 @@ struct Common<'a> {
     addresses: &'a [Spanned<String>],
     bridge: Option<&'a Spanned<String>>,
     cross_connect: Option<&'a Spanned<String>>,
+    access_list_in: Option<&'a Spanned<String>>,
+    access_list_out: Option<&'a Spanned<String>>,
 }
 
 /// That of either's entry. A struct within both entries would need serde's `flatten`, which lets unknown fields
@@ -48,15 +50,23 @@ macro_rules! common {
             addresses: &$entry.addresses,
             bridge: $entry.bridge.as_ref(),
             cross_connect: $entry.cross_connect.as_ref(),
+            access_list_in: $entry.access_list_in.as_ref(),
+            access_list_out: $entry.access_list_out.as_ref(),
         }
     };
 }
 
 impl Interfaces {
-    pub fn read(entries: &[InterfaceEntry], misread: HashSet<String>, problems: &mut Problems) -> Self {
+    /// Those of `entries`; `lists` are the names of access lists.
+    pub fn read(
+        entries: &[InterfaceEntry],
+        misread: HashSet<String>,
+        lists: &HashSet<String>,
+        problems: &mut Problems,
+    ) -> Self {
         let mut read = Self { all: Vec::new(), misread };
         let bridges = numbers(entries);
-        let mut checks = Checks { bridges: &bridges, networks: Vec::new(), connects: Vec::new() };
+        let mut checks = Checks { bridges: &bridges, lists, networks: Vec::new(), connects: Vec::new() };
         for entry in entries {
             read.interface(entry, &mut checks, problems);
         }
@@ -146,6 +156,8 @@ impl Interfaces {
 /// What is noted of one interface to be compared with the others.
 struct Checks<'a> {
     bridges: &'a HashMap<String, u16>,
+    /// The names of access lists.
+    lists: &'a HashSet<String>,
     networks: Vec<(IpPrefix, String)>,
     /// Place, from, to.
     connects: Vec<(usize, String, String)>,
@@ -171,9 +183,11 @@ impl Checks<'_> {
         let addresses =
             common.addresses.iter().filter_map(|written| self.address(name, written, problems)).collect();
         let tap = tap(name, common, &role, problems);
+        let mut list = |written| self.access_list(name, written, &role, problems);
+        let filters = Filters { input: list(common.access_list_in), output: list(common.access_list_out) };
         let (name, attachment) = (name.to_owned(), attachment.clone());
         let up = common.up.unwrap_or(true);
-        Interface { name, attachment, mac, mtu, up, tap, rss: false, addresses, role }
+        Interface { name, attachment, mac, mtu, up, tap, rss: false, addresses, role, filters }
     }
 
     fn role(&mut self, name: &str, common: &Common, problems: &mut Problems) -> Role {
@@ -198,6 +212,29 @@ impl Checks<'_> {
                 Role::CrossConnect(other.get_ref().clone())
             }
         }
+    }
+
+    /// The name of an access list, if there is one and the interface can have it.
+    fn access_list(
+        &self,
+        name: &str,
+        written: Option<&Spanned<String>>,
+        role: &Role,
+        problems: &mut Problems,
+    ) -> Option<String> {
+        let (at, list) = (written?.span().start, written?.get_ref());
+        if *role != Role::Router {
+            let reason =
+                format!("{name} does not route, so it takes no access list: leave that or its role out");
+            problems.add(at, reason);
+        }
+        if !self.lists.contains(list) {
+            let reason = format!(
+                "there is no access list '{list}': write [[access-list]] with name = \"{list}\" and its rules"
+            );
+            problems.add(at, reason);
+        }
+        Some(list.clone())
     }
 
     fn address(&mut self, name: &str, written: &Spanned<String>, problems: &mut Problems) -> Option<Subnet> {

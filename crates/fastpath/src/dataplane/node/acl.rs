@@ -1,0 +1,178 @@
+//! What the four nodes of access lists have in common: packets enter; those that the list of their interface permits
+//! go on, all others are dropped without a word to their sender. Each is counted by the rule that matched it.
+
+use std::mem;
+
+use wire::{ipv6, neighbour};
+
+use super::Node;
+use crate::dataplane::acl::classifier::{Classifier, Key};
+use crate::dataplane::acl::field::Value;
+use crate::dataplane::acl::key::{self, service};
+use crate::dataplane::acl::{AccessList, Filters};
+use crate::dataplane::counters::Reason;
+use crate::dataplane::forwarding::Forwarding;
+use crate::dataplane::graph::Context;
+use crate::dataplane::vector::{Index, Packets};
+
+/// A version of IP, as access lists see its packets.
+pub(super) trait Version {
+    /// Its addresses.
+    type Address: Value;
+
+    /// By which rules are found.
+    fn classifier(list: &AccessList) -> &Classifier<Self::Address>;
+
+    /// What rules look at in a packet.
+    fn key(packet: &[u8]) -> Key<Self::Address>;
+
+    /// Whether a packet goes on though no rule matches it.
+    fn passes_unmatched(packet: &[u8]) -> bool;
+}
+
+/// IPv4.
+pub(super) struct Ip4;
+
+impl Version for Ip4 {
+    type Address = u32;
+
+    #[inline(always)]
+    fn classifier(list: &AccessList) -> &Classifier<u32> {
+        list.ip4()
+    }
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Key<u32> {
+        key::of_ip4(packet)
+    }
+
+    fn passes_unmatched(_: &[u8]) -> bool {
+        false
+    }
+}
+
+/// IPv6.
+pub(super) struct Ip6;
+
+impl Version for Ip6 {
+    type Address = u128;
+
+    #[inline(always)]
+    fn classifier(list: &AccessList) -> &Classifier<u128> {
+        list.ip6()
+    }
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Key<u128> {
+        key::of_ip6(packet)
+    }
+
+    /// Neighbour discovery passes, as ARP does.
+    #[cold]
+    fn passes_unmatched(packet: &[u8]) -> bool {
+        let of = |kind: u8| service(ipv6::ICMP, u32::from(kind));
+        let service = key::of_ip6(packet).service;
+        service == of(neighbour::SOLICITATION) || service == of(neighbour::ADVERTISEMENT)
+    }
+}
+
+/// Which list of which interface a packet is held against.
+pub(super) trait Direction {
+    /// The interface.
+    fn interface(forwarding: &Forwarding, packets: &Packets, index: Index) -> u16;
+
+    /// Its list.
+    fn list(filters: &Filters) -> Option<&AccessList>;
+}
+
+/// In: that of the interface that it arrived at.
+pub(super) struct Input;
+
+impl Direction for Input {
+    #[inline(always)]
+    fn interface(_: &Forwarding, packets: &Packets, index: Index) -> u16 {
+        packets.arrived[index]
+    }
+
+    #[inline(always)]
+    fn list(filters: &Filters) -> Option<&AccessList> {
+        filters.input.as_deref()
+    }
+}
+
+/// Out: that of the interface that its adjacency leads out by.
+pub(super) struct Output;
+
+impl Direction for Output {
+    #[inline(always)]
+    fn interface(forwarding: &Forwarding, packets: &Packets, index: Index) -> u16 {
+        let adjacency = forwarding.adjacencies.get(packets.adjacency[index] as usize);
+        adjacency.map_or(u16::MAX, |adjacency| adjacency.interface)
+    }
+
+    #[inline(always)]
+    fn list(filters: &Filters) -> Option<&AccessList> {
+        filters.output.as_deref()
+    }
+}
+
+/// Sends those packets to `node` that go on and whose interface has a list for what arrives.
+#[inline(never)]
+pub(super) fn divert(
+    forwarding: &Forwarding,
+    packets: &Packets,
+    (vector, next): (&[Index], &mut [Node]),
+    node: Node,
+) {
+    let has_list = |index: Index| {
+        let interface = forwarding.interfaces.get(usize::from(packets.arrived[index]));
+        interface.is_some_and(|interface| interface.filters.input.is_some())
+    };
+    for (&index, next) in vector.iter().zip(next) {
+        if *next != Node::ErrorDrop && has_list(index) {
+            *next = node;
+        }
+    }
+}
+
+/// Decides about a vector, run by run of packets of one interface: those that are permitted go where `onward` says,
+/// the others are dropped for `denied`.
+#[inline(always)]
+pub(super) fn process<V: Version, D: Direction>(
+    context: &mut Context,
+    packets: &mut Packets,
+    (mut vector, mut next): (&[Index], &mut [Node]),
+    denied: Reason,
+    onward: impl Fn(&Forwarding, &mut Packets, Index) -> Node,
+) {
+    let Context { forwarding, scratch, worker, .. } = context;
+    let forwarding: &Forwarding = forwarding;
+    let onward = |packets: &mut Packets, index| onward(forwarding, packets, index);
+    while let Some(&first) = vector.first() {
+        let number = D::interface(forwarding, packets, first);
+        let is_same = |index: &&Index| D::interface(forwarding, packets, **index) == number;
+        let count = vector.iter().take_while(is_same).count();
+        let runs = vector.split_at_checked(count).zip(mem::take(&mut next).split_at_mut_checked(count));
+        let Some(((run, others), (decided, undecided))) = runs else { return };
+        (vector, next) = (others, undecided);
+        let interface = forwarding.interfaces.get(usize::from(number));
+        let Some(list) = interface.and_then(|interface| D::list(&interface.filters)) else {
+            // It had one when the packets were sent here.
+            run.iter().zip(decided).for_each(|(&index, next)| *next = onward(packets, index));
+            continue;
+        };
+        let found = scratch.rules.get_mut(..count).unwrap_or_default();
+        let key = |at: usize| V::key(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
+        V::classifier(list).find_all(key, found);
+        let counters = list.counters(*worker);
+        for ((&index, next), &found) in run.iter().zip(decided).zip(&*found) {
+            let rule = list.rule(found);
+            if let Some(counter) = counters.get(rule) {
+                counter.add(1);
+            }
+            let passes =
+                list.permits(rule) || (list.is_none(rule) && V::passes_unmatched(packets.packet(index)));
+            *next = if passes { onward(packets, index) } else { packets.drop(index, denied) };
+        }
+    }
+}
