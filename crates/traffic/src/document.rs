@@ -50,7 +50,7 @@ impl Profile {
         };
         let description = root.get("description").map_or(Ok(""), |node| node.text())?;
         let fill = root.get("fill").map_or(Ok(FILL.into()), |node| node.number(0, 255))?;
-        let (streams, base_pps, repetition) = read_streams(&mut root)?;
+        let Together { streams, base_pps, repetition } = read_streams(&mut root)?;
         root.finish()?;
         let reverse = streams.iter().cloned().map(Stream::reversed).collect();
         Ok(Self::new(name, [streams, reverse])?
@@ -67,9 +67,15 @@ fn stem(origin: &str) -> &str {
     file.strip_suffix(".toml").unwrap_or(file)
 }
 
-/// All streams, checked together, the rate that they add up to if they state rates, and how they leave if they have
-/// bursts.
-fn read_streams(root: &mut Section<'_>) -> Result<(Vec<Stream>, Option<f64>, Option<Repetition>), Error> {
+/// All streams, the rate that they add up to if they state rates, and how they leave if they have bursts.
+struct Together {
+    streams: Vec<Stream>,
+    base_pps: Option<f64>,
+    repetition: Option<Repetition>,
+}
+
+/// All streams, checked together.
+fn read_streams(root: &mut Section<'_>) -> Result<Together, Error> {
     let node = root.get("stream").ok_or_else(|| root.error("a profile needs streams: write [[stream]]"))?;
     let nodes = node.items()?;
     if nodes.is_empty() || nodes.len() > MAX_STREAMS {
@@ -106,7 +112,7 @@ fn read_streams(root: &mut Section<'_>) -> Result<(Vec<Stream>, Option<f64>, Opt
         let frames = repetition.frames(streams.len());
         streams.iter_mut().zip(frames).for_each(|(stream, frames)| stream.weight = frames);
     }
-    Ok((streams, (!rates.is_empty()).then_some(pps), repetition))
+    Ok(Together { streams, base_pps: (!rates.is_empty()).then_some(pps), repetition })
 }
 
 /// Whether the frames of all `streams` are possible; else which is not, at its place.
