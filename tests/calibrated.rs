@@ -49,6 +49,60 @@ fn of_a_device_that_drops_every_tenth_frame_nine_tenths_return() {
 }
 
 #[test]
+fn of_each_burst_of_a_profile_a_shallow_queue_forwards_exactly_what_it_holds() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bursts.toml");
+    // 64 frames in 64 us, ten times a second: fewer than the device forwards, but not so many at once.
+    let text = "[[stream]]\nrate = \"1mpps\"\nburst = 64\npause = \"99936us\"\nipv4 = { source = \"16.0.0.1\", \
+                destination = \"48.0.0.1\" }\nudp = {}\n";
+    std::fs::write(&path, text).unwrap();
+    for engine in ["xdp", "af_xdp", "memif"] {
+        eventually(|| {
+            let line =
+                format!("saturate --dut calibrated:rate=1kpps,burst=16 --engine {engine} --rate 640pps");
+            let line = format!("{line} --duration 2s --step 500ms --drain 200ms --warm-up-duration 0s");
+            let record = run(&format!("{line} --profile {}", path.display()));
+            let noted = record.notes.iter().any(|note| note.contains("times as fast within bursts"));
+            assert!(noted, "{:?}", record.notes);
+            assert_eq!(results::consistency::contradictions(&record), Vec::<String>::new());
+            let direction = &record.directions[0];
+            let (offered, forwarded) = (direction.offered, direction.forwarded);
+            // Other work on a core may part a burst, or join two.
+            let expected = offered / 64 * 16 + (offered % 64).min(16);
+            if offered < 1200 || forwarded != expected {
+                return Err(format!("{engine}: {forwarded} of {offered} frames returned, not {expected}"));
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn counts_of_a_profile_with_bursts_are_exact_in_both_directions() {
+    if !has_namespaces() {
+        return;
+    }
+    let profile = format!("{}/profiles/bursts.toml", crate::common::REPOSITORY);
+    let line = "saturate --dut calibrated:drop-every=10 --rate 8kpps --duration 600ms --step 100ms --drain 100ms \
+                --warm-up-duration 200ms --bidirectional";
+    eventually(|| {
+        let record = run(&format!("{line} --profile {profile}"));
+        for direction in &record.directions {
+            let (offered, forwarded) = (direction.offered, direction.forwarded);
+            if forwarded != offered - offered / 10 {
+                return Err(format!("{}: {forwarded} of {offered} frames returned", direction.name));
+            }
+            // 600 ms at the load, and the warm-up.
+            assert!((4_700..20_000).contains(&offered) || direction.unsent > 0, "{direction:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_loss_at_the_threshold_is_not_lossy_and_twice_that_is() {
     if !has_namespaces() {
         return;

@@ -254,9 +254,12 @@ fn the_shipped_profiles_pass() {
     if !has_namespaces() {
         return;
     }
-    for (file, dut) in
-        [("mixed", "linux-bridge"), ("syn-flood", "linux-router"), ("million-flows", "xdp-router")]
-    {
+    for (file, dut) in [
+        ("mixed", "linux-bridge"),
+        ("syn-flood", "linux-router"),
+        ("million-flows", "xdp-router"),
+        ("bursts", "xdp-xconnect"),
+    ] {
         let path = format!("{REPOSITORY}/profiles/{file}.toml");
         must_pass(&format!("saturate --dut {dut} {BRIEF} --profile {path}"), |record| {
             assert_eq!(record.profile.name, file);

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// The Python that has the client, where `make setup` put it.
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let python = Path::new(REPOSITORY).join("target/python/bin/python3");
     let client = "import lbr_trex_client";
     let has_it =
@@ -22,7 +22,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// A server, and the ports that it listens at.
-fn serve(device: &str, line_rate: &str) -> Option<(Running, [String; 2])> {
+pub fn serve(device: &str, line_rate: &str) -> Option<(Running, [String; 2])> {
     let line = format!("serve --dut {device} --rpc-port 0 --publish-port 0 --line-rate {line_rate}");
     let server = linerate(&line).start();
     let ready = wait_until(Duration::from_secs(60), || {
@@ -44,7 +44,7 @@ fn serve(device: &str, line_rate: &str) -> Option<(Running, [String; 2])> {
 }
 
 /// What a script of tests/ saw that was told the server's ports and `arguments`.
-fn script(server: &Running, ports: &[String; 2], name: &str, arguments: &[&str]) -> Option<Value> {
+pub fn script(server: &Running, ports: &[String; 2], name: &str, arguments: &[&str]) -> Option<Value> {
     let said = output_of(server, ports, name, arguments)?;
     // The client prints as it pleases; what was seen is the last line.
     Some(serde_json::from_str(said.trim().lines().last().unwrap()).unwrap())
@@ -70,7 +70,7 @@ fn drive(device: &str, scenario: &str) -> Option<Value> {
     seen
 }
 
-fn pair(seen: &Value) -> [u64; 2] {
+pub fn pair(seen: &Value) -> [u64; 2] {
     [0, 1].map(|port| seen[port].as_u64().unwrap_or_else(|| panic!("no number: {seen}")))
 }
 
@@ -83,7 +83,7 @@ fn lost_a_tenth(seen: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn lost_a_tenth_of_frames(seen: &Value) -> Result<(), String> {
+pub fn lost_a_tenth_of_frames(seen: &Value) -> Result<(), String> {
     let (sent, received) = (pair(&seen["opackets"]), pair(&seen["ipackets"]));
     for port in 0..2 {
         if received[1 - port] != sent[port] - sent[port] / 10 {
@@ -400,71 +400,6 @@ fn a_thousand_connects_and_a_hundred_thousand_calls_do_no_harm() {
     storm(20, 1_000, 100_000);
 }
 
-/// A profile of TRex's, in the form of its own examples.
-const IMIX: &str = r#"
-from trex_stl_lib.api import *
-
-class STLImix(object):
-    def get_streams(self, direction=0, **kwargs):
-        print("what a profile prints is no answer")
-        source, destination = ("16.0.0.1", "48.0.0.1") if direction == 0 else ("48.0.0.1", "16.0.0.1")
-        streams = []
-        for size, pps in ((60, 28), (590, 16), (1514, 4)):
-            base = Ether() / IP(src=source, dst=destination) / UDP(dport=12, sport=1025)
-            vm = STLScVmRaw([
-                STLVmFlowVar(name="port", min_value=1025, max_value=1034, size=2, op="inc"),
-                STLVmWrFlowVar(fv_name="port", pkt_offset="UDP.sport"),
-            ])
-            packet = STLPktBuilder(pkt=base / ((size - len(base)) * "x"), vm=vm)
-            streams.append(STLStream(packet=packet, mode=STLTXCont(pps=pps)))
-        return streams
-
-def register():
-    return STLImix()
-"#;
-
-#[test]
-fn a_profile_of_trex_is_sent_by_every_load_test() {
-    let Some(python) = python().filter(|_| has_namespaces()) else { return };
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("imix.py"), IMIX).unwrap();
-    let with_library = |line: &str| {
-        linerate(line).in_directory(directory.path()).env("LINERATE_TREX_PYTHON", python.to_str().unwrap())
-    };
-    eventually(|| {
-        let line =
-            "ramp --profile imix.py --bidirectional --dut calibrated:drop-every=10 --rate 5kpps --json";
-        let line =
-            format!("{line} --step 100ms --duration 500ms --warm-up-duration 200ms --hold-duration 500ms");
-        let record = with_library(&line).run().well().record();
-        assert_eq!((record.profile.name.as_str(), record.profile.source.as_deref()), ("imix", Some(IMIX)));
-        let mean = (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0;
-        assert!(
-            (record.profile.mean_frame_size / mean - 1.0).abs() < 1e-6,
-            "{}",
-            record.profile.mean_frame_size
-        );
-        for direction in &record.directions {
-            let (offered, forwarded) = (direction.offered, direction.forwarded);
-            if forwarded != offered - offered / 10 {
-                return Err(format!("{}: {forwarded} of {offered} frames returned", direction.name));
-            }
-        }
-        Ok(())
-    });
-    let shown = with_library("profile show --profile imix.py").run().well();
-    assert!(shown.stdout.contains("16.0.0.1"), "{}", shown.stdout);
-    let broken = "def register():\n    raise ValueError('not today')\n";
-    std::fs::write(directory.path().join("broken.py"), broken).unwrap();
-    let finished = with_library("send --profile broken.py --dut calibrated").run();
-    assert!(finished.refusal(2).contains("not today"), "{}", finished.refusal(2));
-    let without = linerate("send --profile imix.py --dut calibrated")
-        .in_directory(directory.path())
-        .env("LINERATE_TREX_PYTHON", "/nowhere/python3")
-        .run();
-    assert!(without.refusal(1).contains("linerate doctor --fix"), "{}", without.refusal(1));
-}
-
 /// What a user of the console does.
 const BATCH: &str = "\
 portattr -a
@@ -489,7 +424,11 @@ fn the_console_runs_a_batch() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let profile = IMIX.replacen("STLStream(", "STLStream(flow_stats=STLFlowLatencyStats(pg_id=pps), ", 1);
+    let profile = crate::trex_profiles::IMIX.replacen(
+        "STLStream(",
+        "STLStream(flow_stats=STLFlowLatencyStats(pg_id=pps), ",
+        1,
+    );
     std::fs::write(directory.path().join("console.py"), profile).unwrap();
     let batch = directory.path().join("batch");
     let profile = directory.path().join("console.py").display().to_string();

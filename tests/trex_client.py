@@ -1,10 +1,12 @@
 """Drives `linerate serve` by TRex's own client, unmodified, as scripts of TRex's users do.
 
-Arguments: the port for calls, the port for events, the name of a scenario.
+Arguments: the port for calls, the port for events, the name of a scenario, what else it needs: the server's process, or a directory.
 Standard output: what was seen, as one JSON object.
 """
 
 import json
+import os
+import signal
 import sys
 import time
 import warnings
@@ -12,9 +14,13 @@ import warnings
 # What the client of 2025 does with a Python of today.
 warnings.simplefilter("ignore")
 
-from lbr_trex_client.interactive.trex.stl.api import (  # noqa: E402
+import lbr_trex_client  # noqa: E402
+
+# Profiles import the library by the name that it has in a checkout of TRex.
+sys.path.insert(0, os.path.join(os.path.dirname(lbr_trex_client.__file__), "interactive"))
+from trex.stl.api import (  # noqa: E402
     Ether, ICMP, IP, STLClient, STLError, STLFlowLatencyStats, STLFlowStats,
-    STLPktBuilder, STLScVmRaw, STLStream, STLTXCont,
+    STLPktBuilder, STLProfile, STLScVmRaw, STLStream, STLTXCont,
     STLTXMultiBurst, STLTXSingleBurst, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar, UDP,
 )
 
@@ -212,6 +218,65 @@ def service(client, seen):
     client.set_service_mode(ports=[0], enabled=False)
 
 
+def examples(client, seen):
+    """TRex's own examples, or the same in their form: the directory of either is the fourth argument."""
+    for name in ["udp_1pkt_simple", "imix", "bench", "burst_3st_600pkt", "flow_stats_latency"]:
+        client.reset(ports=[0, 1])
+        options = {"vm": "var2"} if name == "bench" else {}
+        for port in (0, 1):
+            file = os.path.join(sys.argv[4], name + ".py")
+            streams = STLProfile.load_py(file, direction=port, port_id=port, **options).get_streams()
+            client.add_streams(streams, ports=[port])
+        client.clear_stats()
+        if name == "burst_3st_600pkt":
+            client.start(ports=[0, 1], mult="1")
+        else:
+            client.start(ports=[0, 1], mult="10%", duration=2)
+        client.wait_on_traffic(ports=[0, 1], timeout=30)
+        time.sleep(0.5)
+        seen[name] = {}
+        counted(client, seen[name])
+        if name == "flow_stats_latency":
+            latency = client.get_pgid_stats([0, 1])["latency"]
+            seen[name]["dropped"] = [latency[port]["err_cntrs"]["dropped"] for port in (0, 1)]
+
+
+def others(client, seen):
+    """Promiscuous mode and all multicast of an interface: on, off, on and given back, on and the server killed."""
+    def interface():
+        with open("/sys/class/net/eth1/flags") as file:
+            value = int(file.read(), 16)
+        return [bool(value & 0x100), bool(value & 0x200)]
+
+    def flags():
+        status = client.get_port(0).get_formatted_info()
+        return interface() + [status["prom"], status["mult"]]
+
+    seen["supported"] = client.get_port(0).get_formatted_info()["prom_supported"]
+    seen["at first"] = flags()
+    client.set_port_attr(ports=[0], promiscuous=True)
+    seen["promiscuous"] = flags()
+    client.set_port_attr(ports=[0], promiscuous=True, multicast=True)
+    seen["both"] = flags()
+    client.set_port_attr(ports=[0], promiscuous=False)
+    seen["multicast"] = flags()
+    client.reset(ports=[0])
+    client.set_port_attr(ports=[0], promiscuous=True, multicast=True)
+    client.release(ports=[0])
+    seen["released"] = interface()
+    client.acquire(ports=[0])
+    client.set_port_attr(ports=[0], promiscuous=True, multicast=True)
+    seen["again"] = interface()
+    os.kill(int(sys.argv[4]), signal.SIGKILL)
+    end = time.time() + 10
+    while time.time() < end and any(interface()):
+        time.sleep(0.05)
+    seen["killed"] = interface()
+    print(json.dumps(seen), flush=True)
+    # There is nobody to take leave of.
+    os._exit(0)
+
+
 def refused(client, seen):
     """What the server cannot do, it says by name."""
     seen["refusals"] = refusals = []
@@ -250,7 +315,7 @@ def main():
     try:
         client.reset(ports=[0, 1])
         {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups, "service": service,
-         "refused": refused}[sys.argv[3]](
+         "others": others, "examples": examples, "refused": refused}[sys.argv[3]](
             client, seen)
     finally:
         client.disconnect()

@@ -414,7 +414,7 @@ fn the_shipped_profiles_are_on_the_wire_as_they_say() {
     if !has_namespaces() {
         return;
     }
-    for file in ["mixed", "syn-flood", "million-flows"] {
+    for file in ["mixed", "syn-flood", "million-flows", "bursts"] {
         let text = fs::read_to_string(format!("{REPOSITORY}/profiles/{file}.toml")).unwrap();
         let Some(seen) = document(&text, 500) else { return };
         assert!(!seen.is_empty(), "{file}");

@@ -107,6 +107,13 @@ impl Builder {
         self.row = self.worker + if rows.is_some() { first } else { 0 };
     }
 
+    /// Leaves out the next `frames` rows that this worker would send.
+    pub fn leave_out(&mut self, frames: u64) {
+        let (start, span) = (self.end - self.span, self.span.max(1) as u64);
+        let further = frames % span * self.workers as u64;
+        self.row = start + (((self.row - start) as u64 + further) % span) as usize;
+    }
+
     /// What is built next; `None` when there is nothing to build.
     #[inline]
     #[must_use]

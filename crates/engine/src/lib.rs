@@ -33,6 +33,7 @@ pub use apart::StreamTotals;
 use stats::Histogram;
 pub use timeline::{Bin, Bins, Timeline};
 pub use untaken::Untaken;
+pub use xsk::Others;
 
 /// Why an engine could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,8 @@ pub enum Error {
 pub enum Load {
     /// Nothing leaves.
     Idle,
-    /// This many frames a second in each direction, evenly spaced.
+    /// This many frames a second in each direction: evenly spaced, or as the table's bursts have it
+    /// ([`traffic::FrameTable::times`]), and then in the mean.
     Rate(f64),
     /// Exactly so many frames in each direction, evenly spaced, then nothing: the bursts of
     /// RFC 2544 section 26.4. The interval must be some milliseconds longer than `frames / pps`,

@@ -4,6 +4,9 @@
 //! the same rules. The schedule of departures is the integral of the rate: a frame belongs to the
 //! interval that it was due in, and one that is more than [`GIVE_UP_NS`] late is given up.
 
+use traffic::FrameTable;
+use traffic::table::MEAN_DISTANCE;
+
 use crate::{Error, Load, Order, Part};
 
 /// A worker that is further behind than this gives the missed frames up: they are unsent.
@@ -15,6 +18,8 @@ const HURRY_NS: u64 = GIVE_UP_NS / 2;
 /// Paced frames that follow silence begin this long after they are asked for, so that all workers have
 /// followed by then.
 const LEAD_NS: u64 = 1_000_000;
+/// So many rows with distances of their own are given up at once.
+const MOST_ROWS_GIVEN_UP: u64 = 1024;
 /// Most frames a second.
 const MOST_PPS: f64 = 1e9;
 
@@ -26,7 +31,7 @@ pub enum Mode {
     Idle,
     /// At once.
     Max,
-    /// At equal distances.
+    /// At equal distances, or at those of a table whose profile has bursts.
     Rate,
     /// At equal distances, so many.
     Burst,
@@ -134,6 +139,35 @@ pub struct Schedule {
     left: u64,
     /// Whether the rows are those of a part.
     in_part: bool,
+    /// How far the next frame is from the one before: nanoseconds.
+    distance: u64,
+    /// The distances of rows, where they are not equal.
+    spacing: Option<Spacing>,
+}
+
+/// The distances of a worker's rows, of which the next is sent at a rate.
+#[derive(Clone, Debug)]
+struct Spacing {
+    /// See [`FrameTable::distances`].
+    distances: Vec<u64>,
+    /// See [`FrameTable::first_time`].
+    first: u64,
+    worker: usize,
+    workers: usize,
+    row: usize,
+}
+
+impl Spacing {
+    /// Goes on to the next row: how far that is.
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let distance = self.distances.get(self.row).copied().unwrap_or(MEAN_DISTANCE);
+        self.row += self.workers;
+        if self.row >= self.distances.len() {
+            self.row -= self.distances.len();
+        }
+        distance
+    }
 }
 
 /// What a worker does now.
@@ -146,7 +180,7 @@ pub enum Due {
         /// Nanoseconds; 0 where nothing is paced.
         late: u64,
     },
-    /// It counts so many frames as unsent: they are too late.
+    /// It counts so many frames as unsent: they are too late. Where [`Schedule::is_spaced`], their rows are left out.
     GivenUp(u64),
 }
 
@@ -167,6 +201,27 @@ impl Schedule {
     #[must_use]
     pub fn new(worker: usize, workers: usize) -> Self {
         Self { worker: worker as u64, workers: workers.max(1) as u64, ..Self::default() }
+    }
+
+    /// The same for `table`, whose rows may have distances of their own. Whoever sends them keeps to their order:
+    /// [`Followed::rewind`] and [`Due::GivenUp`] say where it goes on.
+    #[must_use]
+    pub fn of(self, table: &FrameTable) -> Self {
+        let (worker, workers) = (self.worker as usize, self.workers as usize);
+        let spacing = table.first_time(worker, workers).map(|first| Spacing {
+            distances: table.distances(workers),
+            first,
+            worker,
+            workers,
+            row: worker,
+        });
+        Self { spacing, ..self }
+    }
+
+    /// Whether frames leave at the distances of their rows.
+    #[must_use]
+    pub fn is_spaced(&self) -> bool {
+        self.mode == Mode::Rate && self.spacing.is_some()
     }
 
     /// Whether anything may become due without another load.
@@ -206,19 +261,39 @@ impl Schedule {
         if !reached(self.earliest, soonest) {
             self.earliest = soonest;
         }
-        let faster =
-            if reached(now, self.next.wrapping_add(HURRY_NS)) { self.gap >> 3 } else { self.gap >> 4 };
-        self.earliest = self.earliest.wrapping_add(self.gap - faster);
-        self.next_fraction += self.gap_fraction;
-        self.next = self.next.wrapping_add(self.gap + (self.next_fraction >> 32));
-        self.next_fraction &= 0xffff_ffff;
+        let hurries = reached(now, self.next.wrapping_add(HURRY_NS));
+        self.go_on();
+        let sooner = self.distance >> if hurries { 3 } else { 4 };
+        self.earliest = self.earliest.wrapping_add(self.distance - sooner);
         if self.mode.ends() {
             self.end_burst_after(1);
         }
     }
 
+    /// The next frame is due after the one at hand.
+    #[inline]
+    fn go_on(&mut self) {
+        self.distance = match &mut self.spacing {
+            Some(spacing) if self.mode == Mode::Rate => {
+                let gap = u128::from(self.gap) << 32 | u128::from(self.gap_fraction);
+                let distance = gap * u128::from(spacing.next()) / u128::from(MEAN_DISTANCE);
+                self.next_fraction += distance as u64 & 0xffff_ffff;
+                (distance >> 32) as u64
+            }
+            _ => {
+                self.next_fraction += self.gap_fraction;
+                self.gap
+            }
+        };
+        self.next = self.next.wrapping_add(self.distance + (self.next_fraction >> 32));
+        self.next_fraction &= 0xffff_ffff;
+    }
+
     /// Gives up the frames that were due for `late` nanoseconds.
     fn give_up(&mut self, late: u64) -> Due {
+        if self.is_spaced() {
+            return self.give_up_rows(late);
+        }
         // In units of 2^-32 ns, so that none is given up that is not due yet.
         let gap = u128::from(self.gap) << 32 | u128::from(self.gap_fraction);
         let owed = u128::from(late) << 32 | u128::from(u32::MAX);
@@ -232,6 +307,17 @@ impl Schedule {
         self.next_fraction = (distance & u128::from(u32::MAX)) as u64;
         if self.mode.ends() {
             self.end_burst_after(missed);
+        }
+        Due::GivenUp(missed)
+    }
+
+    /// The same of rows that have distances of their own, a bounded number at once.
+    fn give_up_rows(&mut self, late: u64) -> Due {
+        let end = self.next.wrapping_add(late);
+        let mut missed = 0;
+        while missed < MOST_ROWS_GIVEN_UP && reached(end, self.next) {
+            self.go_on();
+            missed += 1;
         }
         Due::GivenUp(missed)
     }
@@ -257,6 +343,9 @@ impl Schedule {
             Due::GivenUp(frames) => frames,
             _ => 0,
         };
+        if self.is_spaced() {
+            return (self.next >= next.start, given_up);
+        }
         self.next = self.next.max(next.start);
         (true, given_up)
     }
@@ -268,15 +357,25 @@ impl Schedule {
         let had_rate = self.mode == Mode::Rate;
         let begun = if had_rate { self.end_of_rate(load) } else { self.begin_of(load, now) };
         let mut unsent = 0;
-        if load.mode == Mode::Rate && had_rate {
+        let goes_on = load.mode == Mode::Rate && had_rate;
+        if goes_on {
             let rest = |time: u64| rescale(time.saturating_sub(begun), self.gap, load.gap);
             (self.next, self.earliest) = (begun + rest(self.next), begun + rest(self.earliest));
+            self.distance = rescale(self.distance, self.gap, load.gap);
         } else {
             if self.mode == Mode::Burst {
                 unsent = self.left;
             }
             let from = if had_rate { self.begin_of(load, now) } else { begun };
-            self.next = from + self.worker * load.gap / self.workers;
+            let (first, distance) = match &mut self.spacing {
+                Some(spacing) if load.mode == Mode::Rate => {
+                    spacing.row = spacing.worker;
+                    let first = rescale(load.gap, MEAN_DISTANCE, spacing.first);
+                    (first, first + load.gap)
+                }
+                _ => (self.worker * load.gap / self.workers, load.gap),
+            };
+            (self.next, self.distance) = (from + first, distance);
             self.next_fraction = 0;
             self.earliest = self.next;
         }
@@ -288,14 +387,14 @@ impl Schedule {
             self.left = (load.frames + self.workers - 1).saturating_sub(self.worker) / self.workers;
             self.end_burst_after(0);
         }
-        let anew = first || was_part || load.mode.ends();
+        let anew = first || was_part || load.mode.ends() || (self.spacing.is_some() && !goes_on);
         Followed { begun, rewind: anew.then_some((load.first, load.rows)), unsent }
     }
 
     /// Where a rate ends: when the next load is asked for, or after the last departure that was due, if
     /// the worker heard of it late and went on.
     fn end_of_rate(&self, next: &Announced) -> u64 {
-        let departed = self.next.saturating_sub(self.gap) + 1;
+        let departed = self.next.saturating_sub(self.distance) + 1;
         departed.max(next.start)
     }
 

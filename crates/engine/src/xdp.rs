@@ -8,6 +8,7 @@ mod port;
 pub mod precedence;
 mod program;
 mod receiver;
+mod rows;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

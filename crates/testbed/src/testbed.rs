@@ -2,6 +2,7 @@
 //! in the built-in lab or on real interfaces.
 
 mod observe;
+mod others;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

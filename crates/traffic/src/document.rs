@@ -8,9 +8,11 @@ use crate::error::Error;
 use crate::profile::{FILL, Profile, check};
 use crate::program::{Kind, Programs};
 use crate::reader::{Node, Section, Source};
+use crate::repetition::Repetition;
 use crate::stream::{
     Ethernet, Icmp, Ipv4, Ipv6, MAX_STREAMS, Network, Stream, StreamError, Tcp, Transport, Udp, Vlan,
 };
+use crate::timing::{self, Timing};
 
 /// The largest weight.
 const MAX_WEIGHT: u128 = 1_000_000_000;
@@ -48,12 +50,13 @@ impl Profile {
         };
         let description = root.get("description").map_or(Ok(""), |node| node.text())?;
         let fill = root.get("fill").map_or(Ok(FILL.into()), |node| node.number(0, 255))?;
-        let (streams, base_pps) = read_streams(&mut root)?;
+        let Together { streams, base_pps, repetition } = read_streams(&mut root)?;
         root.finish()?;
         let reverse = streams.iter().cloned().map(Stream::reversed).collect();
         Ok(Self::new(name, [streams, reverse])?
             .with_description(description)
             .with_fill(fill as u8)
+            .with_repetition(repetition)
             .with_source(text.to_owned(), base_pps))
     }
 }
@@ -64,8 +67,15 @@ fn stem(origin: &str) -> &str {
     file.strip_suffix(".toml").unwrap_or(file)
 }
 
-/// All streams, checked together, and the rate that they add up to if they state rates.
-fn read_streams(root: &mut Section<'_>) -> Result<(Vec<Stream>, Option<f64>), Error> {
+/// All streams, the rate that they add up to if they state rates, and how they leave if they have bursts.
+struct Together {
+    streams: Vec<Stream>,
+    base_pps: Option<f64>,
+    repetition: Option<Repetition>,
+}
+
+/// All streams, checked together.
+fn read_streams(root: &mut Section<'_>) -> Result<Together, Error> {
     let node = root.get("stream").ok_or_else(|| root.error("a profile needs streams: write [[stream]]"))?;
     let nodes = node.items()?;
     if nodes.is_empty() || nodes.len() > MAX_STREAMS {
@@ -73,24 +83,44 @@ fn read_streams(root: &mut Section<'_>) -> Result<(Vec<Stream>, Option<f64>), Er
     }
     let mut streams = Vec::with_capacity(nodes.len());
     let mut places = Vec::with_capacity(nodes.len());
-    let mut pps = 0.0;
-    let mut rates = 0;
+    let (mut rates, mut timings) = (Vec::new(), Vec::new());
     for (index, node) in nodes.iter().enumerate() {
-        let (mut stream, share, size) = read_stream(*node, index)?;
+        let (mut stream, share, size, timing) = read_stream(*node, index)?;
         if let Share::Rate(rate, node) = share {
             let rate = rate_to_pps(rate, stream.size.mean(), node)?;
             stream.weight = (rate * WEIGHT_PER_PPS).round() as u64;
-            pps += rate;
-            rates += 1;
+            rates.push(rate);
         }
-        if rates != 0 && rates != index + 1 {
+        if !rates.is_empty() && rates.len() != index + 1 {
             return Err(
                 node.error("streams have rates or weights, not some of each: give every stream a rate")
             );
         }
+        if timing.is_given && rates.is_empty() {
+            return Err(node
+                .error("a stream with bursts needs a rate, and so do all others: write rate = \"100kpps\""));
+        }
         streams.push(stream);
+        timings.push(timing);
         places.push((*node, size));
     }
+    check_together(root, &streams, &places)?;
+    let names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+    let repetition = timing::repetition(&timings, &names, &rates)?;
+    let pps = repetition.as_ref().map_or_else(|| rates.iter().sum(), Repetition::mean_pps);
+    if let Some(repetition) = &repetition {
+        let frames = repetition.frames(streams.len());
+        streams.iter_mut().zip(frames).for_each(|(stream, frames)| stream.weight = frames);
+    }
+    Ok(Together { streams, base_pps: (!rates.is_empty()).then_some(pps), repetition })
+}
+
+/// Whether the frames of all `streams` are possible; else which is not, at its place.
+fn check_together(
+    root: &Section<'_>,
+    streams: &[Stream],
+    places: &[(Node<'_>, Option<Node<'_>>)],
+) -> Result<(), Error> {
     let all: Vec<&Stream> = streams.iter().collect();
     check(&all).map_err(|(stream, error)| {
         let index = streams.iter().position(|own| std::ptr::eq(own, stream)).unwrap_or(0);
@@ -100,8 +130,7 @@ fn read_streams(root: &mut Section<'_>) -> Result<(Vec<Stream>, Option<f64>), Er
             Some((node, _)) => node.error(error),
             None => root.error(error),
         }
-    })?;
-    Ok((streams, (rates > 0).then_some(pps)))
+    })
 }
 
 /// A stream's rate in frames a second; frames have `size` bytes on average.
@@ -118,13 +147,16 @@ fn rate_to_pps(rate: Rate, size: f64, node: Node<'_>) -> Result<f64, Error> {
     }
 }
 
-/// One stream, its share, and where its size is said.
-fn read_stream<'a>(node: Node<'a>, index: usize) -> Result<(Stream, Share<'a>, Option<Node<'a>>), Error> {
+/// A stream, its share, where its size is said, and when it sends.
+type Read<'a> = (Stream, Share<'a>, Option<Node<'a>>, Timing<'a>);
+
+fn read_stream<'a>(node: Node<'a>, index: usize) -> Result<Read<'a>, Error> {
     let mut section = node.section("a stream")?;
     let name = section
         .get("name")
         .map_or_else(|| Ok(format!("stream {index}")), |name| name.text().map(str::to_owned))?;
     let share = read_share(&mut section)?;
+    let timing = Timing::read(&mut section, node)?;
     let mut programs = Programs::default();
     let size = section.get("size");
     programs.read(&mut section, "", "size", Kind::Number(size::MIN.into(), size::MAX.into()))?;
@@ -152,7 +184,7 @@ fn read_stream<'a>(node: Node<'a>, index: usize) -> Result<(Stream, Share<'a>, O
         network: build_network(network, &mut programs),
         transport: build_transport(transport, &mut programs),
     };
-    Ok((stream, share, size))
+    Ok((stream, share, size, timing))
 }
 
 fn read_share<'a>(section: &mut Section<'a>) -> Result<Share<'a>, Error> {

@@ -3,7 +3,7 @@
 //! ```text
 //! builtin (name, tunables) ─┐
 //!                           ├─► Profile: streams of fields ──► schedule, frame ──► FrameTable
-//! document (TOML text) ─────┤                                                          ▲
+//! document (TOML text) ─────┤     (bursts and chains: timeline, repetition)            ▲
 //! capture (pcap, pcapng) ───┴─► Recording: headers as captured ────────────────────────┤
 //! frames that another program describes ─► raw::Builder ────────────────────────────────┘
 //! ```
@@ -16,10 +16,12 @@ pub mod frame;
 pub mod genome;
 pub mod profile;
 pub mod raw;
+pub mod repetition;
 pub mod rfc2544;
 pub mod show;
 pub mod stream;
 pub mod table;
+pub mod timeline;
 pub mod tunable;
 
 mod document;
@@ -27,6 +29,7 @@ mod prepared;
 mod program;
 mod reader;
 mod schedule;
+mod timing;
 
 pub use capture::Capture;
 pub use error::Error;

@@ -6,7 +6,7 @@ use wire::size;
 use crate::capture::recording::Layers;
 use crate::frame::{Directions, Endpoint, Endpoints};
 use crate::stream::IpVersion;
-use crate::table::{Apart, FrameTable, Row};
+use crate::table::{Apart, FrameTable, MEAN_DISTANCE, Row, in_mean_distances};
 
 /// Tables of frames that are complete but for the addresses of Ethernet.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,10 @@ impl Prepared {
                 from.copy_from_slice(&source.0);
             }
         }
-        FrameTable { rows, headers, apart: Apart::default(), ..table.clone() }
+        let times = table.times.iter().take(rows.len()).copied().collect::<Vec<_>>();
+        let end = table.times.get(rows.len()).copied().unwrap_or(rows.len() as u64 * MEAN_DISTANCE);
+        let times = in_mean_distances(&times, end);
+        FrameTable { rows, headers, times, apart: Apart::default(), ..table.clone() }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::capture::{Capture, Recording};
 use crate::error::Error;
 use crate::frame::{Directions, Endpoints};
 use crate::prepared::Prepared;
+use crate::repetition::Repetition;
 use crate::schedule;
 use crate::stream::{BothWays, IpVersion, MAX_STREAMS, Network, Stream, StreamError};
 use crate::table::FrameTable;
@@ -24,6 +25,8 @@ pub struct Profile {
     streams: BothWays,
     recording: Option<Recording>,
     prepared: Option<Prepared>,
+    /// How its streams leave where they have bursts.
+    repetition: Option<Repetition>,
     fill: u8,
     base_pps: Option<f64>,
     source: Option<String>,
@@ -55,6 +58,7 @@ impl Profile {
             streams,
             recording: None,
             prepared: None,
+            repetition: None,
             fill: FILL,
             base_pps: None,
             source: None,
@@ -79,6 +83,7 @@ impl Profile {
             streams: [Vec::new(), Vec::new()],
             recording: Some(recording),
             prepared: None,
+            repetition: None,
             fill: FILL,
             base_pps: capture.mean_pps(),
             source: Some(format!("a capture of {} bytes, FNV-1a {:016x}", file.len(), fnv1a(file))),
@@ -108,6 +113,7 @@ impl Profile {
             recording: None,
             fill: forward.fill,
             prepared: Some(Prepared::new(forward, both)),
+            repetition: None,
             base_pps: None,
             source: Some(source.into()),
             notes: Vec::new(),
@@ -148,6 +154,13 @@ impl Profile {
     #[must_use]
     pub(crate) fn with_source(self, source: String, base_pps: Option<f64>) -> Self {
         Self { source: Some(source), base_pps, ..self }
+    }
+
+    /// The same whose streams leave as `repetition` says, with a note of how close frames are in bursts.
+    #[must_use]
+    pub(crate) fn with_repetition(mut self, repetition: Option<Repetition>) -> Self {
+        self.notes.extend(repetition.iter().map(Repetition::note));
+        Self { repetition, ..self }
     }
 
     /// Its name.
@@ -248,7 +261,10 @@ impl Profile {
         match (&self.recording, &self.prepared) {
             (Some(recording), _) => recording.table(endpoints, directions, self.fill, max_rows),
             (None, Some(prepared)) => prepared.table(endpoints, directions, max_rows),
-            (None, None) => schedule::table((&self.streams, self.fill), endpoints, directions, max_rows),
+            (None, None) => {
+                let streams = (&self.streams, self.repetition.as_ref(), self.fill);
+                schedule::table(streams, endpoints, directions, max_rows)
+            }
         }
     }
 }

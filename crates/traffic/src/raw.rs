@@ -71,6 +71,7 @@ impl Builder {
             header_length,
             fill,
             period: 0,
+            times: Vec::new(),
             apart: Apart::default(),
         };
         Ok(Self { table, longest })

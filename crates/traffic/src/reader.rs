@@ -4,11 +4,15 @@
 //! with their line and the known names, so the tree is read by hand.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Error;
+
+/// The longest time.
+const LONGEST_TIME: Duration = Duration::from_hours(24);
 
 /// The text that values come from.
 #[derive(Clone, Copy)]
@@ -130,6 +134,15 @@ impl<'a> Node<'a> {
             .ok()
             .filter(|number| (min..=max).contains(number))
             .ok_or_else(|| self.error(format!("{integer} is out of range: it can be {min} to {max}")))
+    }
+
+    /// This value as a time of at most a day.
+    pub fn duration(&self) -> Result<Duration, Error> {
+        let text = self.text()?;
+        let duration = humantime::parse_duration(text).ok().filter(|duration| *duration <= LONGEST_TIME);
+        duration.ok_or_else(|| {
+            self.error(format!("'{text}' is not a time: write 20us, 1ms or 2s, at most a day"))
+        })
     }
 
     /// This value as a list.

@@ -2,6 +2,7 @@
 //! stand for a period that is too long.
 
 use crate::frame::{self, Directions, Endpoints};
+use crate::repetition::Repetition;
 use crate::stream::{BothWays, Stream, gcd, saturating_lcm};
 use crate::table::{Apart, FrameTable, Row};
 
@@ -15,10 +16,10 @@ const MIN_SAMPLE: u64 = 1 << 16;
 /// How often a sample draws each different frame, on average.
 const DRAWS: u64 = 16;
 
-/// Builds the table of a profile's streams and the byte that fills their payloads, of at most `max_rows` rows. See
-/// [`crate::Profile::table`].
+/// Builds the table of a profile's streams, which leave as `repetition` says if they have bursts, and the byte that
+/// fills their payloads, of at most `max_rows` rows. See [`crate::Profile::table`].
 pub(crate) fn table(
-    (streams, fill): (&BothWays, u8),
+    (streams, repetition, fill): (&BothWays, Option<&Repetition>, u8),
     endpoints: &Endpoints,
     directions: Directions,
     max_rows: usize,
@@ -28,7 +29,8 @@ pub(crate) fn table(
         Directions::Forward => vec![forward],
         Directions::Both => vec![forward, reverse],
     };
-    let weights = reduced_weights(forward);
+    let weights =
+        repetition.map_or_else(|| reduced_weights(forward), |repetition| repetition.frames(forward.len()));
     let streams = || lanes.iter().flat_map(|streams| streams.iter().zip(&weights));
     let headers = streams().map(|(stream, _)| stream.header_length()).max().unwrap_or(0);
     let header_length = headers.next_multiple_of(8);
@@ -43,9 +45,13 @@ pub(crate) fn table(
         header_length,
         fill,
         period,
+        times: repetition.map_or_else(Vec::new, |repetition| repetition.of_rows(count, lanes.len())),
         apart: Apart::default(),
     };
-    let order = interleave(&weights, count / lanes.len());
+    let order = match repetition {
+        Some(repetition) => repetition.turns.clone(),
+        None => interleave(&weights, count / lanes.len()),
+    };
     let mut sent = vec![0; weights.len()];
     let mut slots = table.headers.chunks_exact_mut(header_length.max(1));
     for &stream in order.iter().cycle().take(count / lanes.len()) {
@@ -105,7 +111,7 @@ fn sum(weights: &[u64]) -> u64 {
 
 /// The order of streams in one cycle of `weights`, or in its first `limit` frames: smooth
 /// weighted round robin, which spreads each stream's frames evenly instead of sending bursts.
-fn interleave(weights: &[u64], limit: usize) -> Vec<u8> {
+pub(crate) fn interleave(weights: &[u64], limit: usize) -> Vec<u8> {
     let total = i128::from(sum(weights));
     let mut credit = vec![0_i128; weights.len()];
     let frames = usize::try_from(total).unwrap_or(usize::MAX).min(limit);

@@ -1,8 +1,8 @@
 //! The frame table: every frame of a profile ready to be copied, in the order of departure.
 //!
 //! Evaluated streams enter; what leaves is all that an engine needs to know of a profile.
-//! An engine sends row 0, 1, 2 … and begins again, at equal distances in time; it copies the
-//! row's header, leaves the payload (`fill`) as it is, and writes the signature
+//! An engine sends row 0, 1, 2 … and begins again, at equal distances in time or, where the profile has bursts, at
+//! those of [`FrameTable::times`]; it copies the row's header, leaves the payload (`fill`) as it is, and writes the signature
 //! ([`wire::signature`]) into the last bytes of the frame.
 
 use wire::checksum;
@@ -52,6 +52,9 @@ pub struct FrameTable {
     /// Frames that the profile sends before it repeats exactly. More than `rows.len()` when
     /// the table is a bounded sample of a longer period.
     pub period: u64,
+    /// When each row leaves at a set rate: from the first one, in 2^-16 of the mean distance between two rows, rising.
+    /// Empty where all distances are equal.
+    pub times: Vec<u64>,
     /// The streams that an engine counts apart.
     pub apart: Apart,
 }
@@ -114,11 +117,39 @@ impl FrameTable {
         total as f64 / self.rows.len().max(1) as f64
     }
 
+    /// How far it is from each row to the one that is `workers` further, in 2^-16 of the mean of these distances: what
+    /// a worker waits that sends every so many rows. Empty where all are equal.
+    #[must_use]
+    pub fn distances(&self, workers: usize) -> Vec<u64> {
+        let (rows, workers) = (self.times.len(), workers.max(1));
+        // Rounded so that those of all rows together are exact.
+        let time = |row: usize| {
+            (self.times[row % rows] + ((row / rows * rows) as u64 * MEAN_DISTANCE)) / workers as u64
+        };
+        (0..rows).map(|row| time(row + workers) - time(row)).collect()
+    }
+
+    /// When worker `worker` of `workers` sends its first row, in the same measure; `None` where all distances are equal.
+    #[must_use]
+    pub fn first_time(&self, worker: usize, workers: usize) -> Option<u64> {
+        self.times.get(worker).map(|time| time / workers.max(1) as u64)
+    }
+
     /// The directions that the table sends in: 1 or 2.
     #[must_use]
     pub fn directions(&self) -> usize {
         1 + usize::from(self.rows.iter().any(|row| row.direction == 1))
     }
+}
+
+/// The mean distance between two rows in the measure of [`FrameTable::times`].
+pub const MEAN_DISTANCE: u64 = 1 << 16;
+
+/// `times` of rows, and of the first after them, in the measure of [`FrameTable::times`].
+pub(crate) fn in_mean_distances(times: &[u64], end: u64) -> Vec<u64> {
+    let whole = times.len() as u128 * u128::from(MEAN_DISTANCE);
+    let scaled = |time: &u64| (u128::from(*time) * whole / u128::from(end.max(1))) as u64;
+    times.iter().map(scaled).collect()
 }
 
 /// Writes `signature` into a whole frame of `row`, as [`FrameTable::frame`] gives it, and sets its
@@ -138,4 +169,35 @@ pub fn finish(frame: &mut [u8], row: &Row, signature: &Signature) {
     let value = checksum::replace_zeros(u16::from_be_bytes(*field), &changed, checksum.swapped);
     let value = if value == 0 && checksum.zero_is_ffff { 0xffff } else { value };
     *field = value.to_be_bytes();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four rows: three at once, and then a pause.
+    fn burst() -> FrameTable {
+        let row = Row { length: 60, stream: 0, direction: 0, checksum: None };
+        let times = in_mean_distances(&[0, 10, 20, 30], 400);
+        let (rows, headers) = (vec![row; 4], vec![0; 4 * 48]);
+        FrameTable { rows, headers, header_length: 48, fill: 0, period: 4, times, apart: Apart::default() }
+    }
+
+    #[test]
+    fn distances_of_rows_add_up_to_the_mean() {
+        let table = burst();
+        assert_eq!(table.distances(1), [6553, 6554, 6553, 4 * 65536 - 19660]);
+        for workers in 1..=4 {
+            let distances = table.distances(workers);
+            let first = |worker| table.first_time(worker, workers).unwrap();
+            // Every worker's rows, until it is at its first one again.
+            for worker in 0..workers {
+                let rows = std::iter::successors(Some(worker), |row| Some((row + workers) % 4));
+                let sum: u64 = rows.take(4).map(|row| distances[row]).sum();
+                assert!(sum.abs_diff(4 * MEAN_DISTANCE) <= 4, "{workers} workers: {distances:?}");
+            }
+            assert!((1..workers).all(|worker| first(worker) > first(worker - 1)));
+        }
+        assert_eq!(FrameTable { times: Vec::new(), ..table }.distances(2), []);
+    }
 }

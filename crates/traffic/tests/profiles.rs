@@ -154,6 +154,17 @@ fn every_mistake_has_its_line_and_a_remedy() {
         format!("[[stream]]\n{ip}\nudp = {{}}\n[[stream]]\n{ip}\ntcp = {{}}"),
         format!("[[stream]]\nname = 'small'\n{ip}\nudp = {{}}\n[[stream]]\nname = 'tagged'\nvlan = [1, 2]\nsize = 120\ntcp = {{}}\nipv6 = {{ source = '::1', destination = '::2' }}"),
         format!("[[stream]]\n{ip}\nudp = {{}}\nrate = '1kpps'\n[[stream]]\n{ip}\nudp = {{}}"),
+        // Bursts and chains.
+        stream("rate = '1kpps'\nburst = 0"),
+        stream("rate = '1kpps'\nburst = 5\npause = '1 moment'"),
+        stream("rate = '1kpps'\nburst = 5\npause = '25h'"),
+        stream("rate = '1kpps'\npause = '1ms'"),
+        stream("rate = '1kpps'\nburst = 5"),
+        stream("burst = 5\npause = '1ms'"),
+        stream("rate = '1kpps'\nburst = 5\npause = '1ms'\nbursts = 2"),
+        stream("rate = '1kpps'\nburst = 5\nnext = 'nobody'"),
+        stream("rate = '1kpps'\nburst = 300_000\npause = '1ms'"),
+        stream("rate = '1kpps'\nstarts = false"),
         // Field programs.
         source("\"16.0.0\""),
         source("16"),
@@ -182,6 +193,43 @@ fn every_mistake_has_its_line_and_a_remedy() {
         })
         .collect();
     insta::assert_snapshot!(report);
+}
+
+#[test]
+fn bursts_leave_at_their_rate_and_pause_between() {
+    let profile = shipped("bursts");
+    assert!((profile.base_pps().unwrap() - 80_000.0).abs() < 1.0, "{:?}", profile.base_pps());
+    assert_eq!(profile.streams()[0].iter().map(|stream| stream.weight).collect::<Vec<_>>(), [16, 64]);
+    assert!(profile.notes()[0].contains("up to 12"), "{:?}", profile.notes());
+    let table = profile.table(&ENDPOINTS, Directions::Forward);
+    // 80 frames a period, of which both streams vary in 254 ways.
+    assert_eq!((table.rows.len(), table.times.len(), table.flows(0)), (80 * 127, 80 * 127, 508));
+    for (period, rows) in table.rows.chunks(80).enumerate() {
+        let of_burst = |row: &&traffic::Row| row.stream == 1;
+        assert_eq!(rows.iter().filter(of_burst).count(), 64);
+        assert_eq!(rows[..66].iter().filter(of_burst).count(), 64, "the burst comes first");
+        // In 2^-16 of the mean distance, which is 12.5 us: the burst lasts 64 us.
+        let ns = |row: usize| table.times[period * 80 + row] * 12_500 / 65_536 - period as u64 * 1_000_000;
+        assert!(ns(0) <= 1 && (62_000..64_000).contains(&ns(65)) && (63_990..64_010).contains(&ns(66)));
+    }
+    let both = profile.table(&ENDPOINTS, Directions::Both);
+    assert_eq!((both.rows.len(), both.times.len()), (2 * 80 * 127, 2 * 80 * 127));
+    assert!(both.times.is_sorted() && both.rows.chunks(2).all(|rows| rows[0].stream == rows[1].stream));
+    let few = profile.table_up_to(&ENDPOINTS, Directions::Forward, 40);
+    assert_eq!((few.rows.len(), few.times.len(), few.times[0]), (40, 40, 0));
+    assert!(*few.times.last().unwrap() < 40 << 16);
+}
+
+#[test]
+fn the_guides_chain_is_a_profile() {
+    let guide = include_str!("../../../docs/profiles.md");
+    let example = guide.split("```toml\n").nth(2).unwrap().split("```").next().unwrap();
+    let profile = Profile::from_toml("docs/profiles.md", example).unwrap();
+    let table = profile.table(&ENDPOINTS, Directions::Forward);
+    let streams: Vec<u8> = table.rows.iter().map(|row| row.stream).collect();
+    assert_eq!(streams, [vec![0; 10], vec![1; 200]].concat());
+    // 1 ms, 10 frames at 100 kpps, 200 at 1 Mpps.
+    assert!((profile.base_pps().unwrap() - 210.0 / 1.3e-3).abs() < 1.0);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use traffic::timeline::{Stretch, Timeline};
+
 use crate::sending::Sending;
-use crate::timeline::{Stretch, Timeline};
 
 /// The first stretch begins so long after it is announced: threads of an engine that was just made may not run yet.
 const LEAD: Duration = Duration::from_millis(50);

@@ -25,6 +25,7 @@ mod plan;
 mod port;
 mod profile;
 mod program;
+mod repeated;
 mod rpc;
 mod sending;
 mod server;
@@ -32,7 +33,6 @@ mod service;
 mod statistics;
 mod steering;
 mod stream;
-mod timeline;
 
 pub use profile::profile;
 pub use rpc::Failure;

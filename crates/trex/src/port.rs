@@ -1,5 +1,6 @@
 //! A port as clients see it: who owns it, its streams, and whether they are sent.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct Port {
     pub state: State,
     /// Whether it is in service mode, and whether filtered: only then packets are pushed and captured.
     pub service: (bool, bool),
+    /// What keeps it in promiscuous mode, and what has it take all multicast.
+    pub others: [Option<Box<dyn Any>>; 2],
     /// Layer 3 as clients set it: kept for them.
     pub ipv4: Value,
 }
@@ -87,6 +90,7 @@ impl Port {
             revision: 0,
             state: State::Stopped,
             service: (false, false),
+            others: [None, None],
             ipv4: json!({"state": "none"}),
         }
     }
@@ -157,12 +161,14 @@ impl Port {
     pub fn status(&self) -> Value {
         let owner = self.owner.as_ref().map_or("", |owner| owner.user.as_str());
         let state = self.state_name();
+        let [promiscuous, multicast] = &self.others;
         json!({
             "owner": owner, "state": state, "state_profile": {"_": state},
             "service": self.service.0, "service_filtered": self.service.1,
             "profile_count": 1, "max_stream_id": self.newest,
             "attr": {
-                "promiscuous": {"enabled": false}, "multicast": {"enabled": false}, "link": {"up": true},
+                "promiscuous": {"enabled": promiscuous.is_some()}, "multicast": {"enabled": multicast.is_some()},
+                "link": {"up": true},
                 "speed": self.facts.line_rate_bps / 1e9, "rx_filter_mode": "hw", "vxlan_fs": [],
                 "fc": {"mode": 0}, "vlan": {"tags": []},
                 "layer_cfg": {

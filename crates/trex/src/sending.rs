@@ -3,18 +3,19 @@
 //! An engine serves one frame table. When another is to be sent, the old engine is drained and its counts are
 //! kept, so that counters go on.
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use engine::replay::Carrier;
-use engine::{Engine, Interval, Load, Part};
+use engine::{Engine, Interval, Load, Others, Part};
 use traffic::FrameTable;
+use traffic::timeline::Stretch;
 use wire::MacAddress;
 
 use crate::groups::{Groups, Key, Totals};
 use crate::plan::{Ranges, Shape};
 use crate::statistics::Counters;
-use crate::timeline::Stretch;
 
 /// How long the last frames of an engine may take to come back.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -38,6 +39,20 @@ pub trait Tester {
     /// Why there is none.
     fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
         Err(format!("port {port} has no room for single packets beside its streams"))
+    }
+
+    /// Whether ports can take frames for others.
+    fn can_take_others(&self) -> bool {
+        false
+    }
+
+    /// Has a port take frames for `others` until what it returns is dropped.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn take_others(&mut self, port: usize, others: Others) -> Result<Box<dyn Any>, String> {
+        let _ = others;
+        Err(format!("port {port} takes frames for its own address only"))
     }
 }
 

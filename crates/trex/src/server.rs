@@ -346,6 +346,7 @@ impl<T: Tester> Server<T> {
     pub(crate) fn give_up(&mut self, port: usize, now: Duration) {
         self.halt(port, now);
         self.ports[port].service = (false, false);
+        self.ports[port].others = [None, None];
         self.end_service(port);
         if let Some(owner) = self.ports[port].owner.take() {
             let data = json!({"port_id": port, "who": owner.user, "session_id": owner.session});

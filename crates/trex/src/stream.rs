@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use traffic::raw;
+use traffic::timeline::Mode;
 use wire::size;
 
 use crate::groups::Group;
@@ -47,15 +48,6 @@ pub struct Stream {
     /// Where its frames are counted apart. The rate of one whose latency is counted has no multiplier.
     pub group: Option<Group>,
     rate: Rate,
-}
-
-/// When frames leave.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
-    /// Always.
-    Continuous,
-    /// So many at once, so often, with a pause between.
-    Bursts { frames: u64, count: u64, gap: Duration },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

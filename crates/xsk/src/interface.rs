@@ -32,9 +32,18 @@ pub struct Interface {
     control: OwnedFd,
 }
 
-/// Has an interface take frames for every address. It ends when this is dropped, and with this process.
+/// Which frames an interface takes beside those for its own addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Those for every address: promiscuous mode.
+    All,
+    /// Those for every group: all multicast.
+    Groups,
+}
+
+/// Has an interface take frames for others. It ends when this is dropped, and with this process.
 #[derive(Debug)]
-pub struct Promiscuous {
+pub struct Membership {
     _socket: OwnedFd,
 }
 
@@ -144,14 +153,18 @@ impl Interface {
         self.driver().is_some_and(|driver| SHARED_QUEUE.contains(&driver.as_str()))
     }
 
-    /// Has it take frames for every address, as long as the result is kept.
+    /// Has it take frames for `others`, as long as the result is kept.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn be_promiscuous(&self) -> Result<Promiscuous, Error> {
+    pub fn take(&self, others: Others) -> Result<Membership, Error> {
         // SAFETY: it takes no pointers. Protocol 0: no frame arrives at it.
         let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        let action = || format!("having interface {} take all frames", self.name);
+        let action = || format!("having interface {} take frames for others", self.name);
+        let kind = match others {
+            Others::All => libc::PACKET_MR_PROMISC,
+            Others::Groups => libc::PACKET_MR_ALLMULTI,
+        };
         if socket < 0 {
             return Err(Error::last(action()));
         }
@@ -159,7 +172,7 @@ impl Interface {
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let wanted = libc::packet_mreq {
             mr_ifindex: self.index.cast_signed(),
-            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_type: kind as u16,
             mr_alen: 0,
             mr_address: [0; 8],
         };
@@ -173,7 +186,7 @@ impl Interface {
                 mem::size_of_val(&wanted) as libc::socklen_t,
             )
         };
-        if result < 0 { Err(Error::last(action())) } else { Ok(Promiscuous { _socket: socket }) }
+        if result < 0 { Err(Error::last(action())) } else { Ok(Membership { _socket: socket }) }
     }
 
     /// What its driver calls itself, where it says so.

@@ -40,7 +40,7 @@ mod wake;
 pub use crate::attachment::Attachment;
 pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;
-pub use crate::interface::{Interface, Promiscuous, Queues};
+pub use crate::interface::{Interface, Membership, Others, Queues};
 pub use crate::poster::{Posted, Poster};
 pub use crate::program::{Program, Wanted};
 pub use crate::receiver::Receiver;

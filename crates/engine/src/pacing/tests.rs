@@ -248,3 +248,101 @@ proptest! {
         prop_assert!((sent as f64 - intended).abs() <= slack, "{sent} of {intended}");
     }
 }
+
+/// A table of periods of a millisecond: so many frames a microsecond apart, and a pause.
+fn bursts(frames: usize, workers: usize) -> Vec<Schedule> {
+    let row = traffic::Row { length: 60, stream: 0, direction: 0, checksum: None };
+    let lane = traffic::timeline::Lane {
+        port: 0,
+        pps: 1e6,
+        mode: traffic::timeline::Mode::Bursts {
+            frames: frames as u64,
+            count: traffic::timeline::ENDLESS,
+            gap: std::time::Duration::from_micros(1000 - frames as u64),
+        },
+        wait: 0,
+        next: None,
+        turns: None,
+        starts: true,
+    };
+    let repetition = traffic::repetition::Repetition::of(&[lane], 1000).unwrap();
+    let table = FrameTable {
+        rows: vec![row; frames],
+        headers: vec![0; 48 * frames],
+        header_length: 48,
+        fill: 0,
+        period: frames as u64,
+        times: repetition.of_rows(frames, 1),
+        apart: traffic::Apart::default(),
+    };
+    (0..workers).map(|worker| Schedule::new(worker, workers).of(&table)).collect()
+}
+
+#[test]
+fn bursts_of_a_profile_leave_together_and_pause_however_many_workers_send_them() {
+    for workers in 1..=3 {
+        let mut all = Vec::new();
+        for mut schedule in bursts(12, workers) {
+            let load = Announced::new(Load::Rate(12_000.0), 1, workers, MS).unwrap();
+            assert_eq!(schedule.follow(&load, MS, true).rewind, Some((0, 0)));
+            let seen = run(&mut schedule, (MS..102 * MS).step_by(100), usize::MAX);
+            assert_eq!(seen.unsent, 0);
+            all.extend(seen.departures.iter().map(|time| time - 2 * MS));
+        }
+        all.sort_unstable();
+        assert_eq!(all.len(), 1200, "{workers} workers");
+        for (burst, times) in all.chunks(12).enumerate() {
+            for (frame, time) in times.iter().enumerate() {
+                let due = burst as u64 * MS + frame as u64 * 1000;
+                assert!((due.saturating_sub(200)..due + 300).contains(time), "{workers}: {time} for {due}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_load_makes_bursts_and_pauses_faster_alike() {
+    let mut schedule = bursts(10, 1).remove(0);
+    schedule.follow(&announced(Load::Rate(10_000.0), MS), MS, true);
+    run(&mut schedule, (MS..12 * MS + MS / 2).step_by(100), usize::MAX);
+    // In the middle of a pause, ten times as fast: it ends ten times sooner.
+    let followed =
+        schedule.follow(&announced(Load::Rate(100_000.0), 12 * MS + MS / 2), 12 * MS + MS / 2, false);
+    assert_eq!((followed.rewind, followed.begun), (None, 12 * MS + MS / 2));
+    let start = 12 * MS + MS / 2;
+    let seen = run(&mut schedule, (start..start + MS).step_by(100), usize::MAX);
+    assert!(seen.departures[0].abs_diff(start + MS / 20) <= 200, "{}", seen.departures[0] - start);
+    assert_eq!(seen.departures.len(), 100);
+    assert!((seen.departures[9] - seen.departures[0]).abs_diff(900) <= 200);
+    assert!((seen.departures[10] - seen.departures[0]).abs_diff(100_000) <= 200);
+}
+
+#[test]
+fn frames_of_bursts_that_are_too_late_are_unsent_and_the_next_burst_is_whole() {
+    let mut schedule = bursts(10, 1).remove(0);
+    schedule.follow(&announced(Load::Rate(10_000.0), MS), MS, true);
+    // Nobody looks for 50 ms.
+    let late = run(&mut schedule, [52 * MS + MS / 2].into_iter(), usize::MAX);
+    assert_eq!((late.unsent, late.departures.len()), (510, 0), "all bursts from 2 to 52 ms");
+    let seen = run(&mut schedule, (52 * MS + MS / 2..102 * MS).step_by(100), usize::MAX);
+    assert_eq!(late.unsent + seen.departures.len() as u64, 1000);
+    let last = &seen.departures[seen.departures.len() - 10..];
+    assert!(last[9] - last[0] <= 9_300 && last[0].abs_diff(101 * MS) <= 200, "{last:?}");
+}
+
+#[test]
+fn after_silence_and_bursts_of_their_own_rows_begin_anew() {
+    let mut schedule = bursts(10, 1).remove(0);
+    for (at, load, anew) in [
+        (1, Load::Rate(10_000.0), true),
+        (2, Load::Rate(20_000.0), false),
+        (3, Load::Max, true),
+        (4, Load::Rate(10_000.0), true),
+        (5, Load::Idle, true),
+        (6, Load::Rate(10_000.0), true),
+    ] {
+        let followed = schedule.follow(&announced(load, at * MS), at * MS, at == 1);
+        assert_eq!(followed.rewind.is_some(), anew, "{load:?}");
+        assert_eq!(schedule.is_spaced(), matches!(load, Load::Rate(_)));
+    }
+}

@@ -154,6 +154,7 @@ impl<T: Transmit> Sender<T> {
                 Due::Nothing => return,
                 Due::GivenUp(frames) => {
                     tally.sent(slot, 0).unsent.add(frames);
+                    self.leave_out(frames);
                     continue;
                 }
                 Due::Frame { late } => late,
@@ -174,6 +175,13 @@ impl<T: Transmit> Sender<T> {
         }
     }
 
+    /// Rows of frames that were given up are not sent later, where each has its time.
+    fn leave_out(&mut self, frames: u64) {
+        if frames > 0 && self.schedule.is_spaced() {
+            self.builder.leave_out(frames);
+        }
+    }
+
     /// Goes on to the next interval, once all frames have left that were due before it was asked for.
     fn follow(&mut self, board: &Board, tally: &Tally, now: u64) {
         while self.slot != Some(board.current()) {
@@ -182,6 +190,7 @@ impl<T: Transmit> Sender<T> {
             if let Some(slot) = self.slot {
                 let (finished, given_up) = self.schedule.finish_before(&load, now);
                 tally.sent(slot, 0).unsent.add(given_up);
+                self.leave_out(given_up);
                 if !finished {
                     return;
                 }

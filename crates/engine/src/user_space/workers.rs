@@ -114,7 +114,8 @@ impl<P: Ports + 'static> Workers<P> {
             let builder = Builder::new(crew.table, id, count);
             let builder = if whole { builder.whole(crew.table) } else { builder };
             let worker = roster.on(*core);
-            worker.sender = Some(Sender::new(builder, Schedule::new(id, count), outlets));
+            let schedule = Schedule::new(id, count).of(crew.table);
+            worker.sender = Some(Sender::new(builder, schedule, outlets));
             workers.senders.push(Arc::clone(&worker.tally));
         }
         let streams = streams(crew.table);

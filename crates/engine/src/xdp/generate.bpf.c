@@ -34,17 +34,62 @@
 #define FRAMES_PER_READING 8
 #define FRAMES_PER_READING_AT_MAX 16
 
+/* Whether frames leave at the distances of their rows. */
+static __always_inline bool is_spaced(const struct worker *worker)
+{
+	return spaced && worker->mode == MODE_RATE;
+}
+
+/* So many mean distances, in 2^-16 of them, where one has `gap` nanoseconds; the rest in 2^-32 of them. */
+static __always_inline __u64 scaled(__u64 gap, __u64 distance, __u64 *rest)
+{
+	__u64 product = gap * distance;
+
+	*rest = 0;
+	if (gap >> 24) /* keeps the product within 64 bits */
+		return (gap >> 12) * distance >> 4;
+	*rest = (product & 0xffff) << 16;
+	return product >> 16;
+}
+
+/* The next frame is due after the one at hand: says how far that is. */
+static __always_inline __u64 go_on(struct worker *worker)
+{
+	__u64 gap = worker->gap, rest = worker->gap_fraction;
+
+	if (is_spaced(worker)) {
+		__u32 key = worker->row;
+		__u64 *distance = bpf_map_lookup_elem(&distances, &key);
+
+		if (distance) {
+			gap = scaled(worker->gap, *distance, &rest);
+			rest += (worker->gap_fraction >> 16) * *distance;
+		}
+		worker->distance = gap;
+	}
+	worker->next_fraction += rest;
+	worker->next += gap + (worker->next_fraction >> 32);
+	worker->next_fraction &= 0xffffffff;
+	return gap;
+}
+
+static __always_inline void go_on_to_next_row(struct worker *worker)
+{
+	worker->row += worker_count;
+	if (worker->row >= worker->row_end)
+		worker->row -= worker->row_span;
+}
+
 /* A frame leaves now: says when the next one is due, and when it may leave at the soonest. */
 static __always_inline void advance(struct worker *worker, __u64 now)
 {
 	bool hurries = (__s64)(now - HURRY_NS - worker->next) >= 0;
+	__u64 gap;
 
 	if ((__s64)(now - CATCH_UP_NS - worker->earliest) > 0)
 		worker->earliest = now - CATCH_UP_NS;
-	worker->earliest += worker->gap - (worker->gap >> (hurries ? 3 : 4));
-	worker->next_fraction += worker->gap_fraction;
-	worker->next += worker->gap + (worker->next_fraction >> 32);
-	worker->next_fraction &= 0xffffffff;
+	gap = go_on(worker);
+	worker->earliest += gap - (gap >> (hurries ? 3 : 4));
 }
 
 static __always_inline void count_unsent(struct worker *worker, __u32 id, __u64 frames)
@@ -73,6 +118,12 @@ static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
 	__u64 gap = worker->gap >> 32 ? ~0ULL : worker->gap << 32 | worker->gap_fraction;
 	__u64 owed, missed, fraction;
 
+	if (is_spaced(worker)) { /* one frame at a time, and its row is left out */
+		count_unsent(worker, id, 1);
+		go_on(worker);
+		go_on_to_next_row(worker);
+		return;
+	}
 	if (!gap)
 		return;
 	if (late >> 31)
@@ -92,9 +143,15 @@ static __always_inline void give_up(struct worker *worker, __u32 id, __u64 late)
 /* What is left of `rest`, a part of the gap `from`, when the gap becomes `to`. */
 static __always_inline __u64 rescale(__u64 rest, __u64 from, __u64 to)
 {
+	__u64 whole;
+
+	if (!from)
+		return 0;
+	whole = rest / from * to; /* more than nothing after the pause of a profile */
+	rest %= from;
 	if (from >> 24) /* keeps the product within 64 bits */
-		return (rest >> 12) * to / (from >> 12);
-	return from ? rest * to / from : 0;
+		return whole + (rest >> 12) * to / (from >> 12);
+	return whole + rest * to / from;
 }
 
 /*
@@ -103,7 +160,7 @@ static __always_inline __u64 rescale(__u64 rest, __u64 from, __u64 to)
  */
 static __always_inline __u64 end_of_rate(const struct worker *worker, const struct load *next)
 {
-	__u64 departed = worker->next - worker->gap + 1;
+	__u64 departed = worker->next - (spaced ? worker->distance : worker->gap) + 1;
 
 	return (__s64)(departed - next->start) > 0 ? departed : next->start;
 }
@@ -127,26 +184,34 @@ static __always_inline __u64 begin_of(const struct worker *worker, const struct 
  * Takes over the load of the next interval. From one rate to the next, the part of a gap still to come
  * is kept, so that the number of departures is the integral of the rate.
  * A burst begins with the first row, of which each worker has its own, so that all bursts of a size
- * are alike and have as many frames in each direction; a part begins with the first of its own.
+ * are alike and have as many frames in each direction; a part begins with the first of its own, and so does a
+ * rate where rows have distances of their own.
  */
 static __always_inline void follow(struct worker *worker, __u32 id, const struct load *load)
 {
-	bool had_rate = worker->mode == MODE_RATE;
+	bool had_rate = worker->mode == MODE_RATE, goes_on = had_rate && load->mode == MODE_RATE;
 	__u64 begun = had_rate ? end_of_rate(worker, load) : begin_of(worker, load);
+	__u64 first = id * load->gap / worker_count, rest;
 	struct sent *count;
 
-	if (load->mode == MODE_RATE && had_rate) {
+	if (spaced && load->mode == MODE_RATE)
+		first = scaled(load->gap, first_times[id & (MAX_WORKERS - 1)], &rest);
+	if (goes_on) {
 		worker->next = begun + rescale(worker->next - begun, worker->gap, load->gap);
 		if ((__s64)(worker->earliest - begun) > 0)
 			worker->earliest = begun + rescale(worker->earliest - begun, worker->gap, load->gap);
+		if (spaced)
+			worker->distance = rescale(worker->distance, worker->gap, load->gap);
 	} else {
 		if (worker->mode == MODE_BURST)
 			count_unsent(worker, id, worker->left);
-		worker->next = (had_rate ? begin_of(worker, load) : begun) + id * load->gap / worker_count;
+		worker->next = (had_rate ? begin_of(worker, load) : begun) + first;
+		worker->distance = first + load->gap;
 		worker->next_fraction = 0;
 		worker->earliest = worker->next;
 	}
-	if (!worker->interval || load->mode >= MODE_BURST || worker->row_span != row_count) {
+	if (!worker->interval || load->mode >= MODE_BURST || worker->row_span != row_count ||
+	    (spaced && !goes_on)) {
 		worker->row = (__u32)load->first + id;
 		worker->row_span = load->rows ? (__u32)load->rows : row_count;
 		worker->row_end = (__u32)load->first + worker->row_span;
@@ -370,9 +435,7 @@ int generate(struct xdp_md *ctx)
 		if (worker->mode >= MODE_BURST)
 			end_burst_after(worker, 1);
 	}
-	worker->row += worker_count;
-	if (worker->row >= worker->row_end)
-		worker->row -= worker->row_span;
+	go_on_to_next_row(worker);
 	expect(worker, id, row, now, length, late_bucket);
 	verdict = bpf_redirect_map(&ports, direction, XDP_DROP);
 	if (verdict != XDP_REDIRECT)

@@ -18,6 +18,9 @@ const volatile bool one_length = true; /* every frame fills its page */
 const volatile bool checksums;
 /* Streams that are counted apart. */
 const volatile __u32 counted_streams;
+/* Whether rows have distances of their own, and when each worker's first row then leaves. */
+const volatile bool spaced;
+const volatile __u64 first_times[MAX_WORKERS];
 
 /* The ports, by direction: the kernel need not look for them at every frame. */
 struct {
@@ -46,6 +49,14 @@ struct {
 	__uint(value_size, sizeof(struct row)); /* set to what the table needs */
 	__uint(max_entries, 1);
 } rows SEC(".maps");
+
+/* From each row to the next of the same worker, in 2^-16 of the mean: see traffic::FrameTable::distances. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+} distances SEC(".maps");
 
 /* A page full of the byte that fills payloads. */
 struct filling {
@@ -142,6 +153,7 @@ struct worker {
 	__u64 gap_fraction;
 	__u64 next; /* when the next frame is due */
 	__u64 next_fraction;
+	__u64 distance;	     /* from the frame before to that one, where rows have their own */
 	__u64 earliest;	     /* when it may leave at the soonest, however late the worker is */
 	__u64 left;	     /* frames of a burst still to come */
 	__u64 now;	     /* the last reading of the clock */

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use libbpf_rs::Link;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
-use libbpf_rs::{Link, MapCore, MapFlags};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use stats::Histogram;
 use traffic::FrameTable;
@@ -19,6 +19,7 @@ use traffic::FrameTable;
 use super::port::{self, Port};
 use super::precedence::{self, Rank};
 use super::program::{self, Loaded, generate};
+use super::rows::{self, ROW_HEAD};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
 use crate::build_rate::pin;
 use crate::live::Sent;
@@ -91,6 +92,10 @@ impl Generator {
                 rodata.shortest_length = lengths().min().unwrap_or(60) as u32;
                 rodata.one_length = lengths().all(|length| length == page);
                 rodata.counted_streams = table.apart.streams as u32;
+                rodata.spaced = !table.times.is_empty();
+                for (worker, time) in rodata.first_times.iter_mut().enumerate().take(cores.len()) {
+                    *time = table.first_time(worker, cores.len()).unwrap_or(0);
+                }
                 rodata.checksums = table.rows.iter().any(|row| row.checksum.is_some());
                 for (worker, core) in cores.iter().enumerate() {
                     rodata.worker_of_cpu[*core] = worker as u8 + 1;
@@ -102,13 +107,15 @@ impl Generator {
             let maps = &mut open.maps;
             maps.rows.set_value_size((ROW_HEAD + table.header_length) as u32)?;
             maps.rows.set_max_entries(table.rows.len() as u32)?;
+            maps.distances.set_max_entries(table.times.len().max(1) as u32)?;
             maps.stream_sent
                 .set_max_entries((cores.len() * table.apart.streams * DIRECTIONS).max(1) as u32)?;
             maps.sent_bins.set_max_entries((cores.len() * DIRECTIONS) as u32)?;
             maps.sent.set_max_entries((cores.len() * INTERVALS * DIRECTIONS) as u32)?;
             maps.lateness.set_max_entries((cores.len() * DIRECTIONS) as u32)
         })?;
-        load_rows(&skeleton.maps.rows, table)?;
+        rows::load(&skeleton.maps.rows, table)?;
+        rows::load_distances(&skeleton.maps.distances, &table.distances(cores.len()))?;
         in_namespace(namespace, || port::load(&skeleton.maps.ports, ports))?;
         program::write(&skeleton.maps.filling, 0, &generate::types::filling { bytes: [table.fill; PAGE] })?;
         let attach =
@@ -373,38 +380,6 @@ impl Drop for Generator {
             let _ = thread.join();
         }
     }
-}
-
-/// Bytes of a row before its header, as in `generate.bpf.c`.
-const ROW_HEAD: usize = 8;
-
-/// Copies the frame table into the kernel.
-fn load_rows(map: &impl MapCore, table: &FrameTable) -> Result<(), Error> {
-    const ROWS_AT_ONCE: usize = 4096;
-    let failed = |error: libbpf_rs::Error| {
-        Error::Failed(format!(
-            "the frame table of {} rows does not fit in kernel memory: {error:#}",
-            table.rows.len()
-        ))
-    };
-    let mut values = Vec::new();
-    for (chunk, rows) in table.rows.chunks(ROWS_AT_ONCE).enumerate() {
-        values.clear();
-        let first = chunk * ROWS_AT_ONCE;
-        for (index, row) in rows.iter().enumerate() {
-            let checksum = row.checksum.as_ref();
-            values.extend_from_slice(&row.length.to_ne_bytes());
-            values.extend_from_slice(&checksum.map_or(0, |checksum| checksum.offset).to_ne_bytes());
-            values.push(row.stream);
-            values.push(row.direction);
-            values.push(checksum.is_some_and(|checksum| checksum.swapped).into());
-            values.push(checksum.is_some_and(|checksum| checksum.zero_is_ffff).into());
-            values.extend_from_slice(table.header(first + index));
-        }
-        let keys: Vec<u8> = (first..first + rows.len()).flat_map(|key| (key as u32).to_ne_bytes()).collect();
-        map.update_batch(&keys, &values, rows.len() as u32, MapFlags::ANY, MapFlags::ANY).map_err(failed)?;
-    }
-    Ok(())
 }
 
 /// Refuses what this engine cannot send.

@@ -94,7 +94,8 @@ pub fn table(sizes: &[u16], flows: u8, directions: u8) -> FrameTable {
         }
     }
     let period = rows.len() as u64;
-    FrameTable { rows, headers, header_length, fill: b'x', period, apart: Apart::default() }
+    let times = Vec::new();
+    FrameTable { rows, headers, header_length, fill: b'x', period, times, apart: Apart::default() }
 }
 
 pub fn start(ports: &[PortRef; 2], table: &FrameTable) -> XdpEngine {

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xsk::{
-    Config, Error, Interface, MAX_LENGTH, Mode, Poster, Program, Promiscuous, Receiver, Watch, WhyCopies,
+    Config, Error, Interface, MAX_LENGTH, Membership, Mode, Others, Poster, Program, Receiver, Watch,
+    WhyCopies,
 };
 
 use super::{Input, Output, Queues};
@@ -103,7 +104,7 @@ impl Wanted {
         let outputs = takers.map(|poster| Box::new(taker(poster)) as Box<dyn Output>).collect();
         // The router may have another MAC address than the interface; a driver that cannot take frames for it is no
         // reason not to start.
-        let promiscuous = interface.be_promiscuous().ok();
+        let promiscuous = interface.take(Others::All).ok();
         let most_mtu = self.most_mtu();
         let control = Control { interface, program, _promiscuous: promiscuous, watches, copying, most_mtu };
         Ok((control, Queues { inputs, outputs }))
@@ -140,7 +141,7 @@ pub struct Control {
     interface: Interface,
     program: Program,
     /// Held so that frames for the router's address arrive.
-    _promiscuous: Option<Promiscuous>,
+    _promiscuous: Option<Membership>,
     watches: Vec<Watch>,
     copying: Copying,
     most_mtu: u16,

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use engine::Engine;
 use engine::replay::Carrier;
+use engine::{Engine, Others};
 use live::{About, Board, Steering};
 use results::record::{DirectionSample, Phase, Sample};
 use testbed::control::Control;
@@ -257,5 +257,13 @@ impl Tester for Bench {
 
     fn open(&mut self, port: usize) -> Result<Box<dyn Carrier>, String> {
         self.testbed.port_carrier(port).map_err(|error| format!("{error:#}"))
+    }
+
+    fn can_take_others(&self) -> bool {
+        self.testbed.can_take_others()
+    }
+
+    fn take_others(&mut self, port: usize, others: Others) -> Result<Box<dyn std::any::Any>, String> {
+        self.testbed.take_others(port, others).map_err(|error| format!("{error:#}"))
     }
 }

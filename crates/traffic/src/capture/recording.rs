@@ -116,6 +116,7 @@ impl Recording {
             header_length: self.header_length,
             fill,
             period: (self.frames.len() * lanes) as u64,
+            times: Vec::new(),
             apart: Apart::default(),
         };
         let mut slots = table.headers.chunks_exact_mut(self.header_length.max(1));

@@ -1,5 +1,6 @@
 //! Whose a port is, and how it is set.
 
+use engine::Others;
 use serde_json::{Value, json};
 
 use super::{Call, Reply, done, only_off, stopped};
@@ -43,13 +44,19 @@ pub fn release<T: Tester>(server: &mut Server<T>, Call { port, now, .. }: Call<'
     done()
 }
 
-/// Asks for nothing but what is so already; another wish is refused.
-pub fn set_port_attr<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call<'_>) -> Reply {
+/// Which frames a port takes; of other attributes only what is so already.
+pub fn set_port_attr<T: Tester>(server: &mut Server<T>, Call { parameters, port, .. }: Call<'_>) -> Reply {
     let attributes = parameters.object("attr")?;
+    let mut others = Vec::new();
     for (name, value) in attributes.0 {
         let is = |key: &str, wanted: bool| value.get(key).and_then(Value::as_bool) == Some(wanted);
         let as_it_is = match name.as_str() {
-            "promiscuous" | "multicast" => is("enabled", false),
+            "promiscuous" | "multicast" => {
+                let enabled = value.get("enabled").and_then(Value::as_bool);
+                let which = if name == "promiscuous" { Others::All } else { Others::Groups };
+                others.extend(enabled.map(|enabled| (which, enabled)));
+                enabled.is_some()
+            }
             "link_status" => is("up", true),
             "led_status" => is("on", false),
             "flow_ctrl_mode" => value.get("mode").and_then(Value::as_u64) == Some(0),
@@ -60,6 +67,14 @@ pub fn set_port_attr<T: Tester>(_: &mut Server<T>, Call { parameters, .. }: Call
         if !as_it_is {
             let name: String = name.chars().take(64).collect();
             return Err(Failure::execute(format!("port attribute '{name}' cannot be changed to this here")));
+        }
+    }
+    for (which, enabled) in others {
+        let kept = &mut server.ports[port].others[usize::from(which == Others::Groups)];
+        match enabled {
+            true if kept.is_some() => {}
+            true => *kept = Some(server.tester.take_others(port, which).map_err(Failure::execute)?),
+            false => *kept = None,
         }
     }
     done()

@@ -63,7 +63,7 @@ pub fn get_system_info<T: Tester>(server: &mut Server<T>, Call { now, .. }: Call
         json!({
             "index": index, "driver": facts.driver, "description": facts.name, "pci_addr": "N/A", "numa": -1,
             "hw_mac": facts.source.to_string(), "stack": "none", "supp_speeds": [], "cores": [],
-            "is_prom_supported": false, "is_link_supported": false, "is_virtual": true,
+            "is_prom_supported": server.tester.can_take_others(), "is_link_supported": false, "is_virtual": true,
             "is_fc_supported": false, "is_led_supported": false, "is_vxlan_supported": false,
             "is_ieee1588_supported": false, "rx": {"caps": [], "counters": 0},
         })

@@ -1,9 +1,11 @@
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use changing::Echo;
 use engine::replay::Carrier;
 use engine::simulated::{Device, SimulatedEngine};
-use engine::{Capabilities, Counts, Engine, Error, Interval, StreamTotals, Totals};
+use engine::{Capabilities, Counts, Engine, Error, Interval, Others, StreamTotals, Totals};
 use proptest::prelude::*;
 use traffic::FrameTable;
 use wire::MacAddress;
@@ -64,28 +66,13 @@ impl Engine for Handle {
     }
 }
 
-/// A port at which everything that is sent arrives, too.
-struct Echo(Vec<Vec<u8>>);
-
-impl Carrier for Echo {
-    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, Error> {
-        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
-        Ok(frames.len())
-    }
-    fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        self.0.drain(..).for_each(|frame| each(&frame));
-        Ok(())
-    }
-    fn missed(&self) -> Result<u64, Error> {
-        Ok(0)
-    }
-}
-
 /// A tester whose device is simulated.
 pub(crate) struct Simulated {
     facts: [PortFacts; 2],
     device: Device,
     fails: bool,
+    /// Held by each port that takes frames for others.
+    others: Rc<()>,
     engine: Rc<RefCell<Option<Shared>>>,
 }
 
@@ -106,6 +93,17 @@ impl Tester for Simulated {
 
     fn open(&mut self, _: usize) -> Result<Box<dyn Carrier>, String> {
         Ok(Box::new(Echo(Vec::new())))
+    }
+
+    fn can_take_others(&self) -> bool {
+        true
+    }
+
+    fn take_others(&mut self, _: usize, others: Others) -> Result<Box<dyn Any>, String> {
+        match others {
+            Others::All => Ok(Box::new(Rc::clone(&self.others))),
+            Others::Groups => Err("no multicast here".to_owned()),
+        }
     }
 }
 
@@ -128,7 +126,8 @@ impl Client {
             destination: MacAddress([2, 0, 0, 0, 1, port]),
             line_rate_bps: 1e9,
         });
-        let tester = Simulated { facts, device, fails: false, engine: Rc::clone(&engine) };
+        let tester =
+            Simulated { facts, device, fails: false, others: Rc::default(), engine: Rc::clone(&engine) };
         let version = Version { version: "1".to_owned(), hostname: "here".to_owned() };
         let server = Server::new(tester, version, 7);
         let mut client = Self {

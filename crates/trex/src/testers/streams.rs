@@ -23,6 +23,12 @@ const TYPE: usize = 12;
 /// # Errors
 /// What of the profile cannot be sent by streams, with the remedy.
 pub fn streams(table: &FrameTable, direction: u8) -> Result<Vec<Value>, String> {
+    if !table.times.is_empty() {
+        return Err(
+            "the profile has bursts, and these servers are given streams without end: choose another engine"
+                .to_owned(),
+        );
+    }
     if !table.is_complete() {
         return Err(format!(
             "the profile repeats after {} frames only, which streams of TRex cannot say: choose one with fewer flows",
@@ -291,7 +297,7 @@ mod tests {
             assert_eq!(total, 10 * stream["mode"]["rate"]["value"].as_u64().unwrap());
             let read = Stream::read(&Parameters(burst.as_object().unwrap()), 1).unwrap();
             assert!(
-                matches!(read.mode, crate::stream::Mode::Bursts { frames, count: 1, .. } if frames == total)
+                matches!(read.mode, traffic::timeline::Mode::Bursts { frames, count: 1, .. } if frames == total)
             );
         }
         assert!(bursts(&imix, 10 * all + 1).unwrap_err().contains("one size"));

@@ -2,6 +2,23 @@
 
 use super::*;
 
+/// A port at which everything that is sent arrives, too.
+pub struct Echo(pub Vec<Vec<u8>>);
+
+impl Carrier for Echo {
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, Error> {
+        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
+        Ok(frames.len())
+    }
+    fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.0.drain(..).for_each(|frame| each(&frame));
+        Ok(())
+    }
+    fn missed(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
 #[test]
 fn a_burst_has_its_frames_and_its_end_is_told() {
     let mut client = Client::owner(Device::default());
@@ -150,4 +167,32 @@ fn packets_are_pushed_and_captured_in_service_mode() {
         client.on(1, "service", json!({"enabled": true})).unwrap();
         assert!(client.on(1, "push_pkts", nonsense).is_err());
     }
+}
+
+#[test]
+fn a_port_takes_frames_for_others_until_it_is_released() {
+    let mut client = Client::owner(Device::default());
+    let kept = Rc::clone(&client.server.tester.others);
+    let set =
+        |client: &mut Client, attributes: Value| client.on(0, "set_port_attr", json!({"attr": attributes}));
+    let told = |client: &mut Client| {
+        let attributes = client.on(0, "get_port_status", json!({})).unwrap()["attr"].clone();
+        [attributes["promiscuous"]["enabled"].clone(), attributes["multicast"]["enabled"].clone()]
+    };
+    let (on, off) = (json!({"promiscuous": {"enabled": true}}), json!({"promiscuous": {"enabled": false}}));
+    for _ in 0..2 {
+        set(&mut client, on.clone()).unwrap();
+    }
+    assert_eq!((told(&mut client), Rc::strong_count(&kept)), ([json!(true), json!(false)], 3));
+    set(&mut client, off).unwrap();
+    assert_eq!((told(&mut client), Rc::strong_count(&kept)), ([json!(false), json!(false)], 2));
+    // Nothing is changed where anything of the call is wrong.
+    let half = json!({"promiscuous": {"enabled": true}, "link_status": {"up": false}});
+    assert!(set(&mut client, half).unwrap_err().contains("'link_status'"));
+    assert!(set(&mut client, json!({"promiscuous": {}})).unwrap_err().contains("'promiscuous'"));
+    assert_eq!(set(&mut client, json!({"multicast": {"enabled": true}})).unwrap_err(), "no multicast here");
+    assert_eq!(Rc::strong_count(&kept), 2);
+    set(&mut client, on).unwrap();
+    client.on(0, "release", json!({})).unwrap();
+    assert_eq!((told(&mut client), Rc::strong_count(&kept)), ([json!(false), json!(false)], 2));
 }

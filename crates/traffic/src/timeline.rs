@@ -4,13 +4,33 @@
 //! events every stream that sends has its rate, so that all frames of a stretch leave at equal distances. A burst
 //! has exactly its frames, however many stretches it takes. Times are nanoseconds from the start.
 
-use crate::program::gcd;
-use crate::stream::Mode;
+use std::time::Duration;
+
+use crate::stream::gcd;
 
 /// The most frames of a stretch that is not made of smaller equal ones.
 const CHUNK: u64 = 1 << 15;
 /// For ever.
 pub const NEVER: u64 = u64::MAX;
+
+/// A burst that comes again so often comes without end.
+pub const ENDLESS: u64 = u64::MAX;
+
+/// How one stream sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// Without end.
+    Continuous,
+    /// Bursts with a pause between two of them.
+    Bursts {
+        /// Frames of each.
+        frames: u64,
+        /// How many, or [`ENDLESS`].
+        count: u64,
+        /// The pause.
+        gap: Duration,
+    },
+}
 
 /// One stream of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,11 +85,13 @@ pub struct Stretch {
 
 impl Stretch {
     /// The frames of all lanes.
+    #[must_use]
     pub fn total(&self) -> u64 {
         self.frames.iter().fold(0, |sum, frames| sum.saturating_add(*frames))
     }
 
     /// How often each lane takes its turn: the frames without what they have in common.
+    #[must_use]
     pub fn turns(&self) -> Vec<u64> {
         let common = self.frames.iter().fold(0, |common, frames| gcd(common, *frames)).max(1);
         self.frames.iter().map(|frames| frames / common).collect()
@@ -91,6 +113,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Lanes at their start; `at_last` has how often each of those that never end takes its turn.
+    #[must_use]
     pub fn new(lanes: Vec<Lane>, at_last: Vec<u64>) -> Self {
         let (count, turns) = (lanes.len(), lanes.iter().map(|lane| lane.turns).collect());
         let mut timeline =
@@ -105,8 +128,41 @@ impl Timeline {
     }
 
     /// When `port` has sent all, if that is known by now.
+    #[must_use]
     pub fn ended(&self, port: usize) -> Option<u64> {
         self.ended.get(port).copied().flatten()
+    }
+
+    /// How far it has come.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Whether a lane sends without end from now on.
+    pub(crate) fn sends_without_end(&self, lane: usize) -> bool {
+        self.lanes[lane].mode == Mode::Continuous && matches!(self.doing[lane], Doing::Sends { .. })
+    }
+
+    /// What every lane does, seen from now: what comes after two equal ones is equal, but for streams that send
+    /// without end.
+    pub(crate) fn phase(&self) -> Vec<[u64; 5]> {
+        let bursts_left = |lane: &Lane, bursts: u64| match lane.mode {
+            Mode::Bursts { count, .. } if count != ENDLESS => bursts,
+            _ => 0,
+        };
+        let lanes = self.lanes.iter().zip(&self.doing).zip(&self.turns);
+        let phase = lanes.map(|((lane, doing), turns)| {
+            let turns = turns.map_or(0, |turns| turns.saturating_add(1));
+            match *doing {
+                Doing::Nothing => [turns, 0, 0, 0, 0],
+                Doing::Waits { until, bursts } => [turns, 1, until - self.now, bursts_left(lane, bursts), 0],
+                Doing::Sends { .. } if lane.mode == Mode::Continuous => [turns, 2, 0, 0, 0],
+                Doing::Sends { until, sent, bursts, .. } => {
+                    [turns, 3, until - self.now, bursts_left(lane, bursts), sent]
+                }
+            }
+        });
+        phase.collect()
     }
 
     /// A lane begins now.
@@ -132,7 +188,7 @@ impl Timeline {
                         until,
                         frames,
                         sent: 0,
-                        bursts: bursts.saturating_sub(1),
+                        bursts: if bursts == ENDLESS { bursts } else { bursts.saturating_sub(1) },
                     };
                 }
                 (Doing::Waits { bursts, .. }, Mode::Continuous) => {
@@ -240,8 +296,6 @@ impl Iterator for Timeline {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
