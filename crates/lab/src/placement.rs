@@ -122,6 +122,17 @@ impl Placement {
         Ok(placement)
     }
 
+    /// Which core does what, for people.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let cores = self.generate.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let Self { dut, receive, .. } = self;
+        match self.receives_on_dut_core() {
+            true => format!("generator on core {cores}, device and receiver on core {dut}"),
+            false => format!("generator on core {cores}, device on core {dut}, receiver on core {receive}"),
+        }
+    }
+
     /// Whether the tester's ports receive on the device's core, in its time.
     #[must_use]
     pub fn receives_on_dut_core(&self) -> bool {

@@ -12,7 +12,7 @@ use results::record::RateInterval;
 use traffic::{Directions, Profile, Tunables};
 use trial::{Conditions, Ramp, Search, WarmUp};
 
-pub use bench::Bench;
+pub use bench::{Bench, limit};
 pub use spread::settle;
 
 /// One of the load tests.
@@ -52,7 +52,7 @@ const LONGEST: Duration = Duration::from_mins(4);
 /// How a run measures beside what a user chooses.
 const WARM_UP: WarmUp = WarmUp { pps: 1000.0, duration: Duration::from_millis(500) };
 const STEP: Duration = Duration::from_millis(50);
-const HOLD: Duration = Duration::from_secs(1);
+const HOLD: Duration = Duration::from_millis(500);
 const DRAIN: Duration = Duration::from_millis(300);
 const LOSS_THRESHOLD: f64 = 0.001;
 
@@ -98,10 +98,16 @@ impl Plan {
     /// direction; `None` where it found no upper bound, and so no limit.
     #[must_use]
     pub fn second(&self, mean_frame_size: f64, found: RateInterval) -> Option<Search> {
-        let duration = WARM_UP.duration + 2 * DRAIN + self.search / 2;
         let expected = (found.lower_pps, found.upper_pps?);
-        Search::near(&self.conditions(), expected, self.target_pps(mean_frame_size), duration)
+        let target_pps = self.target_pps(mean_frame_size);
+        Search::near(&self.conditions(), expected, target_pps, self.planned_second())
             .filter(|_| !self.search.is_zero())
+    }
+
+    /// How long a second search takes at most, beside what setting up its lab takes.
+    #[must_use]
+    pub fn planned_second(&self) -> Duration {
+        (WARM_UP.duration + 2 * DRAIN).saturating_add(self.search / 2)
     }
 
     fn conditions(&self) -> Conditions {
@@ -122,7 +128,7 @@ impl Plan {
     #[must_use]
     pub fn planned(&self, runs: usize) -> Duration {
         let first = self.rise.saturating_add(self.search).saturating_add(WARM_UP.duration + HOLD + 3 * DRAIN);
-        let each = first.saturating_add(WARM_UP.duration + 2 * DRAIN + self.search / 2);
+        let each = first.saturating_add(self.planned_second());
         each.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
     }
 
@@ -143,8 +149,8 @@ mod tests {
     const USUAL: Plan = Plan {
         line_rate_bps: 2.5e9,
         share: 0.97,
-        rise: Duration::from_secs(4),
-        search: Duration::from_secs(4),
+        rise: Duration::from_secs(3),
+        search: Duration::from_secs(3),
     };
 
     #[test]

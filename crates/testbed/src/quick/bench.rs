@@ -2,15 +2,17 @@
 //! second search leaves.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use dut::DutSpec;
 use live::Board;
 use results::Record;
 use results::record::RateInterval;
+use results::store;
 use trial::Strategy;
 
 use super::spread::found;
@@ -21,6 +23,8 @@ use crate::target::Target;
 
 /// Where records of second searches are kept in the directory of a bench: reports on that do not take them for repeats.
 const SECOND: &str = "second";
+/// Where the runs are kept in it that others stand for, since host interference may have changed them.
+const SUPERSEDED: &str = "superseded";
 
 /// What all cells have in common.
 pub struct Bench<'a> {
@@ -49,13 +53,32 @@ impl Bench<'_> {
     /// # Errors
     /// See [`Self::first`].
     pub fn second(&self, test: &Test, dut: &DutSpec, first: &Record) -> Result<Option<RateInterval>> {
-        let limit = lowest_limit(first);
-        let Some(search) = limit.and_then(|limit| self.plan.second(first.profile.mean_frame_size, limit))
-        else {
+        let mean_frame_size = first.profile.mean_frame_size;
+        let Some(search) = limit(first).and_then(|limit| self.plan.second(mean_frame_size, limit)) else {
             return Ok(None);
         };
         let record = self.measure(test, dut, &self.directory.join(SECOND), |_| search)?;
         Ok(found(&record))
+    }
+
+    /// Keeps a run that another one stands for where reports on the directory do not take it for a repeat.
+    ///
+    /// # Errors
+    /// When the file cannot be moved.
+    pub fn set_aside(&self, superseded: &Record) -> Result<()> {
+        let aside = self.directory.join(SUPERSEDED);
+        let name = format!("{}.json", superseded.id);
+        let moved = fs::create_dir_all(&aside)
+            .and_then(|()| fs::rename(self.directory.join(&name), aside.join(&name)));
+        moved.with_context(|| format!("cannot move {name} to {}", aside.display()))
+    }
+
+    /// Keeps `record` as it is now, in place of what was kept of it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn replace(&self, record: &Record) -> Result<()> {
+        Ok(store::replace(self.directory, record)?)
     }
 
     /// Carries out in a lab what `strategy` makes of the mean size of the frames.
@@ -79,8 +102,10 @@ impl Bench<'_> {
     }
 }
 
-/// Where the limit of the weakest direction lies.
-fn lowest_limit(record: &Record) -> Option<RateInterval> {
+/// Between which rates the limit of the weakest direction lies; `None` where nothing showed an upper bound.
+#[must_use]
+pub fn limit(record: &Record) -> Option<RateInterval> {
     let limits: Option<Vec<RateInterval>> = record.directions.iter().map(|it| it.evidence?.limit).collect();
-    limits?.into_iter().min_by(|one, other| one.lower_pps.total_cmp(&other.lower_pps))
+    let lowest = limits?.into_iter().min_by(|one, other| one.lower_pps.total_cmp(&other.lower_pps));
+    lowest.filter(|limit| limit.upper_pps.is_some())
 }

@@ -1,18 +1,16 @@
 //! `linerate bench --quick`: the eight usual load tests against several devices, as one table and one page. Each cell is
 //! measured; again, if something disturbed it; and its limit is searched for a second time at the end.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
 use results::record::Status;
-use results::store;
 use testbed::progress::colour;
-use testbed::quick::{Bench, DEVICES, Plan, TESTS, Test};
+use testbed::quick::{Bench, DEVICES, Plan, TESTS, Test, limit};
 use testbed::stop;
 use wire::human;
 
@@ -25,8 +23,6 @@ use crate::live::Showing;
 /// Where records are kept, and the page, if nothing else is asked for.
 const DIRECTORY: &str = "runs/quick";
 const PAGE: &str = "report.html";
-/// Where the runs are kept in it that others stand for, since host interference may have changed them.
-const SUPERSEDED: &str = "superseded";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "The quick bench")]
@@ -47,11 +43,11 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
     rate: f64,
     /// How long the load rises
-    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = args::duration)]
     duration: Duration,
     /// How long the search after a ramp may take, which narrows the interval of the limit; a second one at the end
     /// takes half as long. 0s for none
-    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = args::duration)]
     search: Duration,
     /// How often a run is measured again at the end if host interference may have changed its result
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -94,8 +90,11 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
     let each = began.elapsed() / cells.len().max(1) as u32;
     let longest = bench.plan.longest(cells.len());
     let is_over = |next: Duration| stop::is_set(&stop) || began.elapsed() + next > longest;
-    measure_again(&bench, &mut runs, args.retries, &|| is_over(each))?;
-    let records = search_again(&bench, runs, &|| is_over(each / 2))?;
+    let second = bench.plan.planned_second();
+    // The second searches go before: they tell more than another try.
+    let searches = runs.iter().filter(|run| limit(&run.record).is_some()).count() as u32;
+    measure_again(&bench, &mut runs, args.retries, &|| is_over(each + second * searches))?;
+    let records = search_again(&bench, runs, &|| is_over(second))?;
     finish(&records, directory, output)?;
     if failures > 0 {
         eprintln!("{failures} of {} load tests failed", cells.len());
@@ -146,7 +145,7 @@ fn measure_again(bench: &Bench, runs: &mut [Run], retries: usize, is_over: &dyn 
             eprintln!("{count} {}", summary(&again));
             let superseded =
                 if report::is_clearer(&again, record) { std::mem::replace(record, again) } else { again };
-            set_aside(&superseded, bench.directory)?;
+            bench.set_aside(&superseded)?;
         }
     }
     Ok(())
@@ -169,47 +168,22 @@ fn search_again(bench: &Bench, runs: Vec<Run>, is_over: &dyn Fn() -> bool) -> Re
     if let Some(pooled) = testbed::quick::settle(&mut pairs) {
         eprintln!("{}", report::second_searches(&pooled));
     }
-    let found = pairs.iter().filter(|(_, second)| second.is_some());
-    found.clone().try_for_each(|(record, _)| store::replace(bench.directory, record))?;
+    pairs.iter().filter(|(_, second)| second.is_some()).try_for_each(|(record, _)| bench.replace(record))?;
     Ok(pairs.into_iter().map(|(record, _)| record).collect())
-}
-
-/// Keeps a run that another one stands for where reports on `directory` do not take it for a repeat.
-fn set_aside(superseded: &Record, directory: &Path) -> Result<()> {
-    let aside = directory.join(SUPERSEDED);
-    let name = format!("{}.json", superseded.id);
-    let moved =
-        fs::create_dir_all(&aside).and_then(|()| fs::rename(directory.join(&name), aside.join(&name)));
-    moved.with_context(|| format!("cannot move {name} to {}", aside.display()))
 }
 
 /// Says what will be measured where, and how long that takes.
 fn announce(args: &Args, runs: usize) -> Result<()> {
     let minutes = args.plan().planned(runs).as_secs_f64() / 60.0;
-    let again = match args.retries {
-        0 => String::new(),
-        retries => {
-            let longest = args.plan().longest(runs).as_secs_f64() / 60.0;
-            let times = if retries == 1 { "once".to_owned() } else { format!("up to {retries} times") };
-            format!(
-                "; a run that host interference may have changed is measured again, {times}; at most {longest:.0} \
-                 min in all"
-            )
-        }
-    };
+    let longest = args.plan().longest(runs).as_secs_f64() / 60.0;
+    let (tests, devices) = (TESTS.len(), args.duts.len());
+    let plural = if devices == 1 { "" } else { "s" };
     eprintln!(
-        "{runs} runs ({} tests × {} device{}), about {minutes:.1} min{again}",
-        TESTS.len(),
-        args.duts.len(),
-        if args.duts.len() == 1 { "" } else { "s" },
+        "{runs} runs ({tests} tests × {devices} device{plural}), about {minutes:.1} min; runs that host interference may \
+         have changed are measured again (--retries), at most {longest:.0} min in all"
     );
     let placement = lab::Placement::choose(&lab::placement::online()?, &lab::placement::Wishes::default())?;
-    let cores = placement.generate.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let receiver = match placement.receives_on_dut_core() {
-        true => format!("device and receiver on core {}", placement.dut),
-        false => format!("device on core {}, receiver on core {}", placement.dut, placement.receive),
-    };
-    eprintln!("lab: port0 → device → port1 over veth pairs; generator on core {cores}, {receiver}");
+    eprintln!("lab: port0 → device → port1 over veth pairs; {}", placement.in_words());
     placement.notes.iter().for_each(|note| eprintln!("{note}"));
     eprintln!(
         "line rate {} (virtual, --line-rate), so that large frames reach it and small ones show the device's limit; \
