@@ -40,6 +40,15 @@ pub struct RateInterval {
     pub upper_pps: Option<f64>,
 }
 
+impl RateInterval {
+    /// That of so many directions of this rate together.
+    #[must_use]
+    pub fn times(self, directions: usize) -> Self {
+        let all = |pps: f64| pps * directions as f64;
+        Self { lower_pps: all(self.lower_pps), upper_pps: self.upper_pps.map(all) }
+    }
+}
+
 /// The lowest load at which frames were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

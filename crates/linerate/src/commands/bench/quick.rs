@@ -158,7 +158,7 @@ fn search_again(bench: &Bench, runs: Vec<Run>, is_over: &dyn Fn() -> bool) -> Re
     for (number, Run { test, dut, record }) in runs.into_iter().enumerate() {
         let second = if is_over() { Ok(None) } else { bench.second(test, dut, &record) };
         let said = match &second {
-            Ok(Some(found)) => Some(report::bounds(*found)),
+            Ok(Some(found)) => Some(report::bounds(found.times(record.directions.len()))),
             Ok(None) => None,
             Err(error) => Some(format!("{error:#}; its first result stands")),
         };
