@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_disturbed_search_does_not_count() {
         let mut record = Scenario { bidirectional: true, ..Scenario::default() }.search();
-        let alone = record.finding.results().values().next().unwrap().clone();
+        let alone = *record.finding.results().values().next().unwrap();
         let of_each = found(&record).unwrap();
         assert!((of_each.lower_pps - alone.lower_pps / 2.0).abs() < 1e-6);
         if let results::record::Finding::Search(search) = &mut record.finding {
