@@ -9,6 +9,7 @@ mod drain;
 mod finish;
 mod interrupted;
 mod silence;
+mod stop;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::sample::{Measured, Percentiles, fewest_judged, lost, lost_in_interrup
 use crate::undisturbed::undisturbed_trial;
 use crate::{Bursts, Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
+pub(crate) use stop::Stop;
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
@@ -36,32 +38,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const WORTH_A_WAIT: Duration = Duration::from_secs(2);
 /// How often it looks whether that is so.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// Why a session ends before its strategy does.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// The user asked for it.
-    Interrupted,
-    /// The device returns nothing any more; the text says how that was seen.
-    Stalled(String),
-    /// It cannot go on.
-    Failed(Failure),
-}
-
-impl From<engine::Error> for Stop {
-    fn from(error: engine::Error) -> Self {
-        match error {
-            engine::Error::Interrupted => Self::Interrupted,
-            error => Self::Failed(Failure::Engine(error)),
-        }
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
 
 /// An interval that goes on.
 #[derive(Clone, Debug)]
