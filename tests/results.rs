@@ -49,6 +49,15 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
         assert!(record.directions.iter().all(|direction| direction.evidence.is_some()), "{}", record.name);
         assert_eq!(results::consistency::contradictions(record), Vec::<String>::new(), "{}", record.name);
     }
+    // Every limit was searched for a second time; what that found is within the interval, unless it was disturbed.
+    let second = records(&bench.directory.join("runs/quick/second"));
+    assert!(!second.is_empty() && second.iter().all(|record| record.strategy.name == "search"), "{second:?}");
+    for evidence in kept.iter().flat_map(|record| &record.directions).filter_map(|it| it.evidence) {
+        let (Some(limit), Some(second)) = (evidence.limit, evidence.second) else { continue };
+        let upper = limit.upper_pps.unwrap_or(f64::INFINITY);
+        let holds_upper = second.upper_pps.is_none_or(|it| it <= upper);
+        assert!(limit.lower_pps <= second.lower_pps && holds_upper, "{evidence:?}");
+    }
     // 1514 bytes at 10 Mb/s are 815 frames a second, fewer than the device's 5,000; 64 bytes are 14,881.
     assert!(kept[0].directions[0].max_forwarded_pps < 900.0);
     // It says which line rate it chose, and shows the table.

@@ -83,7 +83,7 @@ fn lost_a_tenth(seen: &Value) -> Result<(), String> {
     Ok(())
 }
 
-pub fn lost_a_tenth_of_frames(seen: &Value) -> Result<(), String> {
+fn lost_a_tenth_of_frames(seen: &Value) -> Result<(), String> {
     let (sent, received) = (pair(&seen["opackets"]), pair(&seen["ipackets"]));
     for port in 0..2 {
         if received[1 - port] != sent[port] - sent[port] / 10 {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use dut::DutSpec;
 use report::html::Contents;
 use results::Record;
-use results::record::Status;
+use results::record::{RateInterval, Status};
 use testbed::progress::colour;
 use testbed::quick::{Bench, DEVICES, Plan, TESTS, Test, limit};
 use testbed::stop;
@@ -71,6 +71,8 @@ struct Run<'a> {
     test: &'a Test,
     dut: &'a DutSpec,
     record: Record,
+    /// Where a second search placed its limit, in each direction.
+    second: Option<RateInterval>,
 }
 
 pub fn main(args: &Args, output: &Output) -> Result<Exit> {
@@ -115,7 +117,7 @@ fn measure<'a>(bench: &Bench, cells: &[(&'a Test, &'a DutSpec)]) -> (Vec<Run<'a>
             Ok(record) => {
                 eprintln!("{count} {}", summary(&record));
                 failures += usize::from(record.status == Status::Failed);
-                runs.push(Run { test, dut, record });
+                runs.push(Run { test, dut, record, second: None });
             }
             Err(error) => {
                 eprintln!("{count} {dut} {}: {error:#}", test.label);
@@ -134,7 +136,7 @@ fn measure_again(bench: &Bench, runs: &mut [Run], retries: usize, is_over: &dyn 
             if is_over() {
                 return Ok(());
             }
-            let Run { test, dut, record } = run;
+            let Run { test, dut, record, .. } = run;
             let again = match bench.first(test, dut) {
                 Ok(again) => again,
                 Err(error) => {
@@ -151,20 +153,21 @@ fn measure_again(bench: &Bench, runs: &mut [Run], retries: usize, is_over: &dyn 
     Ok(())
 }
 
-/// Searches for every limit once more, and widens the intervals by how far the two searches differ.
-fn search_again(bench: &Bench, runs: Vec<Run>, is_over: &dyn Fn() -> bool) -> Result<Vec<Record>> {
-    let count = runs.len();
-    let mut pairs = Vec::new();
-    for (number, Run { test, dut, record }) in runs.into_iter().enumerate() {
-        let second = if is_over() { Ok(None) } else { bench.second(test, dut, &record) };
-        let said = match &second {
-            Ok(Some(found)) => Some(report::bounds(found.times(record.directions.len()))),
-            Ok(None) => None,
-            Err(error) => Some(format!("{error:#}; its first result stands")),
-        };
-        said.inspect(|said| eprintln!("[second search {:2}/{count}] {:42} {said}", number + 1, record.name));
-        pairs.push((record, second.unwrap_or_default()));
+/// Searches for every limit once more, in two tries, and widens the intervals by how far such pairs differ.
+fn search_again(bench: &Bench, mut runs: Vec<Run>, is_over: &dyn Fn() -> bool) -> Result<Vec<Record>> {
+    for _ in 0..2 {
+        for Run { test, dut, record, second } in runs.iter_mut().filter(|run| run.second.is_none()) {
+            let found = if is_over() { Ok(None) } else { bench.second(test, dut, record) };
+            let said = match &found {
+                Ok(Some(found)) => Some(report::bounds(found.times(record.directions.len()))),
+                Ok(None) => None,
+                Err(error) => Some(format!("{error:#}; its first result stands")),
+            };
+            said.inspect(|said| eprintln!("[second search] {:42} {said}", record.name));
+            *second = found.unwrap_or_default();
+        }
     }
+    let mut pairs: Vec<_> = runs.into_iter().map(|run| (run.record, run.second)).collect();
     if let Some(pooled) = testbed::quick::settle(&mut pairs) {
         eprintln!("{}", report::second_searches(&pooled));
     }
