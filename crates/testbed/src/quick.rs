@@ -95,10 +95,10 @@ impl Plan {
     }
 
     /// The second search for a limit that a first run found between `found`, both bounds in frames a second of each
-    /// direction; `None` where it found no upper bound, and so no limit.
+    /// direction; `None` where that is no search. Where the first run found no upper bound, it begins at the lower one.
     #[must_use]
     pub fn second(&self, mean_frame_size: f64, found: RateInterval) -> Option<Search> {
-        let expected = (found.lower_pps, found.upper_pps?);
+        let expected = (found.lower_pps, found.upper_pps.unwrap_or(found.lower_pps));
         let target_pps = self.target_pps(mean_frame_size);
         Search::near(&self.conditions(), expected, target_pps, self.planned_second())
             .filter(|_| !self.search.is_zero())

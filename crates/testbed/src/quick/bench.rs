@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use dut::DutSpec;
 use live::Board;
 use results::Record;
-use results::record::RateInterval;
+use results::record::{LimitedBy, RateInterval};
 use results::store;
 use trial::Strategy;
 
@@ -102,10 +102,12 @@ impl Bench<'_> {
     }
 }
 
-/// Between which rates the limit of the weakest direction lies; `None` where nothing showed an upper bound.
+/// Between which rates the limit of the weakest direction lies; `None` where the device was not the limit.
 #[must_use]
 pub fn limit(record: &Record) -> Option<RateInterval> {
+    if record.directions.iter().all(|it| it.limited_by != LimitedBy::Dut) {
+        return None;
+    }
     let limits: Option<Vec<RateInterval>> = record.directions.iter().map(|it| it.evidence?.limit).collect();
-    let lowest = limits?.into_iter().min_by(|one, other| one.lower_pps.total_cmp(&other.lower_pps));
-    lowest.filter(|limit| limit.upper_pps.is_some())
+    limits?.into_iter().min_by(|one, other| one.lower_pps.total_cmp(&other.lower_pps))
 }

@@ -34,9 +34,12 @@ pub fn settle(records: &mut [(Record, Option<RateInterval>)]) -> Option<Pooled> 
     let pooled = Pooled::of(&pairs);
     for (record, second) in records.iter_mut() {
         let Some(second) = *second else { continue };
-        for evidence in record.directions.iter_mut().filter_map(|it| it.evidence.as_mut()) {
+        for direction in &mut record.directions {
+            let Some(evidence) = &mut direction.evidence else { continue };
             evidence.second = Some(second);
             evidence.limit = evidence.limit.map(|first| over_both(first, second, pooled));
+            let upper_pps = evidence.limit.and_then(|limit| limit.upper_pps).unwrap_or(f64::INFINITY);
+            direction.max_rate_pps = direction.max_rate_pps.min(upper_pps);
         }
     }
     pooled
@@ -58,8 +61,9 @@ fn over_both(first: RateInterval, second: RateInterval, pooled: Option<Pooled>) 
     let lower_pps = first.lower_pps.min(second.lower_pps);
     let upper_pps = match (first.upper_pps, second.upper_pps) {
         (Some(one), Some(other)) => Some(one.max(other)),
-        // It found no bound in its time, which proves nothing against one below which it passed nothing.
+        // One that found no bound in its time proves nothing against a bound above what it passed.
         (Some(one), None) if second.lower_pps < one => Some(one),
+        (None, Some(other)) if first.lower_pps < other => Some(other),
         _ => None,
     };
     let both = RateInterval { lower_pps, upper_pps };
@@ -131,13 +135,16 @@ mod tests {
             (interval(90.0, 100.0), open(80.0)),
             (interval(90.0, 100.0), open(120.0)),
             (interval(50.0, 100.0), Some(interval(96.0, 97.0))),
+            (RateInterval { lower_pps: 90.0, upper_pps: None }, Some(interval(95.0, 97.0))),
+            (RateInterval { lower_pps: 99.0, upper_pps: None }, Some(interval(95.0, 97.0))),
         ]);
         // No two searches were narrow enough to be compared.
         assert_eq!(settle(&mut records), None);
         let expected =
             [interval(90.0, 100.0), interval(80.0, 100.0), RateInterval { lower_pps: 90.0, upper_pps: None }];
         assert_eq!(limits(&records)[..3], expected);
-        assert_eq!(limits(&records)[3], interval(50.0, 100.0));
+        let open = RateInterval { lower_pps: 95.0, upper_pps: None };
+        assert_eq!(limits(&records)[3..], [interval(50.0, 100.0), interval(90.0, 97.0), open]);
         assert_eq!(records[0].0.directions[0].evidence.unwrap().second, None);
     }
 
