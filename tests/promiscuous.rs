@@ -2,10 +2,9 @@
 //! the server.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::common::sites::Site;
-use crate::common::{REPOSITORY, has_namespaces, linerate, wait_until};
+use crate::common::{REPOSITORY, has_namespaces, linerate, listening};
 use crate::trex::python;
 use serde_json::{Value, json};
 
@@ -15,23 +14,10 @@ fn an_interface_takes_frames_for_others_only_while_a_client_wants_that() {
     let site = Site::router();
     let line = "serve --ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1 --rpc-port 0 --publish-port 0";
     let server = linerate(line).inside(&site.tester).start();
-    let ready = wait_until(Duration::from_secs(60), || {
-        let said = server.stderr();
-        said.contains("TRex clients") || said.contains("linerate: ")
-    });
-    let said = server.stderr();
-    assert!(ready, "the server did not start: {said}");
-    if said.contains("libzmq5") {
-        eprintln!("skipped: libzmq5 is not installed: run make setup");
-        return;
-    }
-    let port = |what: &str| {
-        let rest = said.split(&format!("{what} at tcp://127.0.0.1:")).nth(1).unwrap();
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
-    };
+    let Some((server, [calls, events])) = listening(server) else { return };
     let mut client = site.tester.command(python.to_str().unwrap());
     client.arg(Path::new(REPOSITORY).join("tests/trex_client.py"));
-    client.args([port("calls"), port("events"), "others".to_owned(), server.pid().to_string()]);
+    client.args([calls, events, "others".to_owned(), server.pid().to_string()]);
     let output = client.output().unwrap();
     let (answer, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{answer}\n{error}\n{}", server.stderr());

@@ -1,11 +1,9 @@
 //! `--engine trex:…`: Linerate drives TRex stateless servers, which are `linerate serve` here. Loads are shared, counts
 //! are exact, and servers are free again afterwards.
 
-use std::time::Duration;
-
 use crate::common::namespace::Namespace;
 use crate::common::sites::Site;
-use crate::common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, machine, wait_until};
+use crate::common::{Finished, Linerate, Running, eventually, has_namespaces, linerate, listening, machine};
 use nix::sys::signal::Signal;
 use results::Record;
 use results::record::{LimitedBy, Phase, Status};
@@ -13,20 +11,8 @@ use results::record::{LimitedBy, Phase, Status};
 /// A server in `namespace` that is told so, and the port for calls.
 fn serve(namespace: &Namespace, flags: &str) -> Option<(Running, String)> {
     let line = format!("serve --rpc-port 0 --publish-port 0 {flags}");
-    let server = linerate(&line).inside(namespace).on_my_machine().start();
-    let ready = wait_until(Duration::from_secs(60), || {
-        let said = server.stderr();
-        said.contains("TRex clients") || said.contains("linerate: ")
-    });
-    let said = server.stderr();
-    assert!(ready, "the server did not start: {said}");
-    if said.contains("libzmq5") {
-        eprintln!("skipped: libzmq5 is not installed: run make setup");
-        return None;
-    }
-    let rest = said.split("calls at tcp://127.0.0.1:").nth(1).unwrap_or_else(|| panic!("no address: {said}"));
-    let port = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some((server, port))
+    let (server, [calls, _]) = listening(linerate(&line).inside(namespace).on_my_machine().start())?;
+    Some((server, calls))
 }
 
 /// A command that uses the servers at these ports.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{REPOSITORY, Running, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{REPOSITORY, Running, eventually, has_namespaces, linerate, listening, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -24,23 +24,7 @@ pub fn python() -> Option<PathBuf> {
 /// A server, and the ports that it listens at.
 pub fn serve(device: &str, line_rate: &str) -> Option<(Running, [String; 2])> {
     let line = format!("serve --dut {device} --rpc-port 0 --publish-port 0 --line-rate {line_rate}");
-    let server = linerate(&line).start();
-    let ready = wait_until(Duration::from_secs(60), || {
-        let said = server.stderr();
-        said.contains("TRex clients") || said.contains("linerate: ")
-    });
-    let said = server.stderr();
-    assert!(ready, "the server did not start: {said}");
-    if said.contains("libzmq5") {
-        eprintln!("skipped: libzmq5 is not installed: run make setup");
-        return None;
-    }
-    let port = |what: &str| {
-        let rest = said.split(&format!("{what} at tcp://127.0.0.1:")).nth(1).unwrap();
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
-    };
-    let ports = [port("calls"), port("events")];
-    Some((server, ports))
+    listening(linerate(&line).start())
 }
 
 /// What a script of tests/ saw that was told the server's ports and `arguments`.

@@ -398,6 +398,28 @@ pub fn records(directory: &Path) -> Vec<Record> {
     loaded.records
 }
 
+/// A `serve` that has just been started, once it listens, and its ports for calls and for events; `None` where libzmq is
+/// missing.
+pub fn listening(server: Running) -> Option<(Running, [String; 2])> {
+    let ready = wait_until(Duration::from_secs(60), || {
+        let said = server.stderr();
+        said.contains("TRex clients") || said.contains("linerate: ")
+    });
+    let said = server.stderr();
+    assert!(ready, "the server did not start: {said}");
+    if said.contains("libzmq5") {
+        eprintln!("skipped: libzmq5 is not installed: run make setup");
+        return None;
+    }
+    let port = |what: &str| {
+        let rest = said.split(&format!("{what} at tcp://127.0.0.1:")).nth(1);
+        let rest = rest.unwrap_or_else(|| panic!("no address: {said}"));
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    let ports = [port("calls"), port("events")];
+    Some((server, ports))
+}
+
 /// Runs a tool of the system to its end, and returns what it printed.
 pub fn tool(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));

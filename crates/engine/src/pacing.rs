@@ -11,9 +11,9 @@ use crate::{Error, Load, Order, Part};
 
 /// A worker that is further behind than this gives the missed frames up: they are unsent.
 pub const GIVE_UP_NS: u64 = 10_000_000;
-/// A late worker catches up at most 1/15 faster than asked, but for what it missed in this time …
+/// A late worker catches up at most 1/15 faster than asked, but for what it missed in this time.
 const CATCH_UP_NS: u64 = 20_000;
-/// … and 1/7 faster while it is further behind than this, before it must give frames up.
+/// A worker that is further behind than this catches up 1/7 faster instead, before it must give frames up.
 const HURRY_NS: u64 = GIVE_UP_NS / 2;
 /// Paced frames that follow silence begin this long after they are asked for, so that all workers have
 /// followed by then.
@@ -152,17 +152,15 @@ struct Spacing {
     distances: Vec<u64>,
     /// See [`FrameTable::first_time`].
     first: u64,
-    worker: usize,
-    workers: usize,
     row: usize,
 }
 
 impl Spacing {
-    /// Goes on to the next row: how far that is.
+    /// Goes on to the next row of one of so many workers, and says how far that is.
     #[inline]
-    fn next(&mut self) -> u64 {
+    fn next(&mut self, workers: usize) -> u64 {
         let distance = self.distances.get(self.row).copied().unwrap_or(MEAN_DISTANCE);
-        self.row += self.workers;
+        self.row += workers;
         if self.row >= self.distances.len() {
             self.row -= self.distances.len();
         }
@@ -203,16 +201,14 @@ impl Schedule {
         Self { worker: worker as u64, workers: workers.max(1) as u64, ..Self::default() }
     }
 
-    /// The same for `table`, whose rows may have distances of their own. Whoever sends them keeps to their order:
-    /// [`Followed::rewind`] and [`Due::GivenUp`] say where it goes on.
+    /// This schedule for the frames of `table`. Where the rows of the table have distances of their own, the worker must
+    /// send them in their order: [`Followed::rewind`] says where it begins, and [`Due::GivenUp`] how many it leaves out.
     #[must_use]
     pub fn of(self, table: &FrameTable) -> Self {
         let (worker, workers) = (self.worker as usize, self.workers as usize);
         let spacing = table.first_time(worker, workers).map(|first| Spacing {
             distances: table.distances(workers),
             first,
-            worker,
-            workers,
             row: worker,
         });
         Self { spacing, ..self }
@@ -276,7 +272,8 @@ impl Schedule {
         self.distance = match &mut self.spacing {
             Some(spacing) if self.mode == Mode::Rate => {
                 let gap = u128::from(self.gap) << 32 | u128::from(self.gap_fraction);
-                let distance = gap * u128::from(spacing.next()) / u128::from(MEAN_DISTANCE);
+                let distance =
+                    gap * u128::from(spacing.next(self.workers as usize)) / u128::from(MEAN_DISTANCE);
                 self.next_fraction += distance as u64 & 0xffff_ffff;
                 (distance >> 32) as u64
             }
@@ -369,7 +366,7 @@ impl Schedule {
             let from = if had_rate { self.begin_of(load, now) } else { begun };
             let (first, distance) = match &mut self.spacing {
                 Some(spacing) if load.mode == Mode::Rate => {
-                    spacing.row = spacing.worker;
+                    spacing.row = self.worker as usize;
                     let first = rescale(load.gap, MEAN_DISTANCE, spacing.first);
                     (first, first + load.gap)
                 }

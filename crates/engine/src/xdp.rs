@@ -77,7 +77,7 @@ impl XdpEngine {
     /// # Errors
     /// As [`Receiver::attach`] and [`Generator::start`].
     pub fn start(config: &Config<'_>) -> Result<Self, Error> {
-        let (streams, apart) = (streams(config.table), config.table.apart);
+        let (streams, apart) = (config.table.streams(), config.table.apart);
         let receiver =
             Receiver::attach_for(&config.ports, config.namespace, streams, config.cores.len(), apart)?;
         let generator = Generator::start(config.table, &config.ports, config.namespace, config.cores)?;
@@ -151,11 +151,6 @@ impl Machinery for Kernel {
             })
             .collect()
     }
-}
-
-/// Streams that the frames of `table` name at most.
-pub(crate) fn streams(table: &FrameTable) -> usize {
-    1 + table.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0)
 }
 
 /// The two ports' indexes as the programs want them; 0 for one that is not there.

@@ -140,6 +140,28 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What is planned of so many devices, for people: how many runs, for how long, and `retries` at most of each.
+    #[must_use]
+    pub fn in_words(&self, devices: usize, retries: usize) -> String {
+        let (tests, runs) = (TESTS.len(), TESTS.len() * devices);
+        let minutes = |time: Duration| time.as_secs_f64() / 60.0;
+        let plural = if devices == 1 { "" } else { "s" };
+        let again = match retries {
+            0 => String::new(),
+            1 => "; a run that host interference may have changed is measured again, once".to_owned(),
+            _ => format!(
+                "; a run that host interference may have changed is measured again, up to {retries} times"
+            ),
+        };
+        format!(
+            "{runs} runs ({tests} tests × {devices} device{plural}), about {:.1} min{again}; at most {:.0} min in all",
+            minutes(self.planned(runs)),
+            minutes(self.longest(runs)),
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use trial::Strategy as _;
@@ -160,6 +182,17 @@ mod tests {
             let ramp = USUAL.ramp(f64::from(profile.largest_size()));
             assert!(ramp.check().is_ok() && ramp.planned() <= USUAL.planned(1) + DRAIN, "{}", test.label);
         }
+    }
+
+    #[test]
+    fn the_plan_says_what_is_measured_again_only_where_something_is() {
+        assert_eq!(
+            USUAL.in_words(2, 2),
+            "16 runs (8 tests × 2 devices), about 2.8 min; a run that host interference may have changed is measured \
+             again, up to 2 times; at most 4 min in all"
+        );
+        assert!(USUAL.in_words(1, 1).starts_with("8 runs (8 tests × 1 device), "));
+        assert!(USUAL.in_words(1, 1).contains("again, once;") && !USUAL.in_words(1, 0).contains("again"));
     }
 
     #[test]

@@ -135,6 +135,12 @@ impl FrameTable {
         self.times.get(worker).map(|time| time / workers.max(1) as u64)
     }
 
+    /// How many streams its frames are of, at most: one more than the highest number.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        1 + self.rows.iter().map(|row| usize::from(row.stream)).max().unwrap_or(0)
+    }
+
     /// The directions that the table sends in: 1 or 2.
     #[must_use]
     pub fn directions(&self) -> usize {

@@ -8,7 +8,7 @@ use xsk::Copying;
 
 use super::{Counting, Options};
 use crate::user_space::Crew;
-use crate::xdp::{PortRef, Receiver, in_namespace, indexes, streams, xdp_state};
+use crate::xdp::{PortRef, Receiver, in_namespace, indexes, xdp_state};
 
 /// `NETDEV_XDP_ACT_XSK_ZEROCOPY` of `linux/netdev.h`.
 const ZERO_COPY: u64 = 8;
@@ -57,7 +57,7 @@ pub fn choose(
     }
     let both = ports.map(Clone::clone);
     let workers = crew.send_cores.len();
-    let mut program = match Receiver::load(indexes(&both), streams(crew.table), workers, crew.table.apart) {
+    let mut program = match Receiver::load(indexes(&both), crew.table.streams(), workers, crew.table.apart) {
         Ok(program) => program,
         Err(error) => return by_sockets(&error.to_string()),
     };

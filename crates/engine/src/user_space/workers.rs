@@ -18,7 +18,7 @@ use crate::builder::Builder;
 use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
-use crate::xdp::{precedence, streams};
+use crate::xdp::precedence;
 use crate::{Capabilities, Error, Order, StreamTotals, Timeline, Totals, refusal, timeline};
 
 /// Most workers: as many as a signature tells apart.
@@ -118,7 +118,7 @@ impl<P: Ports + 'static> Workers<P> {
             worker.sender = Some(Sender::new(builder, schedule, outlets));
             workers.senders.push(Arc::clone(&worker.tally));
         }
-        let streams = streams(crew.table);
+        let streams = crew.table.streams();
         // Frames of direction 0 arrive at port 1.
         for (queues, direction) in [(one.receive, 0), (zero.receive, 1)] {
             let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, streams, count));

@@ -16,9 +16,9 @@
 
 /* A worker that is further behind than this gives the missed frames up: they are unsent. */
 #define GIVE_UP_NS (10 * 1000 * 1000)
-/* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time … */
+/* A late worker catches up at most 1/15 faster than asked, but for what it missed in this time. */
 #define CATCH_UP_NS (20 * 1000)
-/* … and 1/7 faster while it is further behind than this, before it must give frames up. */
+/* A worker that is further behind than this catches up 1/7 faster instead, before it must give frames up. */
 #define HURRY_NS (GIVE_UP_NS / 2)
 /*
  * Paced frames that follow silence begin this long after they are asked for: user space may share

@@ -29,7 +29,7 @@ pub fn found(second: &Record) -> Option<RateInterval> {
 pub fn settle(records: &mut [(Record, Option<RateInterval>)]) -> Option<Pooled> {
     let pairs: Vec<(f64, f64)> = records
         .iter()
-        .filter_map(|(record, second)| Some((middle(limit(record)?)?, middle((*second)?)?)))
+        .filter_map(|(record, second)| Some((middle(searched_limit(record)?)?, middle((*second)?)?)))
         .collect();
     let pooled = Pooled::of(&pairs);
     for (record, second) in records.iter_mut() {
@@ -46,7 +46,7 @@ pub fn settle(records: &mut [(Record, Option<RateInterval>)]) -> Option<Pooled> 
 }
 
 /// The limit of the first direction of `record`: where a search found it, all have the same.
-fn limit(record: &Record) -> Option<RateInterval> {
+fn searched_limit(record: &Record) -> Option<RateInterval> {
     record.directions.first()?.evidence?.limit
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn limits(bench: &[(Record, Option<RateInterval>)]) -> Vec<RateInterval> {
-        bench.iter().map(|(record, _)| limit(record).unwrap()).collect()
+        bench.iter().map(|(record, _)| searched_limit(record).unwrap()).collect()
     }
 
     #[test]

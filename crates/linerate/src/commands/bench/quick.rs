@@ -82,7 +82,7 @@ pub fn main(args: &Args, output: &Output) -> Result<Exit> {
         TESTS.iter().flat_map(|test| args.duts.iter().map(move |dut| (test, dut))).collect();
     // What is impossible for all is said once, not for each.
     drop(lab::Namespace::create()?);
-    announce(args, cells.len())?;
+    announce(args)?;
     let began = Instant::now();
 
     let showing = output.live.start()?;
@@ -176,15 +176,8 @@ fn search_again(bench: &Bench, mut runs: Vec<Run>, is_over: &dyn Fn() -> bool) -
 }
 
 /// Says what will be measured where, and how long that takes.
-fn announce(args: &Args, runs: usize) -> Result<()> {
-    let minutes = args.plan().planned(runs).as_secs_f64() / 60.0;
-    let longest = args.plan().longest(runs).as_secs_f64() / 60.0;
-    let (tests, devices) = (TESTS.len(), args.duts.len());
-    let plural = if devices == 1 { "" } else { "s" };
-    eprintln!(
-        "{runs} runs ({tests} tests × {devices} device{plural}), about {minutes:.1} min; runs that host interference may \
-         have changed are measured again (--retries), at most {longest:.0} min in all"
-    );
+fn announce(args: &Args) -> Result<()> {
+    eprintln!("{}", args.plan().in_words(args.duts.len(), args.retries));
     let placement = lab::Placement::choose(&lab::placement::online()?, &lab::placement::Wishes::default())?;
     eprintln!("lab: port0 → device → port1 over veth pairs; {}", placement.in_words());
     placement.notes.iter().for_each(|note| eprintln!("{note}"));
