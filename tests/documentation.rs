@@ -64,12 +64,12 @@ const DURATIONS: [(&str, u32); 3] = [("--duration", 1), ("--hold-duration", 1), 
 const PROFILED: u32 = 2;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
 const BESIDE: [(&str, &[&str]); 6] = [
-    ("ramp", &["--duration 1s", "--hold-duration 500ms", "--warm-up-duration 300ms", "--drain 100ms"]),
-    ("saturate", &["--warm-up-duration 300ms", "--drain 100ms"]),
-    ("search", &["--warm-up-duration 300ms", "--drain 100ms"]),
-    ("latency", &["--warm-up-duration 300ms", "--drain 100ms"]),
-    ("soak", &["--warm-up-duration 300ms", "--drain 100ms"]),
-    ("explain cost", &["--warm-up-duration 300ms", "--drain 100ms"]),
+    ("ramp", &["--duration 500ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
+    ("saturate", &["--warm-up-duration 100ms", "--drain 100ms"]),
+    ("search", &["--warm-up-duration 100ms", "--drain 100ms"]),
+    ("latency", &["--warm-up-duration 100ms", "--drain 100ms"]),
+    ("soak", &["--warm-up-duration 100ms", "--drain 100ms"]),
+    ("explain cost", &["--warm-up-duration 100ms", "--drain 100ms"]),
 ];
 
 /// The words of a command, where frames are sent for a second at most, and hardly any before and after.
@@ -184,20 +184,20 @@ fn every_documented_command_works_for_as_long_as_it_is_written() {
 #[test]
 fn what_takes_long_is_shortened_and_nothing_else() {
     let line = "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --drain 2s";
-    let brief_line = line.replace("--duration 5s", "--duration 1s") + " --warm-up-duration 300ms";
+    let brief_line = line.replace("--duration 5s", "--duration 1s") + " --warm-up-duration 100ms";
     assert_eq!(brief(line), brief_line);
     assert_eq!(brief(&format!("sudo {line}")), format!("sudo {brief_line}"));
     assert_eq!(
         brief("linerate saturate --duration 10s  x"),
-        "linerate saturate --duration 1s  x --warm-up-duration 300ms --drain 100ms"
+        "linerate saturate --duration 1s  x --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate search --time-limit 10s"),
-        "linerate search --time-limit 4s --warm-up-duration 300ms --drain 100ms"
+        "linerate search --time-limit 4s --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate ramp --live"),
-        "linerate ramp --live --duration 1s --hold-duration 500ms --warm-up-duration 300ms --drain 100ms"
+        "linerate ramp --live --duration 500ms --hold-duration 200ms --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate explain flamegraph --duration 3s"),

@@ -33,7 +33,7 @@ fn the_quick_bench_runs_eight_load_tests_and_reports_them() {
     if !has_namespaces() {
         return;
     }
-    let line = "bench --quick --duration 1s --search 1s --retries 0 --dut calibrated:rate=5kpps --line-rate 10mbps --json";
+    let line = "bench --quick --duration 500ms --search 1s --retries 0 --dut calibrated:rate=5kpps --line-rate 10mbps --json";
     let bench = linerate(line).run().well();
     let kept = records(&bench.directory.join("runs/quick"));
     let tests: Vec<&str> = kept.iter().map(|record| record.test.as_str()).collect();
