@@ -127,13 +127,16 @@ fn bursts_have_exactly_their_packets() {
 
 #[test]
 fn chains_have_exactly_their_packets_in_every_engine() {
-    for device in
-        ["calibrated:drop-every=10", "calibrated:drop-every=10 --engine af_xdp", "calibrated --engine memif"]
-    {
+    const CHAINS: [(&str, u64, u64); 3] = [("3st", 600, 200), ("multi", 300, 200), ("loop", 120, 0)];
+    for (device, scenario, chains) in [
+        ("calibrated:drop-every=10", "chains", &CHAINS[..]),
+        ("calibrated:drop-every=10 --engine af_xdp", "chain", &CHAINS[..1]),
+        ("calibrated --engine memif", "chain", &CHAINS[..1]),
+    ] {
         eventually(|| {
-            let Some(seen) = drive(device, "chains") else { return Ok(()) };
+            let Some(seen) = drive(device, scenario) else { return Ok(()) };
             let count = |name: &str, key: &str| pair(&seen[name][key])[0];
-            for (name, frames, large) in [("3st", 600, 200), ("multi", 300, 200), ("loop", 120, 0)] {
+            for &(name, frames, large) in chains {
                 let (sent, unsent) = (count(name, "opackets"), count(name, "oerrors"));
                 assert_eq!(sent + unsent, frames, "{name} of {device}: {seen}");
                 if device.contains("drop") {
@@ -382,6 +385,15 @@ fn many_clients_and_malformed_calls_do_no_harm() {
 #[ignore = "takes minutes: make test-long"]
 fn a_thousand_connects_and_a_hundred_thousand_calls_do_no_harm() {
     storm(20, 1_000, 100_000);
+}
+
+#[test]
+#[ignore = "takes a minute: make test-long"]
+fn the_traffic_of_a_client_that_is_killed_stops_and_its_ports_are_free() {
+    let Some(seen) = drive("calibrated", "killed") else { return };
+    assert!(seen["by_the_owner"].as_u64().unwrap() > 0, "{seen}");
+    let took = seen["took"].as_f64().unwrap();
+    assert!((50.0..75.0).contains(&took), "{seen}");
 }
 
 /// What a user of the console does.

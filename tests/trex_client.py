@@ -7,6 +7,7 @@ Standard output: what was seen, as one JSON object.
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -94,18 +95,28 @@ def bursts(client, seen):
         counted(client, seen[name])
 
 
-def chains(client, seen):
+CHAINS = {"3st": 600, "multi": 300, "loop": 120}
+"""The packets of each chain."""
+
+
+def chain(client, seen):
+    """One chain, and bursts beside a stream without end."""
+    chains(client, seen, ["3st"])
+
+
+def chains(client, seen, names=tuple(CHAINS)):
     """As burst_3st_600pkt.py, multi_burst_2st_1000pkt.py and burst_3st_loop_x_times.py of TRex, at higher rates."""
     def profile(name, streams):
+        if name not in names:
+            return
         client.reset(ports=[0, 1])
         client.add_streams(streams, ports=[0])
         client.clear_stats()
         client.start(ports=[0], mult="1")
         client.wait_on_traffic(ports=[0], timeout=20)
-        frames = {"3st": 600, "multi": 300, "loop": 120}[name]
         # On a busy machine the sender learns late what it has missed.
         end = time.time() + 10
-        while time.time() < end and sum(client.get_stats()[0][key] for key in ("opackets", "oerrors")) < frames:
+        while time.time() < end and sum(client.get_stats()[0][key] for key in ("opackets", "oerrors")) < CHAINS[name]:
             time.sleep(0.1)
         time.sleep(0.3)
         seen[name] = {}
@@ -302,6 +313,34 @@ def refused(client, seen):
     other.disconnect()
 
 
+def endless(client, seen):
+    """Sends until it is killed."""
+    client.add_streams([stream(0)], ports=[0])
+    client.start(ports=[0], mult="1kpps")
+    print("sending", flush=True)
+    time.sleep(300)
+
+
+def killed(client, seen):
+    """Another client takes the ports, sends, and is killed: how long until nothing is sent and the ports are free."""
+    owner = subprocess.Popen([sys.executable, *sys.argv[:3], "endless"], stdout=subprocess.PIPE, text=True)
+    any(line == "sending\n" for line in owner.stdout)
+    sent = lambda: client.get_stats(ports=[0])[0]["opackets"]
+    before = sent()
+    time.sleep(2)
+    seen["by_the_owner"] = sent() - before
+    owner.kill()
+    owner.wait()
+    began = time.time()
+    while time.time() < began + 90 and "took" not in seen:
+        before = sent()
+        time.sleep(1)
+        if sent() == before:
+            seen["took"] = time.time() - began
+    # Not by force.
+    client.acquire(ports=[0, 1])
+
+
 def counted(client, seen):
     stats = client.get_stats()
     for key in ("opackets", "ipackets", "obytes", "ibytes", "oerrors"):
@@ -314,8 +353,8 @@ def main():
     seen = {"version": client.get_server_version()}
     try:
         client.reset(ports=[0, 1])
-        {"steady": steady, "percent": percent, "bursts": bursts, "chains": chains, "mixed": mixed, "groups": groups, "service": service,
-         "others": others, "examples": examples, "refused": refused}[sys.argv[3]](
+        {"steady": steady, "percent": percent, "bursts": bursts, "chain": chain, "chains": chains, "mixed": mixed, "groups": groups, "service": service,
+         "others": others, "examples": examples, "refused": refused, "endless": endless, "killed": killed}[sys.argv[3]](
             client, seen)
     finally:
         client.disconnect()
