@@ -27,10 +27,12 @@ impl Lead {
     /// Of the test that asks most of a device: the smallest frames in one direction. `None` without any rate.
     pub fn of(comparison: &Comparison) -> Option<Self> {
         let rows = comparison.rows().map(rates).filter(|rates| !rates.is_empty());
-        let mut rates = rows.min_by(|a, b| hardest(a, b))?;
-        rates.sort_by(|a, b| a.run.headline_pps().total_cmp(&b.run.headline_pps()));
-        let (slowest, fastest) = (rates.first()?, rates.last()?);
-        Some(if rates.len() == 1 { single(fastest) } else { pair(slowest, fastest, rates.len()) })
+        let rates = rows.min_by(|a, b| hardest(a, b))?;
+        let by_rate = |a: &&Rate, b: &&Rate| a.run.headline_pps().total_cmp(&b.run.headline_pps());
+        let (slowest, fastest) = (rates.iter().min_by(by_rate)?, rates.iter().max_by(by_rate)?);
+        // Devices are compared with the first, where that is slower for sure.
+        let other = rates.first().filter(|first| first.is_below(fastest)).unwrap_or(slowest);
+        Some(if rates.len() == 1 { single(fastest) } else { pair(other, fastest, rates.len()) })
     }
 }
 
@@ -73,6 +75,11 @@ impl<'a> Rate<'a> {
     /// Whether the device may do more than was measured.
     fn is_at_least(&self) -> bool {
         self.run.marks.contains(&Mark::Tester) || self.bounds().upper_pps.is_none()
+    }
+
+    /// Whether its interval ends below where that of `other` begins.
+    fn is_below(&self, other: &Self) -> bool {
+        self.bounds().upper_pps.is_some_and(|upper| upper < other.bounds().lower_pps)
     }
 
     fn carried_all(&self) -> bool {
@@ -132,32 +139,32 @@ fn single(rate: &Rate) -> Lead {
     }
 }
 
-fn pair(slowest: &Rate, fastest: &Rate, devices: usize) -> Lead {
+/// How many times the rate of a slower one of so many devices the fastest has.
+fn pair(slower: &Rate, fastest: &Rate, devices: usize) -> Lead {
     let at = fastest.at_load();
     let figures = format!(
         "{}: {} against {}",
         capitalized(&fastest.held()),
         fastest.run.with_interval(),
-        slowest.run.with_interval()
+        slower.run.with_interval()
     );
-    let (slow, fast) = (slowest.bounds(), fastest.bounds());
-    let apart = slow.upper_pps.is_some_and(|upper| upper < fast.lower_pps);
-    if slowest.carried_all() {
+    let (slow, fast) = (slower.bounds(), fastest.bounds());
+    if slower.carried_all() {
         let all = if devices == 2 { "Both devices".to_owned() } else { format!("All {devices} devices") };
         return Lead { sentence: format!("{all} carry the whole load {at}"), figures: figures + "." };
     }
-    if !apart {
+    if !slower.is_below(fastest) {
         let within = slow.upper_pps.zip(fast.upper_pps).map(|(a, b)| a.max(b) / slow.lower_pps.max(1.0));
         let sentence = match devices {
             2 if within.is_some_and(|ratio| ratio < ALIKE) => {
-                format!("{} and {} forward about as much {at}", fastest.subject(), slowest.name())
+                format!("{} and {} forward about as much {at}", fastest.subject(), slower.name())
             }
-            2 => format!("No difference is proven between {} and {} {at}", fastest.name(), slowest.name()),
+            2 => format!("No difference is proven between {} and {} {at}", fastest.name(), slower.name()),
             _ => format!("No device is proven faster than another {at}"),
         };
         return Lead { sentence, figures: figures + "; these intervals overlap." };
     }
-    let ratio = fastest.run.headline_pps() / slowest.run.headline_pps();
+    let ratio = fastest.run.headline_pps() / slower.run.headline_pps();
     let low = fast.lower_pps / slow.upper_pps.unwrap_or(slow.lower_pps).max(1.0);
     let high = fast.upper_pps.map(|upper| upper / slow.lower_pps.max(1.0));
     let between = match high {
@@ -170,7 +177,7 @@ fn pair(slowest: &Rate, fastest: &Rate, devices: usize) -> Lead {
             "{} forwards {at_least}{} times what {} does {at}",
             fastest.subject(),
             times(ratio),
-            slowest.name()
+            slower.name()
         ),
         figures: format!("{figures}: {between}."),
     }
@@ -226,6 +233,20 @@ mod tests {
         );
         let full = [router("linux-router", 9e6), router("xdp-router", 9e6)];
         assert_eq!(lead(&full).unwrap().sentence, "Both devices carry the whole load at 64 bytes");
+    }
+
+    #[test]
+    fn of_several_devices_the_first_is_compared_with_unless_it_is_the_fastest() {
+        let of = |devices: [(&'static str, f64); 3]| {
+            lead(&devices.map(|(dut, capacity_pps)| router(dut, capacity_pps))).unwrap().sentence
+        };
+        let [kernel, xdp, ours] = [("linux-router", 1e6), ("xdp-router", 2e6), ("fastpath", 5e5)];
+        let words = "forwards 2.1 times what the kernel's router does at 64 bytes";
+        assert_eq!(of([kernel, xdp, ours]), format!("The XDP router {words}"));
+        assert!(of([xdp, kernel, ours]).ends_with("what fastpath does at 64 bytes"));
+        // The first may be as fast as the fastest: then the slowest is behind both.
+        let close = of([("vpp", 1.99e6), xdp, ours]);
+        assert!(close.ends_with("what fastpath does at 64 bytes"), "{close}");
     }
 
     #[test]

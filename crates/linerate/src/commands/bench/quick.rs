@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "97%", value_parser = args::share_to_100)]
     rate: f64,
     /// How long the load rises
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = args::duration)]
     duration: Duration,
     /// How long the search after a ramp may take, which narrows the interval of the limit; a second one at the end
     /// takes half as long. 0s for none
