@@ -143,21 +143,24 @@ fn ramps_hold_the_truth(runs: u64) {
     hold_the_truth("ramp", &runs);
 }
 
+/// How long the load rises in a cell of the quick bench, and how long its search takes at most.
+const QUICK: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
+
 /// The cell of a quick bench: a short ramp, and a short search for what it shows.
 fn quick(seed: u64) -> (Run, Option<f64>) {
     let (capacity, device, mut host) = draw(seed);
     let strategy = Ramp {
         conditions: Conditions { step: Duration::from_millis(50), ..conditions() },
         target_pps: 1e6,
-        rise: 5 * SECOND,
-        hold: SECOND,
-        search: 5 * SECOND,
+        rise: QUICK.0,
+        hold: SECOND / 2,
+        search: QUICK.1,
     };
     let mut engine = Clocked::new(SimulatedEngine::new(device, Tester::default()), &host);
     let outcome = strategy.run(&mut engine, &mut host);
     let ramp = outcome.directions[0].evidence.unwrap().ramp;
     // Half of the width by the device's queue, and the loss threshold.
-    let hidden = (512.0 * 12.0 / (capacity * 5.0)).max(0.01) / 2.0 + 0.001;
+    let hidden = (512.0 * 12.0 / (capacity * QUICK.0.as_secs_f64())).max(0.01) / 2.0 + 0.001;
     let run = Run { truth: capacity, hidden, found: of_ramp(&outcome), took: engine.now() };
     (run, ramp.map(|it| width(it.lower_pps, it.upper_pps)))
 }
