@@ -74,6 +74,27 @@ const MESSAGES: [(&str, i32, &str); 9] = [
 ];
 
 #[test]
+fn output_that_nobody_reads_to_its_end_is_no_success() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(crate::common::PROGRAM);
+    let ended = command.args(["profile", "show"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(1), &b""[..]));
+}
+
+#[test]
+fn pipes_are_refused_as_files_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.toml").display().to_string();
+    nix::unistd::mkfifo(pipe.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for line in ["profile show {}", "bench {}", "report {}", "compare {} {}"] {
+        let said = linerate(&line.replace("{}", &pipe)).run();
+        assert!(said.stderr.contains("it is a pipe, not a file"), "{line}: {}", said.stderr);
+        assert_ne!(said.status.code(), Some(0), "{line}");
+    }
+}
+
+#[test]
 fn the_first_mistakes_are_answered_word_for_word() {
     if !has_namespaces() {
         return;
@@ -297,9 +318,14 @@ fn a_port_with_the_default_route_is_used_only_when_forced_twice() {
         holds(run(once).refusal(2), &["'eth1'", "default route", "--force twice"]);
     }
     run("--force --force").well();
+    // Routes that share its work are as needed, in whichever table they are.
+    site.tester.run("ip route del default && ip route add 128.0.0.0/1 via 100.65.1.1");
+    holds(run("").refusal(2), &["'eth1'", "default route"]);
+    site.tester.run("ip route del 128.0.0.0/1 && ip route add default via 100.65.2.1 table 100");
+    holds(run("").refusal(2), &["'eth2'", "default route"]);
     // An interface on top of a port makes it just as needed.
     site.tester.run(
-        "ip route del default
+        "ip route del default table 100
          ip link add br0 type bridge
          ip link set eth2 master br0
          ip address add 192.0.2.2/24 dev br0

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::napi::{self, NapiThread, ThreadFinder};
-use crate::netlink::{Link, Netlink};
+use crate::netlink::{Link, Netlink, TABLE_MAIN};
 use crate::offloads;
 use crate::settings;
 
@@ -96,7 +96,8 @@ fn setting(name: &str) -> String {
 }
 
 fn routes(netlink: &Netlink) -> Result<String> {
-    let routes = netlink.routes()?;
+    let mut routes = netlink.routes()?;
+    routes.retain(|route| route.table == TABLE_MAIN);
     let (v4, v6): (Vec<_>, Vec<_>) =
         routes.iter().filter_map(|route| route.destination).partition(|(address, _)| address.is_ipv4());
     Ok(format!("{} IPv4, {} IPv6", v4.len(), v6.len()))

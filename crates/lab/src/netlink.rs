@@ -12,7 +12,7 @@ use netlink_packet_route::link::{
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use netlink_packet_route::route::{RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
@@ -25,6 +25,12 @@ use tokio::runtime::{Builder, Runtime};
 use wire::MacAddress;
 
 use crate::error::{Error, Needs, Result};
+
+mod route;
+
+pub use route::{Route, TABLE_MAIN};
+
+const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 
 /// A connection to the network namespace it was opened in.
 #[derive(Debug)]
@@ -75,15 +81,6 @@ pub struct Link {
     pub xdp: Option<&'static str>,
 }
 
-/// A route of the main table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// `None` for a default route.
-    pub destination: Option<(IpAddr, u8)>,
-    /// Every interface it leads to.
-    pub interfaces: Vec<u32>,
-}
-
 /// An entry of the neighbour table that has a link-layer address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
@@ -98,9 +95,6 @@ pub struct Neighbour {
     /// Whether the kernel would use it without asking again.
     pub valid: bool,
 }
-
-const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
-const TABLE_MAIN: u8 = 254;
 
 impl Netlink {
     /// Connects to the network namespace of the calling thread.
@@ -288,7 +282,7 @@ impl Netlink {
 
     /// The unicast routes of the main table.
     pub fn routes(&self) -> Result<Vec<Route>> {
-        Ok(self.route_messages()?.iter().filter_map(parse_route).collect())
+        Ok(self.route_messages()?.iter().filter_map(Route::of).collect())
     }
 
     /// All routes, as the kernel tells them.
@@ -316,7 +310,7 @@ impl Netlink {
             .build();
         let answers = self.request(&what, RouteNetlinkMessage::GetRoute(message), 0);
         Ok(answers?.iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewRoute(route) => interfaces(route).first().copied(),
+            RouteNetlinkMessage::NewRoute(route) => route::interfaces(route).first().copied(),
             _ => None,
         }))
     }
@@ -428,39 +422,6 @@ fn parse_xdp(attributes: &[LinkXdp]) -> Option<&'static str> {
         LinkXdp::Attached(XdpAttached::Multiple) => Some("several"),
         _ => None,
     })
-}
-
-fn parse_route(message: &RouteMessage) -> Option<Route> {
-    let table = message.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Table(table) => Some(*table),
-        _ => None,
-    });
-    let in_main = table.unwrap_or(u32::from(message.header.table)) == u32::from(TABLE_MAIN);
-    if !in_main || message.header.kind != RouteType::Unicast {
-        return None;
-    }
-    let destination = message.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Destination(RouteAddress::Inet(v4)) => Some(IpAddr::from(*v4)),
-        RouteAttribute::Destination(RouteAddress::Inet6(v6)) => Some(IpAddr::from(*v6)),
-        _ => None,
-    });
-    let prefix = message.header.destination_prefix_length;
-    Some(Route {
-        destination: destination.filter(|_| prefix > 0).map(|address| (address, prefix)),
-        interfaces: interfaces(message),
-    })
-}
-
-fn interfaces(message: &RouteMessage) -> Vec<u32> {
-    message
-        .attributes
-        .iter()
-        .flat_map(|attribute| match attribute {
-            RouteAttribute::Oif(index) => vec![*index],
-            RouteAttribute::MultiPath(hops) => hops.iter().map(|hop| hop.interface_index).collect(),
-            _ => Vec::new(),
-        })
-        .collect()
 }
 
 fn parse_neighbour(message: &NeighbourMessage) -> Option<Neighbour> {

@@ -12,7 +12,7 @@ use crate::error::{PortsError, Result};
 use crate::interface_counters::{self, InterfaceCounters};
 use crate::namespace::on_own_thread;
 use crate::neighbour;
-use crate::netlink::{Link, Netlink};
+use crate::netlink::{Link, Netlink, Route};
 use crate::session;
 
 /// A tester's interface.
@@ -184,7 +184,8 @@ struct InUse {
 }
 
 fn interfaces_in_use(netlink: &Netlink, links: &[Link]) -> Result<Vec<InUse>> {
-    let default = netlink.routes()?.into_iter().filter(|route| route.destination.is_none());
+    let default = netlink.routes()?.into_iter().filter(Route::is_default);
+    // In any table: rules may lead this machine's own connections to another one than the main table.
     let default: Vec<u32> = default.flat_map(|route| route.interfaces).collect();
     let mut in_use =
         vec![InUse { what: "the default route".to_owned(), interfaces: beneath(links, &default) }];
@@ -241,6 +242,19 @@ mod tests {
         // A veth's parent is its peer, whose parent is the veth: the search ends all the same.
         let pair = [Link { parent: Some(2), ..link(1, "a") }, Link { parent: Some(1), ..link(2, "b") }];
         assert_eq!(beneath(&pair, &[1]), [1, 2].into());
+    }
+
+    #[test]
+    fn routes_that_share_the_work_of_a_default_route_are_ones() {
+        let is_default = |destination: Option<&str>| {
+            let destination = destination.map(|text| {
+                let (address, prefix) = text.split_once('/').unwrap();
+                (address.parse().unwrap(), prefix.parse().unwrap())
+            });
+            Route { destination, interfaces: vec![1], table: 100 }.is_default()
+        };
+        assert!([None, Some("0.0.0.0/1"), Some("128.0.0.0/1"), Some("2000::/3")].into_iter().all(is_default));
+        assert!(!["16.0.0.0/8", "fc00::/7", "128.0.0.0/2"].into_iter().any(|text| is_default(Some(text))));
     }
 
     #[test]

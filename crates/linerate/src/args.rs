@@ -7,7 +7,7 @@ mod packet_io;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Traffic {
         if self.profile.ends_with(PYTHON) {
             return trex_profile::read(&self.profile, self.directions());
         }
-        let text = fs::read_to_string(&self.profile)
+        let text = files::read_text(Path::new(&self.profile), files::LONGEST_TEXT)
             .with_context(|| format!("cannot read the profile {}", self.profile))?;
         Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
     }
@@ -101,14 +101,15 @@ fn is_capture(profile: &str) -> bool {
 
 /// The bytes of a capture.
 pub fn read_capture(file: &str) -> Result<Vec<u8>> {
-    let length = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let path = Path::new(file);
+    let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
     if length > LARGEST_CAPTURE {
         return Err(misuse(format!(
             "the capture {file} has {length} bytes, more than {LARGEST_CAPTURE}: \
              cut a part out of it (editcap -c, or tcpdump -r … -c … -w …)"
         )));
     }
-    fs::read(file).with_context(|| format!("cannot read the capture {file}"))
+    files::read(path, LARGEST_CAPTURE).with_context(|| format!("cannot read the capture {file}"))
 }
 
 /// What to send it through.

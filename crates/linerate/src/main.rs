@@ -17,7 +17,7 @@ use exit::Exit;
 fn main() -> ExitCode {
     // Errors carry the cause; what libbpf prints beside them is for its own developers.
     libbpf_rs::set_print(None);
-    broken_pipe::ends_well();
+    broken_pipe::ends_quietly();
     match wording::command_line::parse::<commands::Cli>(commands::command()) {
         Ok(cli) => exit::status(commands::run(&cli.command)),
         Err(status) => status,

@@ -2,7 +2,6 @@
 //! line is wrong and what to write instead.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -157,7 +156,7 @@ impl Driver {
     /// When there is none, or its text is wrong.
     pub fn open(name: &str) -> Result<Self> {
         if name.ends_with(".toml") || name.contains('/') {
-            let text = fs::read_to_string(Path::new(name)).map_err(|error| {
+            let text = files::read_text(Path::new(name), files::LONGEST_TEXT).map_err(|error| {
                 Error::Misuse(format!("cannot read the driver {name} ({error}): check its name"))
             })?;
             return Self::parse(name, &text, false);

@@ -49,6 +49,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the device has to undo by itself what we did not, once the connection ends.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// The most bytes of what a script says that are kept; a device may say more.
+const MOST: usize = 16 << 20;
+/// What stands for the rest.
+const MORE: &str = "\n(the device said more than 16 MiB: this is the beginning)";
+
 /// What is said once the connection has ended.
 const ENDED: &str = "the connection ended. What was configured should be undone there: have a look";
 
@@ -237,10 +242,10 @@ fn pieces(stream: Option<impl Read + Send + 'static>, mark: &str) -> Receiver<Pi
 }
 
 fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
-    let mut text = Vec::new();
+    let (mut text, mut is_cut) = (Vec::new(), false);
     loop {
         let begin = text.len();
-        match stream.read_until(b'\n', &mut text) {
+        match (&mut stream).take(MOST as u64).read_until(b'\n', &mut text) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
@@ -251,15 +256,23 @@ fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
         if let Some(status) = status {
             // The line break before the mark is the keeper's.
             text.truncate(begin.saturating_sub(1));
-            let piece = Piece::Answer(String::from_utf8_lossy(&text).into_owned(), status);
-            text.clear();
+            let piece = Piece::Answer(kept(&text, is_cut), status);
+            (text, is_cut) = (Vec::new(), false);
             if to.send(piece).is_err() {
                 return;
             }
+        } else if is_cut || text.len() > MOST {
+            text.truncate(begin.min(MOST));
+            is_cut = true;
         }
     }
     // Nobody may be listening any more.
-    let _ = to.send(Piece::End(String::from_utf8_lossy(&text).into_owned()));
+    let _ = to.send(Piece::End(kept(&text, is_cut)));
+}
+
+/// What is kept of an answer, as text.
+fn kept(text: &[u8], is_cut: bool) -> String {
+    String::from_utf8_lossy(text).into_owned() + if is_cut { MORE } else { "" }
 }
 
 /// What to do when ssh says this.

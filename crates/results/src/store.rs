@@ -229,10 +229,12 @@ impl Writer {
     pub fn write(&mut self, record: &Record) -> Result<(), Error> {
         let copy = temporary_copy(record, &self.path)?;
         copy.persist(&self.path).map_err(|failure| Error::writing(&self.path, failure.error))?;
+        // Only when this is on the disk can what it replaces go.
+        sync_directory(&self.path)?;
         if self.journal.take().is_some() {
             fs::remove_file(&self.journal_path).map_err(|error| Error::writing(&self.journal_path, error))?;
         }
-        sync_directory(&self.path)
+        Ok(())
     }
 }
 

@@ -4,21 +4,36 @@
 use std::env;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lab::Namespace;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use crate::stop;
 
 /// What a command that failed may say in a message: more hides the cause.
 const LINES: usize = 5;
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_mins(10);
+/// How long a command that is told to end has for that.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs `commands` by `sh` in the namespace of a lab's device: `/proc/sys/net` and `/sys/class/net`
 /// are the device's there.
 ///
 /// # Errors
-/// When one cannot be started or fails: which, what it said, and what to do. None runs after it.
+/// When one cannot be started, fails, takes longer than ten minutes or is interrupted: which, what it said, and what to
+/// do. None runs after it.
 pub fn inside(namespace: &Namespace, commands: &[String]) -> Result<()> {
     if commands.is_empty() {
         return Ok(());
@@ -40,21 +55,23 @@ pub fn here(commands: &[String]) -> Result<()> {
 }
 
 fn run_all(commands: &[String], directory: &Path, remedy: &str) -> Result<()> {
-    commands.iter().try_for_each(|command| run(command, directory, remedy))
+    commands.iter().try_for_each(|command| run(command, directory, remedy, LIMIT))
 }
 
-fn run(command: &str, directory: &Path, remedy: &str) -> Result<()> {
+fn run(command: &str, directory: &Path, remedy: &str, limit: Duration) -> Result<()> {
     // Not a pipe: what a command leaves running in the background would hold it open.
     let said = memfd_create(c"stderr", MFdFlags::MFD_CLOEXEC).map(File::from);
     let mut said = said.context("cannot keep what a command says: raise 'ulimit -n'")?;
-    let status = Command::new("sh")
+    let child = Command::new("sh")
         .args(["-c", command])
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(said.try_clone()?)
-        .status()
+        .process_group(0)
+        .spawn()
         .with_context(|| format!("cannot start sh for --dut-command '{command}'"))?;
+    let status = ended(child, limit).with_context(|| format!("--dut-command '{}'", shortened(command)))?;
     if status.success() {
         return Ok(());
     }
@@ -63,6 +80,43 @@ fn run(command: &str, directory: &Path, remedy: &str) -> Result<()> {
     said.read_to_end(&mut bytes)?;
     let said = shortened(&String::from_utf8_lossy(&bytes));
     bail!("--dut-command '{}' failed ({status}): {said}. {remedy}", shortened(command));
+}
+
+/// How the command ended by itself.
+///
+/// # Errors
+/// When it took longer than `limit`, or the user asked to stop: it and what it started are ended.
+fn ended(mut child: Child, limit: Duration) -> Result<ExitStatus> {
+    let stop = stop::flag()?;
+    let deadline = Instant::now() + limit;
+    while !stop::is_set(&stop) && Instant::now() < deadline {
+        match child.try_wait()? {
+            Some(status) => return Ok(status),
+            None => thread::sleep(LOOK),
+        }
+    }
+    end(&mut child);
+    if stop::is_set(&stop) {
+        bail!("it was interrupted");
+    }
+    bail!(
+        "it took longer than {limit:?} and was ended: let it start in the background what goes on for longer ('… &')"
+    )
+}
+
+/// Ends the command and what it started: gently first.
+fn end(child: &mut Child) {
+    let Ok(group) = i32::try_from(child.id()).map(Pid::from_raw) else { return };
+    let deadline = Instant::now() + FAREWELL;
+    // Until the command is waited for, no other group gets its number.
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let is_running = || matches!(waitid(Id::Pid(group), look), Ok(WaitStatus::StillAlive));
+    let _ = killpg(group, Signal::SIGTERM);
+    while Instant::now() < deadline && is_running() {
+        thread::sleep(LOOK);
+    }
+    let _ = killpg(group, Signal::SIGKILL);
+    let _ = child.wait();
 }
 
 /// The first lines that have words, without the blanks around them.
@@ -101,6 +155,19 @@ mod tests {
         let text = refused("exit 4");
         assert!(text.contains("'exit 4' failed (exit status: 4): it does not say why. "), "{text}");
         assert_eq!(shortened("a\nb\nc\nd\ne\nf\n"), "a; b; c; d; e …");
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended_with_what_it_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = "sleep 60 & echo $! > pid; wait";
+        let error = run(line, directory.path(), "", Duration::from_millis(300)).unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.contains("'sleep 60 & echo $! > pid; wait': it took longer than 300ms"), "{said}");
+        let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+        // An orphan that nobody waits for yet has no command line any more.
+        let line = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        assert!(line.is_empty(), "it goes on: {line:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `linerate report`: records, certificates and flame graphs enter, one HTML page leaves.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ fn set_baseline(benches: &mut [Bench], name: &str) -> Result<()> {
 
 /// The drawing in `file`, called as the file.
 fn flame_graph(file: &Path) -> Result<FlameGraph> {
-    let svg = fs::read_to_string(file)
+    let svg = files::read_text(file, files::LONGEST)
         .with_context(|| format!("cannot read the flame graph {}", file.display()))?;
     if !svg.contains("<svg") {
         bail!(

@@ -59,6 +59,16 @@ fn output_errors_and_status_come_back_apart_and_as_they_were() {
 }
 
 #[test]
+fn of_an_answer_without_end_the_beginning_is_kept() {
+    let mut ssh = here();
+    let answer = ssh.run("yes | head -c 20000000; echo; head -c 20000000 /dev/zero; exit 3").unwrap();
+    assert_eq!(answer.status, 3);
+    assert!(answer.stdout.starts_with("y\ny\n") && answer.stdout.ends_with(MORE));
+    assert!(answer.stdout.len() <= MOST + MORE.len(), "{} bytes", answer.stdout.len());
+    assert_eq!(ssh.run("echo again").unwrap().stdout, "again\n");
+}
+
+#[test]
 fn scripts_know_the_connection_and_find_tools_of_administrators() {
     let mut ssh = here();
     let answer = ssh.run("echo \"$SSH_CONNECTION $LC_ALL\"; echo \"$PATH\"").unwrap();

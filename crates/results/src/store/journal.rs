@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,11 +53,12 @@ pub(super) fn path(record: &Path) -> PathBuf {
     record.with_extension(EXTENSION)
 }
 
-/// Adds a line to a journal, which is made if there is none.
+/// Adds a line to a journal, which is made if none is open. A file that is there already is not this run's, whoever made it
+/// or made it lead elsewhere.
 pub(super) fn append(journal: &mut Option<File>, path: &Path, entry: &Entry) -> io::Result<()> {
     let file = match journal {
         Some(file) => file,
-        None => journal.insert(OpenOptions::new().create(true).append(true).open(path)?),
+        None => journal.insert(OpenOptions::new().create_new(true).append(true).open(path)?),
     };
     let mut line = serde_json::to_vec(entry)?;
     line.push(b'\n');
@@ -67,7 +68,7 @@ pub(super) fn append(journal: &mut Option<File>, path: &Path, entry: &Entry) -> 
 /// Adds what the journal in `path` holds, if there is one, to its record. A line that was cut off
 /// ends it.
 pub(super) fn complete(record: &mut Record, path: &Path) {
-    let lines = fs::read_to_string(path).unwrap_or_default();
+    let lines = files::read_text(path, files::LONGEST).unwrap_or_default();
     let entries = lines.lines().map_while(|line| serde_json::from_str::<Entry>(line).ok());
     entries.for_each(|entry| entry.add_to(record));
 }

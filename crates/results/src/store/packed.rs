@@ -1,29 +1,20 @@
 //! Files that may be packed by gzip, as published records are: a path enters, what the file says leaves.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-/// No record is longer: a small file that unpacks to more was not made by Linerate.
-const LONGEST: u64 = 512 << 20;
-
 /// What `file` holds, unpacked if its name ends in `.gz`.
 ///
 /// # Errors
-/// What the system says, that the file is not gzip, or that it unpacks to more than 512 MiB.
+/// What the system says, what else than a file it is, that the file is not gzip, or that it holds more than 512 MiB.
 pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
     if file.extension() != Some(OsStr::new("gz")) {
-        return fs::read(file);
+        return files::read(file, files::LONGEST);
     }
-    let mut content = Vec::new();
-    MultiGzDecoder::new(File::open(file)?).take(LONGEST + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > LONGEST {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, "it unpacks to more than 512 MiB"));
-    }
-    Ok(content)
+    files::up_to(MultiGzDecoder::new(files::open(file)?), files::LONGEST)
 }
 
 /// Whether `path` is a packed document that does not lie beside it unpacked.

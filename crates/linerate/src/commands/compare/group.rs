@@ -3,8 +3,6 @@
 //! A word is a file of numbers, a directory of records, a record, or the id of one. A file of
 //! numbers and a directory are a group each; single records of one configuration are one together.
 
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -98,11 +96,9 @@ impl Reader<'_> {
     fn read(&self, word: &Path) -> Result<Word> {
         let name = word.display().to_string();
         if name == "-" {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("cannot read the numbers on standard input")?;
-            return self.numbers("<stdin>".to_owned(), &text);
+            let numbers = files::up_to(std::io::stdin(), files::LONGEST);
+            let numbers = numbers.context("cannot read the numbers on standard input")?;
+            return self.numbers("<stdin>".to_owned(), &String::from_utf8_lossy(&numbers));
         }
         if word.is_dir() {
             return directory(word);
@@ -118,7 +114,7 @@ impl Reader<'_> {
                 self.runs.display()
             )));
         }
-        let bytes = fs::read(word).with_context(|| format!("cannot read {name}"))?;
+        let bytes = files::read(word, files::LONGEST).with_context(|| format!("cannot read {name}"))?;
         let text = String::from_utf8_lossy(&bytes);
         if text.trim_start().starts_with('{') { record(word) } else { self.numbers(name, &text) }
     }
