@@ -22,6 +22,7 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
 use askama::Template;
+use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -31,6 +32,7 @@ use results::bench::Bench as Description;
 use results::certificate::Certificate;
 use results::record::LimitedBy;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison};
@@ -87,9 +89,11 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         benches.iter().flat_map(|bench| &bench.description.duts).map(|dut| dut.name.as_str()).collect();
     let comparison = Comparison::in_order(records, &known);
     let of_benches: usize = benches.iter().map(|bench| bench.runs().count()).sum();
+    let script = SCRIPT.replace("</script", "<\\/script");
     let page = Page {
         title,
-        script: SCRIPT.replace("</script", "<\\/script"),
+        policy: policy(&script, !flame_graphs.is_empty()),
+        script,
         style: STYLE,
         index: Json(Index::new(&comparison, &benches, records)),
         benches: sections(&benches, &comparison, records),
@@ -193,6 +197,20 @@ fn place(records: &[Record], record: &Record) -> usize {
     records.iter().position(|other| std::ptr::eq(other, record)).unwrap_or(0)
 }
 
+/// What a browser lets the page do: run this script and no other, and reach nothing. Drawings of other programs, in
+/// frames of their own, have scripts that differ from one to the next.
+fn policy(script: &str, has_drawings: bool) -> String {
+    let scripts = if has_drawings {
+        "'unsafe-inline'; frame-src blob:".to_owned()
+    } else {
+        format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))
+    };
+    format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src blob:; \
+         script-src {scripts}"
+    )
+}
+
 /// The id of a run's element. Ids of records may repeat when directories were merged.
 fn anchor(at: usize) -> String {
     format!("run-{at}")
@@ -207,6 +225,7 @@ fn device(comparison: &Comparison, record: &Record) -> usize {
 #[template(path = "page.html")]
 struct Page<'a> {
     title: &'a str,
+    policy: String,
     script: String,
     style: &'static str,
     index: Json<Index<'a>>,
