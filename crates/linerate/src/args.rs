@@ -77,7 +77,7 @@ impl Traffic {
         if self.profile.ends_with(PYTHON) {
             return trex_profile::read(&self.profile, self.directions());
         }
-        let text = files::read_text(Path::new(&self.profile), files::LONGEST_TEXT)
+        let text = foreign::file::read_text(Path::new(&self.profile), foreign::file::LONGEST_TEXT)
             .with_context(|| format!("cannot read the profile {}", self.profile))?;
         Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
     }
@@ -109,7 +109,7 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
              cut a part out of it (editcap -c, or tcpdump -r … -c … -w …)"
         )));
     }
-    files::read(path, LARGEST_CAPTURE).with_context(|| format!("cannot read the capture {file}"))
+    foreign::file::read(path, LARGEST_CAPTURE).with_context(|| format!("cannot read the capture {file}"))
 }
 
 /// What to send it through.

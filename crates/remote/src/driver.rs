@@ -156,9 +156,10 @@ impl Driver {
     /// When there is none, or its text is wrong.
     pub fn open(name: &str) -> Result<Self> {
         if name.ends_with(".toml") || name.contains('/') {
-            let text = files::read_text(Path::new(name), files::LONGEST_TEXT).map_err(|error| {
-                Error::Misuse(format!("cannot read the driver {name} ({error}): check its name"))
-            })?;
+            let text =
+                foreign::file::read_text(Path::new(name), foreign::file::LONGEST_TEXT).map_err(|error| {
+                    Error::Misuse(format!("cannot read the driver {name} ({error}): check its name"))
+                })?;
             return Self::parse(name, &text, false);
         }
         let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {

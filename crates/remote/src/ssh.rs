@@ -270,9 +270,9 @@ fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
     let _ = to.send(Piece::End(kept(&text, is_cut)));
 }
 
-/// What is kept of an answer, as text.
+/// What is kept of an answer, as text that steers no terminal.
 fn kept(text: &[u8], is_cut: bool) -> String {
-    String::from_utf8_lossy(text).into_owned() + if is_cut { MORE } else { "" }
+    foreign::text::printable(&String::from_utf8_lossy(text)).into_owned() + if is_cut { MORE } else { "" }
 }
 
 /// What to do when ssh says this.

@@ -6,6 +6,7 @@
 
 mod journal;
 mod packed;
+mod printable;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -359,6 +360,7 @@ pub fn growing(directory: &Path, since: SystemTime) -> Option<Record> {
 pub fn read(file: &Path) -> Result<Document, Error> {
     let path = || file.to_path_buf();
     let json = packed::read(file).map_err(|source| Error::Unreadable { path: path(), source })?;
+    let json = printable::json(json);
     let malformed = |schema| move |source| Error::Malformed { path: file.to_path_buf(), schema, source };
     match schema_of(&json, file)?.as_deref() {
         Some(SCHEMA) => {

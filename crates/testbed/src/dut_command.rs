@@ -78,7 +78,7 @@ fn run(command: &str, directory: &Path, remedy: &str, limit: Duration) -> Result
     let mut bytes = Vec::new();
     said.rewind()?;
     said.read_to_end(&mut bytes)?;
-    let said = shortened(&String::from_utf8_lossy(&bytes));
+    let said = shortened(&foreign::text::printable(&String::from_utf8_lossy(&bytes)));
     bail!("--dut-command '{}' failed ({status}): {said}. {remedy}", shortened(command));
 }
 
@@ -152,6 +152,8 @@ mod tests {
         let refused = |line| here(&commands([line])).unwrap_err().to_string();
         let text = refused("echo 'Error: no such rule\n  ^^^^\nadd it.' >&2; exit 3");
         assert!(text.contains("(exit status: 3): Error: no such rule; add it. With --ports"), "{text}");
+        let text = refused("printf '\\033[2Jgone' >&2; exit 3");
+        assert!(text.contains("(exit status: 3): \\u{1b}[2Jgone. "), "{text}");
         let text = refused("exit 4");
         assert!(text.contains("'exit 4' failed (exit status: 4): it does not say why. "), "{text}");
         assert_eq!(shortened("a\nb\nc\nd\ne\nf\n"), "a; b; c; d; e …");

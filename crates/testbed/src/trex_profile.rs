@@ -111,7 +111,7 @@ fn make(program: &Path, arguments: &[&str], remedy: &str) -> Result<()> {
 /// # Errors
 /// When the library is missing, or the profile fails, takes too long, or makes what cannot be sent.
 pub fn read(file: &str, directions: Directions) -> Result<Profile> {
-    let source = files::read_text(Path::new(file), files::LONGEST_TEXT)
+    let source = foreign::file::read_text(Path::new(file), foreign::file::LONGEST_TEXT)
         .with_context(|| format!("cannot read the profile {file}"))?;
     let python = python()?;
     if !has_library(&python) {

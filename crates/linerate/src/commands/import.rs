@@ -60,7 +60,7 @@ fn record(file: &Path, args: &Args) -> Result<Record> {
     if metadata.len() > LARGEST {
         return Err(misuse(format!("{shown} has {} bytes: no results of trex-loadtest.py", metadata.len())));
     }
-    let text = files::read_text(file, LARGEST).with_context(|| format!("cannot read {shown}"))?;
+    let text = foreign::file::read_text(file, LARGEST).with_context(|| format!("cannot read {shown}"))?;
     let facts = Facts {
         dut: args.dut.clone(),
         name: file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),

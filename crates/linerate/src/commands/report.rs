@@ -78,7 +78,7 @@ fn set_baseline(benches: &mut [Bench], name: &str) -> Result<()> {
 
 /// The drawing in `file`, called as the file.
 fn flame_graph(file: &Path) -> Result<FlameGraph> {
-    let svg = files::read_text(file, files::LONGEST)
+    let svg = foreign::file::read_text(file, foreign::file::LONGEST)
         .with_context(|| format!("cannot read the flame graph {}", file.display()))?;
     if !svg.contains("<svg") {
         bail!(

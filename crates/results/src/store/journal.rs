@@ -68,7 +68,7 @@ pub(super) fn append(journal: &mut Option<File>, path: &Path, entry: &Entry) -> 
 /// Adds what the journal in `path` holds, if there is one, to its record. A line that was cut off
 /// ends it.
 pub(super) fn complete(record: &mut Record, path: &Path) {
-    let lines = files::read_text(path, files::LONGEST).unwrap_or_default();
+    let lines = foreign::file::read_text(path, foreign::file::LONGEST).unwrap_or_default();
     let entries = lines.lines().map_while(|line| serde_json::from_str::<Entry>(line).ok());
     entries.for_each(|entry| entry.add_to(record));
 }

@@ -12,9 +12,9 @@ use flate2::read::MultiGzDecoder;
 /// What the system says, what else than a file it is, that the file is not gzip, or that it holds more than 512 MiB.
 pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
     if file.extension() != Some(OsStr::new("gz")) {
-        return files::read(file, files::LONGEST);
+        return foreign::file::read(file, foreign::file::LONGEST);
     }
-    files::up_to(MultiGzDecoder::new(files::open(file)?), files::LONGEST)
+    foreign::file::up_to(MultiGzDecoder::new(foreign::file::open(file)?), foreign::file::LONGEST)
 }
 
 /// Whether `path` is a packed document that does not lie beside it unpacked.

@@ -43,6 +43,21 @@ fn a_record_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn texts_of_a_record_steer_no_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut record = record();
+    record.name = "\u{1b}]0;owned\u{7}".to_owned();
+    record.dut.configuration.insert("\u{9b}31m".to_owned(), "one\ntwo\u{7f}".to_owned());
+    let file = directory.path().join("a.json");
+    fs::write(&file, serde_json::to_vec(&record).unwrap()).unwrap();
+    let read = load(&file).unwrap();
+    assert_eq!(read.name, "\\u{1b}]0;owned\\u{7}");
+    assert_eq!(read.dut.configuration["\\u{9b}31m"], "one\ntwo\\u{7f}");
+    // Nothing else is changed.
+    assert!(Record { name: record.name.clone(), dut: record.dut.clone(), ..read } == record);
+}
+
+#[test]
 fn a_killed_run_is_known_as_far_as_it_got() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();

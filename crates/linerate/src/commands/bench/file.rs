@@ -174,7 +174,7 @@ impl Direction {
 /// # Errors
 /// Misuse, with the line, the reason and the remedy; or that the file cannot be read.
 pub fn load(file: &Path) -> Result<Bench> {
-    let bytes = files::read(file, files::LONGEST_TEXT)
+    let bytes = foreign::file::read(file, foreign::file::LONGEST_TEXT)
         .with_context(|| format!("cannot read the bench file {}: check its name", file.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| {
         misuse(format!("{} is no bench file: it is not text; name one that is TOML", file.display()))

@@ -96,7 +96,7 @@ impl Reader<'_> {
     fn read(&self, word: &Path) -> Result<Word> {
         let name = word.display().to_string();
         if name == "-" {
-            let numbers = files::up_to(std::io::stdin(), files::LONGEST);
+            let numbers = foreign::file::up_to(std::io::stdin(), foreign::file::LONGEST);
             let numbers = numbers.context("cannot read the numbers on standard input")?;
             return self.numbers("<stdin>".to_owned(), &String::from_utf8_lossy(&numbers));
         }
@@ -114,7 +114,8 @@ impl Reader<'_> {
                 self.runs.display()
             )));
         }
-        let bytes = files::read(word, files::LONGEST).with_context(|| format!("cannot read {name}"))?;
+        let bytes = foreign::file::read(word, foreign::file::LONGEST)
+            .with_context(|| format!("cannot read {name}"))?;
         let text = String::from_utf8_lossy(&bytes);
         if text.trim_start().starts_with('{') { record(word) } else { self.numbers(name, &text) }
     }

@@ -111,7 +111,7 @@ pub fn main(args: &Args) -> Result<Exit> {
 /// Draws how two files of folded stacks differ.
 fn between_files(args: &Args, before: &Path, after: &Path) -> Result<Exit> {
     let read = |path: &Path| -> Result<Folded> {
-        let text = files::read_text(path, files::LONGEST)
+        let text = foreign::file::read_text(path, foreign::file::LONGEST)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let folded = Folded::parse(&text);
         let folded = folded.map_err(|reason| misuse(format!("{}: {reason}", path.display())))?;
