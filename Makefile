@@ -21,7 +21,7 @@ help: ## this list
 setup-build: ## installs what building needs, and says what
 	@tools/setup $(if $(SUDO),--sudo) building $(BUILD_PACKAGES)
 	@cd $(PAGE) && { [ node_modules/.package-lock.json -nt package-lock.json ] || \
-		{ echo "setup: the npm packages of the report page" && npm ci --no-audit --no-fund; }; }
+		{ echo "setup: the npm packages of the report page" && npm ci --no-audit --no-fund --ignore-scripts; }; }
 
 setup: setup-build ## installs what testing needs, too
 	@tools/setup $(if $(SUDO),--sudo) testing $(TEST_PACKAGES)
