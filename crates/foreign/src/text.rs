@@ -28,10 +28,9 @@ fn steers(character: char) -> bool {
 #[must_use]
 pub fn json_may_steer(json: &[u8]) -> bool {
     // JSON has control characters below a blank as escapes only: \b, \f, \r, or \u and four digits.
-    json.windows(2).any(|two| match two {
-        [0x7f, _] | [_, 0x7f] | [b'\\', b'b' | b'f' | b'r'] | [0xc2, 0x80..=0x9f] => true,
-        _ => false,
-    }) || json.windows(4).any(|four| four == b"\\u00")
+    let is_one =
+        |two: &[u8]| matches!(two, [0x7f, _] | [_, 0x7f] | [b'\\', b'b' | b'f' | b'r'] | [0xc2, 0x80..=0x9f]);
+    json.windows(2).any(is_one) || json.windows(4).any(|four| four == b"\\u00")
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod traffic;
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};

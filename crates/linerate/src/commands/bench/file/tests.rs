@@ -26,7 +26,7 @@ directions = ["one", "both"]
 fn read(text: &str) -> Result<Bench> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.toml");
-    fs::write(&file, text).unwrap();
+    std::fs::write(&file, text).unwrap();
     load(&file)
 }
 
