@@ -31,6 +31,13 @@ impl Seeded {
         let [first, second] = self.multiply;
         fold(fold(number ^ self.add, first), second)
     }
+
+    /// The hash of several numbers, each of which is multiplied at least twice.
+    #[inline]
+    pub fn of_all(self, numbers: &[u64]) -> u64 {
+        let [first, second] = self.multiply;
+        fold(numbers.iter().fold(self.add, |hash, number| fold(hash ^ number, first)), second)
+    }
 }
 
 #[inline]
@@ -61,6 +68,23 @@ mod tests {
                 // By chance, 20 of 200 share one of 64 places in one case of four thousand million.
                 let together = most_together(key, (0..200_u64).map(|high| (high << shift) ^ 7));
                 assert!(together < 20, "{together} of 200 share a place, shifted by {shift}: {key:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_numbers_that_differ_in_a_few_bits_are_spread_wherever_these_are() {
+        for key in (0..100).map(|_| Seeded::new()) {
+            for (at, shift) in (0..5).flat_map(|at| [0, 8, 16, 40].map(|shift| (at, shift))) {
+                let hash = |high: u64| {
+                    let mut numbers = [0, 7, 0, 9, 0x0000_1100_0035_0400];
+                    numbers[at] ^= high << shift;
+                    key.of_all(&numbers)
+                };
+                let mut places = [0; 64];
+                (0..200).for_each(|high| places[(hash(high) % 64) as usize] += 1);
+                let together = places.into_iter().max().unwrap_or(0);
+                assert!(together < 20, "{together} of 200 share a place, {at} shifted by {shift}: {key:?}");
             }
         }
     }
