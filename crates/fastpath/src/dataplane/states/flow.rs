@@ -52,6 +52,13 @@ impl Flow {
         Self([(beyond >> 64) as u64, beyond as u64, (within >> 64) as u64, within as u64, last])
     }
 
+    /// Whether it is the same: as ==, for which the compiler calls a function.
+    #[must_use]
+    #[inline(always)]
+    pub fn is(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+    }
+
     /// Its words.
     #[must_use]
     #[inline(always)]

@@ -147,7 +147,7 @@ impl Table {
     #[must_use]
     #[inline(always)]
     pub fn hash(&self, flow: &Flow) -> u64 {
-        self.seeded.of_all(flow.words())
+        self.seeded.of_five(flow.words())
     }
 
     /// Has the core fetch where the flow of this hash is looked for.
@@ -163,8 +163,7 @@ impl Table {
     #[inline(always)]
     pub fn guess(&self, hash: u64) -> Slot {
         let Some(line) = self.lines.get(self.line(hash)) else { return Slot::NONE };
-        let found = line.matching(tag(hash));
-        let slot = line.slot(found.trailing_zeros() as usize);
+        let slot = line.slot(line.matching(tag(hash)).trailing_zeros() as usize / 8);
         if let Some(state) = self.get(slot) {
             prefetch(std::ptr::from_ref(state).cast());
         }
@@ -184,18 +183,19 @@ impl Table {
         let line = self.lines.get(self.line(hash))?;
         let mut found = line.matching(tag(hash));
         while found != 0 {
-            let slot = line.slot(found.trailing_zeros() as usize);
+            let at = found.trailing_zeros() / 8;
+            let slot = line.slot(at as usize);
             if self.is_of(slot, flow) {
                 return Some(slot);
             }
-            found &= found - 1;
+            found &= !(0xff << (8 * at));
         }
         None
     }
 
     #[inline(always)]
     fn is_of(&self, slot: Slot, flow: &Flow) -> bool {
-        self.get(slot).is_some_and(|state| state.flow == *flow && state.phase != Phase::Free)
+        self.get(slot).is_some_and(|state| state.flow.is(flow) && state.phase != Phase::Free)
     }
 
     /// A state by its number.
@@ -300,11 +300,11 @@ fn tag(hash: u64) -> u32 {
 }
 
 impl Line {
-    /// A bit for each word with these bits of a hash.
+    /// A byte for each word, from the lowest on, whose bits are set where the word has these bits of a hash: the
+    /// compiler compares several words at once.
     #[inline(always)]
-    fn matching(&self, tag: u32) -> u32 {
-        let words = self.0.iter().enumerate();
-        words.fold(0, |found, (at, word)| found | u32::from(word >> NUMBER == tag) << at)
+    fn matching(&self, tag: u32) -> u128 {
+        u128::from_le_bytes(self.0.map(|word| if word >> NUMBER == tag { u8::MAX } else { 0 }))
     }
 
     /// The state that a word says, [`Slot::NONE`] behind the last one.
