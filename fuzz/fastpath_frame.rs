@@ -213,7 +213,8 @@ impl Net {
     fn filter(&mut self, interface: u16, which: u8) {
         let rule = |action, carried| Rule { action, addresses: Addresses::Any, carried };
         let ports = Carried::Ports { protocol: which % 2 * 11 + 6, source: 0..=u16::MAX, destination: 0..=9 };
-        let last = [Action::Permit, Action::Deny, Action::KeepState, Action::KeepState][usize::from(which / 8 % 4)];
+        let last =
+            [Action::Permit, Action::Deny, Action::KeepState, Action::KeepState][usize::from(which / 8 % 4)];
         let rules = vec![
             rule(Action::Deny, ports),
             rule(Action::Permit, Carried::Type { protocol: 58, kind: 135 }),
