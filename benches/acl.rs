@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used)] // a benchmark may end at its first error
 
+#[path = "nodes/filtered.rs"]
+mod filtered;
 #[path = "nodes/memory.rs"]
 mod memory;
 #[path = "forwarding/template.rs"]
@@ -15,26 +17,20 @@ mod template;
 mod turn;
 
 use std::hint::black_box;
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastpath::acl::classifier::{Classifier, Key, NONE, Ranges};
 use fastpath::acl::key::{ANY_PORT, ANY_SERVICE, NO_PORT, service};
 use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::clock::clocks;
-use fastpath::counters::Counters;
 use fastpath::fib::Prefix;
 use fastpath::node::Node;
-use fastpath::router::{Hop, Router};
 use fastpath::vector::VECTOR;
-use fastpath::worker::{Receive, Worker};
 use stats::random::Random;
-use wire::MacAddress;
 
-use crate::memory::{Memory, OURS};
-use crate::turn::{Nowhere, TURNS, median, turn};
+use crate::filtered::set_up;
+use crate::turn::{TURNS, median, turn};
 
 /// Packets that lookups take turns with.
 const PACKETS: usize = 4096;
@@ -230,18 +226,19 @@ const FORWARDING: std::ops::Range<usize> = 1..8;
 /// A table of clocks a frame by node.
 fn nodes() {
     let list = |count: usize| AccessList::new("list", of_hosts(count));
-    let input = |count: usize| Filters { input: Some(list(count)), output: None };
+    let none = Filters::default;
+    let input = |count: usize| [Filters { input: Some(list(count)), output: None }, none()];
     let cases = [
-        ("no list", Filters::default()),
+        ("no list", [none(), none()]),
         ("1 rule", input(1)),
         ("10 rules", input(10)),
         ("100 rules", input(100)),
         ("1,000 rules", input(1000)),
         ("10,000 rules", input(10_000)),
-        ("1,000 rules, out", Filters { input: None, output: Some(list(1000)) }),
+        ("1,000 rules, out", [none(), Filters { input: None, output: Some(list(1000)) }]),
     ];
     let mut rows: Vec<_> =
-        cases.into_iter().map(|(name, filters)| (name, set_up(filters), Vec::new())).collect();
+        cases.into_iter().map(|(name, filters)| (name, set_up(filters, 1 << 16), Vec::new())).collect();
     for _ in 0..TURNS {
         for (_, (worker, counters, _router), turns) in &mut rows {
             turns.push(turn(worker, counters, NODES));
@@ -267,26 +264,4 @@ fn of_hosts(count: usize) -> Vec<Rule> {
     };
     let permit = Rule { action: Action::Permit, addresses: Addresses::Any, carried: Carried::Any };
     (1..count).map(deny).chain([permit]).collect()
-}
-
-/// A router with 8 routes and these lists, to which frames for 64 k destinations come.
-fn set_up(filters: Filters) -> (Worker, Arc<Counters>, Router) {
-    let mut router = Router::new().unwrap();
-    router.add_device("memory0", OURS, 1500).unwrap();
-    let neighbour = IpAddr::from(Ipv4Addr::new(10, 0, 0, 2));
-    router.set_neighbour(0, neighbour, MacAddress([2, 0, 0, 0, 1, 2])).unwrap();
-    for at in 0..8 {
-        router
-            .add_route(Prefix::new((16u32 + at) << 24, 8).unwrap(), &[Hop::Neighbour(0, neighbour)])
-            .unwrap();
-    }
-    router.set_filters(0, filters).unwrap();
-    let mut random = Random::new(7);
-    let destinations =
-        (0..1 << 16).map(|_| ((16 + random.below(8) as u32) << 24) + random.below(1 << 24) as u32);
-    let counters = Arc::new(Counters::default());
-    let input = Memory::new(destinations.collect(), VECTOR);
-    let inputs = vec![Receive::new(0, Box::new(input))];
-    let worker = Worker::new(inputs, vec![Box::new(Nowhere)], router.attach(), Arc::clone(&counters));
-    (worker, counters, router)
 }

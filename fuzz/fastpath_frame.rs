@@ -46,7 +46,7 @@ fn frames_of_the_corpus_pass() {
     let balance = net.counters.balance();
     // It is no corpus of frames that are all dropped.
     assert!(balance.sent > 150 && balance.made > 50 && balance.punted > 0, "{balance:?}");
-    for which in 0..16 {
+    for which in 0..32 {
         (0..=DEVICES).for_each(|interface| net.filter(interface, which));
         for device in 0..DEVICES {
             corpus.iter().for_each(|frame| net.arrive(device, frame, 256));
@@ -148,6 +148,7 @@ struct Net {
 impl Net {
     fn new() -> Self {
         let mut router = Router::new().unwrap();
+        router.set_states(fastpath::states::Settings { maximum: 20, ..Default::default() });
         let memory = Memory::new(usize::from(DEVICES));
         for device in 0..DEVICES {
             let mac = MacAddress([2, 0, 0, 0, 0, device as u8]);
@@ -212,7 +213,8 @@ impl Net {
     fn filter(&mut self, interface: u16, which: u8) {
         let rule = |action, carried| Rule { action, addresses: Addresses::Any, carried };
         let ports = Carried::Ports { protocol: which % 2 * 11 + 6, source: 0..=u16::MAX, destination: 0..=9 };
-        let last = if which & 8 == 0 { Action::Permit } else { Action::Deny };
+        let last =
+            [Action::Permit, Action::Deny, Action::KeepState, Action::KeepState][usize::from(which / 8 % 4)];
         let rules = vec![
             rule(Action::Deny, ports),
             rule(Action::Permit, Carried::Type { protocol: 58, kind: 135 }),

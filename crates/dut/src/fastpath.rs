@@ -1,5 +1,9 @@
 //! fastpath, our own router: a program. In the lab it forwards between `dut0` and `dut1` by AF_XDP, where who
-//! opened the lab starts it; here are the two interfaces made ready for it.
+//! opened the lab starts it; here are the two interfaces made ready for it, and its parameters read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use lab::{Addressing, Result, Running, Site};
 
@@ -11,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE, ACL],
+        parameters: &[ROUTER_OR_CABLE, ACL, STATES],
     },
     parse,
 };
@@ -22,8 +26,63 @@ const ACL: Parameter = Parameter {
     values: "a number of rules up to 9999, where it routes",
     meaning: "rules of an access list at both interfaces that match nothing, before one that permits all (default no list)",
 };
+/// The parameter that has the list keep states.
+const STATES: Parameter = Parameter {
+    key: "states",
+    values: "on or off, where it routes",
+    meaning: "whether the last rule keeps a state of each flow, up to a million (default off)",
+};
 /// The most rules of a list, but for the last one.
 const MOST_RULES: usize = fastpath::acl::RULES - 1;
+
+/// Its access list, at both interfaces for what arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Rules that match nothing, before one that permits all.
+    pub denying: usize,
+    /// Whether that one keeps states.
+    pub keeps_states: bool,
+}
+
+impl Rules {
+    /// What the parameters of the device say; `None` where it has no list.
+    ///
+    /// # Errors
+    /// The key whose value is none for it.
+    pub(crate) fn of(values: &BTreeMap<String, String>) -> Result<Option<Self>, &'static str> {
+        let denying =
+            values.get(ACL.key).map(|text| text.parse::<usize>().ok().filter(|rules| *rules <= MOST_RULES));
+        let denying = denying.map(|rules| rules.ok_or(ACL.key)).transpose()?;
+        let keeps_states = match values.get(STATES.key).map(String::as_str) {
+            Some("on") => true,
+            Some("off") | None => false,
+            Some(_) => return Err(STATES.key),
+        };
+        if denying.is_none() && !keeps_states {
+            return Ok(None);
+        }
+        Ok(Some(Self { denying: denying.unwrap_or_default(), keeps_states }))
+    }
+}
+
+/// Ends the text of rules of which the last one keeps states.
+const KEEPING: &str = "+states";
+
+impl fmt::Display for Rules {
+    /// What [`FromStr`] reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.denying, if self.keeps_states { KEEPING } else { "" })
+    }
+}
+
+impl FromStr for Rules {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_suffix(KEEPING);
+        Ok(Self { denying: number.unwrap_or(text).parse()?, keeps_states: number.is_some() })
+    }
+}
 
 #[derive(Debug)]
 struct Fastpath {
@@ -32,13 +91,14 @@ struct Fastpath {
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let addressing = router_or_cable(parameters)?;
-    rules(parameters, addressing == Addressing::Device)?;
-    Ok(Box::new(Fastpath { addressing }))
-}
-
-/// The rules that do not match of its access list, if it has one, which only a router can have.
-fn rules(parameters: &Parameters, routes: bool) -> Result<Option<usize>, SpecError> {
-    parameters.get(ACL.key, |text| text.parse().ok().filter(|rules| routes && *rules <= MOST_RULES))
+    let rules = Rules::of(parameters.values()).map_err(|key| parameters.wrong_value(key))?;
+    // Only a router can have a list.
+    match rules {
+        Some(rules) if addressing != Addressing::Device => {
+            Err(parameters.wrong_value(if rules.keeps_states { STATES.key } else { ACL.key }))
+        }
+        _ => Ok(Box::new(Fastpath { addressing })),
+    }
 }
 
 impl Device for Fastpath {

@@ -37,8 +37,6 @@ use crate::{DutSpec, Passed};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The parameter that says what a device does.
 const MODE: &str = "mode";
-/// The parameter that gives a router an access list, with so many rules.
-const ACL: &str = "acl";
 /// How the kernel serves a device that takes frames by AF_XDP, in its configuration.
 const AF_XDP: &str = "af_xdp";
 

@@ -124,7 +124,12 @@ impl Parameters<'_> {
     /// The value of `key` as `parse` reads it, or `None` where it was not given.
     pub fn get<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
         let Some(value) = self.values.get(key) else { return Ok(None) };
-        parse(value).map(Some).ok_or_else(|| self.wrong_value(key, value))
+        parse(value).map(Some).ok_or_else(|| self.wrong_value(key))
+    }
+
+    /// All values, by their keys.
+    pub fn values(&self) -> &BTreeMap<String, String> {
+        self.values
     }
 
     /// Whether `key` is `on` or `off`; `default` where it was not given.
@@ -137,12 +142,13 @@ impl Parameters<'_> {
         Ok(self.get(key, parse)?.unwrap_or(default))
     }
 
-    fn wrong_value(&self, key: &str, value: &str) -> SpecError {
+    /// That the value of `key` does not fit it.
+    pub fn wrong_value(&self, key: &str) -> SpecError {
         let parameter = self.description.parameters.iter().find(|parameter| parameter.key == key);
         SpecError::Value {
             device: self.description.name,
             key: key.to_owned(),
-            value: value.to_owned(),
+            value: self.values.get(key).cloned().unwrap_or_default(),
             values: parameter.map_or("nothing", |parameter| parameter.values),
         }
     }
@@ -231,6 +237,8 @@ mod tests {
             "vpp:mode=xconnect",
             "fastpath:mode=xconnect",
             "fastpath:acl=9999,mode=router",
+            "fastpath:acl=10,states=on",
+            "fastpath:states=on",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -265,6 +273,8 @@ mod tests {
                 refused("fastpath:mode=bridge"),
                 refused("fastpath:acl=10000"),
                 refused("fastpath:mode=xconnect,acl=10"),
+                refused("fastpath:mode=xconnect,states=on"),
+                refused("fastpath:states=yes"),
             ]
             .join("\n")
         );

@@ -18,6 +18,7 @@ pub mod icmp6;
 pub mod node;
 pub mod punt;
 pub(crate) mod seeded;
+pub mod states;
 pub(crate) mod throttle;
 pub mod trace;
 pub mod vector;

@@ -22,5 +22,5 @@ pub mod subnet;
 
 pub use control::{client, config, daemon, kernel, router, show, snapshot, threads};
 pub use dataplane::{
-    acl, bridge, counters, flow, forwarding, graph, handoff, icmp6, node, punt, trace, vector, worker,
+    acl, bridge, counters, flow, forwarding, graph, handoff, icmp6, node, punt, states, trace, vector, worker,
 };

@@ -189,7 +189,7 @@ fn a_list_takes_the_place_of_another_at_all_interfaces_at_once() {
     two.router.set_filters(1, output(&list)).unwrap();
     assert_eq!(through(&mut two, [udp(1, 53)]), 1);
     let new = AccessList::new("list", vec![to_port(Action::Deny, 53), permit_all()]);
-    two.router.replace_access_list(&new);
+    two.router.replace_access_list(&new).unwrap();
     assert_eq!(through(&mut two, [udp(1, 53), udp(1, 80)]), 1);
     assert_eq!((list.counts(), new.counts()), (vec![2, 0], vec![1, 2, 0]));
 }

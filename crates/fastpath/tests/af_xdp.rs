@@ -7,8 +7,11 @@ mod namespace;
 mod process;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use fastpath::client::Client;
 use fastpath::control::{Answer, Request, Show};
@@ -176,6 +179,95 @@ fn hosts_reach_each_other_through_it_and_no_packet_vanishes() {
     router.stop(Signal::SIGTERM);
     assert!(!site.programs().contains("xdp"), "{}", site.programs());
     assert!(!fs::exists(site.socket()).unwrap());
+}
+
+/// Answers to a socket of UDP come while its flow has a state, nobody reaches it otherwise, and so it is with TCP. Where
+/// there are two workers, both directions come to one.
+#[test]
+fn flows_that_began_at_one_end_are_answered_and_none_begin_at_the_other() {
+    let Some(site) = Site::new() else { return };
+    for host in &site.hosts {
+        // Nobody here computes the sums that a card would.
+        host.run("ethtool -K host tx off >/dev/null");
+    }
+    let file = site.write("rss = true");
+    let text = fs::read_to_string(&file).unwrap().replace(
+        "af_xdp:right\"",
+        "af_xdp:right\"\nrss = true\naccess-list-out = \"out\"\naccess-list-in = \"in\"",
+    );
+    let lists = "[states]\nudp = 1\n[[access-list]]\nname = \"in\"\n[[access-list]]\nname = \"out\"\n\
+                 rules = [{ action = \"keep-state\" }]\n";
+    fs::write(&file, text + lists).unwrap();
+    let router = site.start(&file);
+    site.ping();
+    for [within, beyond] in [["10.0.0.2", "10.0.1.2"], ["2001:db8:0::2", "2001:db8:1::2"]] {
+        let [within, beyond]: [IpAddr; 2] = [within.parse().unwrap(), beyond.parse().unwrap()];
+        let [client, server] =
+            [(0, within), (1, beyond)].map(|(host, address)| udp(&site.hosts[host], address));
+        let (to_client, to_server) = (client.local_addr().unwrap(), server.local_addr().unwrap());
+        let denied = denied(&site);
+        server.send_to(b"unasked", to_client).unwrap();
+        until("it is denied", || (self::denied(&site) > denied).then_some(()));
+        exchange(&client, &server, to_server, b"request");
+        exchange(&server, &client, to_client, b"answer");
+        std::thread::sleep(Duration::from_millis(1200));
+        let denied = self::denied(&site);
+        server.send_to(b"too late", to_client).unwrap();
+        until("it is denied", || (self::denied(&site) > denied).then_some(()));
+        exchange(&client, &server, to_server, b"again");
+        exchange(&server, &client, to_client, b"answer");
+
+        let [outer, inner] = [(1, beyond), (0, within)]
+            .map(|(host, address)| site.hosts[host].inside(|| TcpListener::bind((address, 0)).unwrap()));
+        let [to_outer, to_inner] = [&outer, &inner].map(|listener| listener.local_addr().unwrap());
+        let connect = |host: usize, to: SocketAddr, patience| {
+            site.hosts[host].inside(|| TcpStream::connect_timeout(&to, Duration::from_millis(patience)))
+        };
+        let mut out = connect(0, to_outer, 5000).unwrap();
+        let (mut accepted, _) = outer.accept().unwrap();
+        let mut said = [0; 4];
+        out.write_all(b"ping").unwrap();
+        accepted.read_exact(&mut said).unwrap();
+        accepted.write_all(&said).unwrap();
+        out.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"ping");
+        assert!(connect(1, to_inner, 100).is_err(), "a connection from beyond");
+    }
+    until("both connections are closing", || {
+        let flows = match Client::connect(&site.socket()).unwrap().ask(&Request::Show(Show::Flows)).unwrap() {
+            Answer::Flows(flows) => flows,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(flows.workers.iter().map(|worker| worker.tcp).sum::<u64>(), 2, "{flows}");
+        let connections = flows.flows.iter().filter(|flow| flow.protocol == "tcp");
+        let phases: Vec<_> = connections.map(|flow| (&*flow.interface, &*flow.phase)).collect();
+        (phases == [("right", "closing"); 2]).then_some(())
+    });
+    router.stop(Signal::SIGTERM);
+}
+
+/// A socket of a host, with some patience.
+fn udp(host: &Namespace, address: IpAddr) -> UdpSocket {
+    let socket = host.inside(|| UdpSocket::bind((address, 0)).unwrap());
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+}
+
+/// Sends something, which must arrive.
+fn exchange(from: &UdpSocket, to: &UdpSocket, address: SocketAddr, what: &[u8]) {
+    from.send_to(what, address).unwrap();
+    let mut received = [0; 64];
+    let length = to.recv(&mut received).unwrap();
+    assert_eq!(&received[..length], what);
+}
+
+/// How many packets the list of what arrives has denied.
+fn denied(site: &Site) -> u64 {
+    let rows = Client::connect(&site.socket()).unwrap().errors().unwrap().errors;
+    rows.iter()
+        .filter(|row| row.reason.ends_with("denied by the input access list"))
+        .map(|row| row.count)
+        .sum()
 }
 
 #[test]

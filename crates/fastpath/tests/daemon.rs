@@ -122,6 +122,7 @@ fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
         ("show runtime max", "Max Node Clocks"),
         ("show bridge", "no interface is a port"),
         ("show acl", "there are no access lists"),
+        ("show flows", "no access list keeps states"),
         ("show interfaces", "wan"),
         ("show errors", "Severity"),
         ("show threads", "worker 0"),

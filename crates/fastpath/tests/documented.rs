@@ -5,13 +5,14 @@
 mod process;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fastpath::config::Config;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::process::{Router, fastpath};
 
@@ -37,23 +38,41 @@ fn every_documented_configuration_is_one() {
     }
 }
 
+/// A documented configuration, as this machine can run it, and how its router is asked.
+struct Site {
+    file: PathBuf,
+    socket: PathBuf,
+    text: String,
+}
+
+impl Site {
+    fn new(directory: &TempDir, text: &str) -> Self {
+        let (file, socket) = (directory.path().join("router.toml"), directory.path().join("control"));
+        let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let core = (0..CpuSet::count()).find(|core| usable.is_set(*core).unwrap()).unwrap();
+        let text = text.replace("cores = [0]", &format!("cores = [{core}]\nidle = \"sleep\""));
+        let text = format!("control = {{ socket = \"{}\" }}\n{text}", socket.display());
+        fs::write(&file, &text).unwrap();
+        Self { file, socket, text }
+    }
+
+    /// Whether it is done, and what is said.
+    fn ask(&self, words: &str) -> (bool, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpathctl"));
+        let output = command.arg("--socket").arg(&self.socket).args(words.split(' ')).output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    }
+}
+
 #[test]
 fn a_router_has_the_documented_access_lists_and_changes_them_while_it_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let (file, socket) = (directory.path().join("router.toml"), directory.path().join("control"));
-    let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
-    let core = (0..CpuSet::count()).find(|core| usable.is_set(*core).unwrap()).unwrap();
     let text = documented().into_iter().find(|text| text.contains("[[access-list]]")).unwrap();
-    let text = text.replace("cores = [0]", &format!("cores = [{core}]\nidle = \"sleep\""));
-    let text = format!("control = {{ socket = \"{}\" }}\n{text}", socket.display());
-    fs::write(&file, &text).unwrap();
-    let ask = |words: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpathctl"));
-        let output = command.arg("--socket").arg(&socket).args(words.split(' ')).output().unwrap();
-        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
-    };
+    let site = Site::new(&directory, &text);
+    let (file, text) = (&site.file, &site.text);
+    let ask = |words: &str| site.ask(words);
     let lists = || -> Value { serde_json::from_str(&ask("--json show acl").1).unwrap() };
-    let _router = Router::started(fastpath(&file).spawn().unwrap());
+    let _router = Router::started(fastpath(file).spawn().unwrap());
 
     let shown = lists();
     let [lan, internet] = &shown["access_lists"].as_array().unwrap()[..] else { panic!("{shown}") };
@@ -76,7 +95,7 @@ fn a_router_has_the_documented_access_lists_and_changes_them_while_it_runs() {
     let changed = text.replace("destination-port = \"25\"", "destination-port = \"26\"");
     let changed = changed.replace("access-list-out = \"to-internet\"\n", "");
     let (kept, _) = changed.split_once("[[access-list]]\nname = \"to-internet\"").unwrap();
-    fs::write(&file, kept).unwrap();
+    fs::write(file, kept).unwrap();
     let (done, said) = ask("reload");
     assert!(done && said.ends_with(": 3 changes made\n"), "{said}");
     let shown = lists();
@@ -84,8 +103,38 @@ fn a_router_has_the_documented_access_lists_and_changes_them_while_it_runs() {
     assert_eq!((&lan["rules"][0]["destination_port"], &lan["input"][0]), (&"26".into(), &"lan".into()));
 
     // One that is wrong changes nothing.
-    fs::write(&file, text.replace("name = \"from-lan\"", "name = \"other\"")).unwrap();
+    fs::write(file, text.replace("name = \"from-lan\"", "name = \"other\"")).unwrap();
     let (done, said) = ask("reload");
     assert!(!done && said.contains("there is no access list 'from-lan'"), "{said}");
     assert_eq!(lists(), shown);
+}
+
+#[test]
+fn a_router_keeps_the_documented_states_and_changes_their_timeouts_while_it_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = documented().into_iter().find(|text| text.contains("[states]")).unwrap();
+    let site = Site::new(&directory, &text);
+    let _router = Router::started(fastpath(&site.file).spawn().unwrap());
+    let (done, table) = site.ask("show flows");
+    assert!(done, "{table}");
+    // What is known of flows stands in the document under the same heads.
+    let page = page();
+    let heads: Vec<_> =
+        table.lines().filter(|line| line.starts_with("Thread") || line.starts_with("Interface")).collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(heads.len(), 2);
+    assert!(heads.iter().all(|head| page.lines().any(|line| words(line) == words(head))), "{table}");
+    let shown: Value = serde_json::from_str(&site.ask("--json show flows").1).unwrap();
+    let worker = &shown["workers"][0];
+    assert_eq!(
+        (&worker["maximum"], &worker["udp"], &shown["total"]),
+        (&262_144.into(), &0.into(), &0.into())
+    );
+
+    fs::write(&site.file, site.text.replace("udp = 120", "udp = 60")).unwrap();
+    let (done, said) = site.ask("reload");
+    assert!(done && said.ends_with(": 1 changes made\n"), "{said}");
+    fs::write(&site.file, site.text.replace("maximum = 262144", "maximum = 5")).unwrap();
+    let (done, said) = site.ask("reload");
+    assert!(!done && said.contains("the maximum of states"), "{said}");
 }

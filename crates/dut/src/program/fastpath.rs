@@ -17,7 +17,8 @@ use results::record::{NodeRuntime, NodeRuntimes};
 use wire::MacAddress;
 
 use super::private::{self, DIRECTORY, outside, socket};
-use super::{ACL, MODE, Site};
+use super::{MODE, Site};
+pub use crate::fastpath::Rules;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";
@@ -38,12 +39,15 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
 
+/// How many flows it knows where it keeps states: as many as the profile with the most has, and some.
+const STATES: u32 = 1 << 20;
+
 /// The router's process: writes `configuration`, with an access list of `rules` if there are any, to a file of its own
 /// and follows it.
 ///
 /// # Errors
 /// When it cannot be followed.
-pub fn run(configuration: &str, rules: Option<usize>) -> Result<()> {
+pub fn run(configuration: &str, rules: Option<Rules>) -> Result<()> {
     let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
     let list = rules.map(access_list).unwrap_or_default();
     fs::write(&file, configuration.to_owned() + &list)
@@ -65,16 +69,17 @@ pub(super) struct Fastpath {
 /// What it is to do.
 struct Task {
     mode: String,
-    /// Rules of an access list that match nothing, before one that permits all; they are for the process to write, as
-    /// its command line has no room for thousands.
-    rules: Option<usize>,
+    /// The rules of its access list, if it has one; they are for the process to write, as its command line has no room
+    /// for thousands.
+    rules: Option<Rules>,
 }
 
 impl Task {
     /// What the parameters of the device say.
     fn of(parameters: &BTreeMap<String, String>) -> Self {
         let mode = parameters.get(MODE).cloned().unwrap_or_default();
-        Self { mode, rules: parameters.get(ACL).and_then(|rules| rules.parse().ok()) }
+        // What is wrong was said when they were read.
+        Self { mode, rules: Rules::of(parameters).ok().flatten() }
     }
 }
 
@@ -256,14 +261,21 @@ fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]
     text
 }
 
-/// An access list whose first `rules` deny hosts that nobody here has: those of the bench of nftables.
-fn access_list(rules: usize) -> String {
+/// An access list whose first rules deny hosts that nobody here has: those of the bench of nftables.
+fn access_list(rules: Rules) -> String {
     let deny = |at: usize| {
         let (high, low) = (at / 250, at % 250);
         format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
     };
-    let denied: String = (0..rules).map(deny).collect();
-    format!("\n[[access-list]]\nname = \"{LIST}\"\nrules = [\n{denied}    {{ action = \"permit\" }},\n]\n")
+    let denied: String = (0..rules.denying).map(deny).collect();
+    let (last, states) = if rules.keeps_states {
+        ("keep-state", format!("\n[states]\nmaximum = {STATES}\n"))
+    } else {
+        ("permit", String::new())
+    };
+    format!(
+        "{states}\n[[access-list]]\nname = \"{LIST}\"\nrules = [\n{denied}    {{ action = \"{last}\" }},\n]\n"
+    )
 }
 
 /// The tester beyond an interface at `mac`, and the networks beyond that.
@@ -317,11 +329,16 @@ mod tests {
             let config = fastpath::config::Config::parse("router", &router).unwrap();
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
             assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
-            for rules in [0, 1000, 9999] {
+            for (denying, keeps_states) in [(0, false), (1000, true), (9999, false)] {
+                let rules = Rules { denying, keeps_states };
+                assert_eq!(rules.to_string().parse(), Ok(rules));
                 let filtered = configuration(&task(ROUTER, Some(rules)), ports, &site, tester);
                 let config =
                     fastpath::config::Config::parse("filtered", &(filtered + &access_list(rules))).unwrap();
-                assert_eq!(config.access_lists[LIST].len(), rules + 1);
+                let list = &config.access_lists[LIST];
+                assert_eq!(list.len(), denying + 1);
+                let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
+                assert_eq!((keeps, config.states.maximum == STATES), (keeps_states, keeps_states));
                 assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
             }
             let cable = configuration(&task("xconnect", None), ports, &site, tester);

@@ -21,6 +21,7 @@ use wire::MacAddress;
 
 use crate::dataplane::acl::Rule;
 use crate::dataplane::bridge::Settings;
+use crate::dataplane::states;
 use crate::subnet::Subnet;
 
 pub use self::af_xdp::AfXdp;
@@ -49,6 +50,8 @@ pub struct Config {
     pub bridges: Vec<Bridge>,
     /// Access lists, by their names.
     pub access_lists: BTreeMap<String, Vec<Rule>>,
+    /// How access lists keep states of flows.
+    pub states: states::Settings,
     /// Routes.
     pub routes: BTreeMap<IpPrefix, Route>,
     /// The addresses of neighbours that never change, by interface and network address.

@@ -12,6 +12,7 @@ use crate::control::show::bridge::Bridges;
 use crate::control::show::cpu::Cpu;
 use crate::control::show::errors::Errors;
 use crate::control::show::fib::Fib;
+use crate::control::show::flows::Flows;
 use crate::control::show::graph::Graph;
 use crate::control::show::hardware::Hardware;
 use crate::control::show::interfaces::Interfaces;
@@ -68,6 +69,8 @@ pub enum Show {
         #[serde(default)]
         name: Option<String>,
     },
+    /// Flows that access lists keep states of: how many, and some of them.
+    Flows,
     /// The nodes, and where packets go from each.
     Graph,
     /// Which program runs, and for how long.
@@ -205,6 +208,8 @@ pub enum Answer {
     Bridge(Bridges),
     /// Access lists.
     Acl(AccessLists),
+    /// Flows with states.
+    Flows(Flows),
     /// The graph.
     Graph(Graph),
     /// The version.
@@ -241,6 +246,7 @@ impl Answer {
             Self::RuntimeMax(answer) => serde_json::to_value(answer),
             Self::Bridge(answer) => serde_json::to_value(answer),
             Self::Acl(answer) => serde_json::to_value(answer),
+            Self::Flows(answer) => serde_json::to_value(answer),
             Self::Interfaces(answer) => serde_json::to_value(answer),
             Self::Errors(answer) => serde_json::to_value(answer),
             Self::Threads(answer) => serde_json::to_value(answer),
@@ -264,6 +270,7 @@ impl fmt::Display for Answer {
             Self::RuntimeMax(answer) => answer.fmt(formatter),
             Self::Bridge(answer) => answer.fmt(formatter),
             Self::Acl(answer) => answer.fmt(formatter),
+            Self::Flows(answer) => answer.fmt(formatter),
             Self::Interfaces(answer) => answer.fmt(formatter),
             Self::Errors(answer) => answer.fmt(formatter),
             Self::Threads(answer) => answer.fmt(formatter),

@@ -33,6 +33,7 @@ pub use crate::dataplane::forwarding::Hop;
 use crate::dataplane::forwarding::{Adjacency, Device, Forwarding, Interface, Role};
 use crate::dataplane::node::Node;
 use crate::dataplane::punt::Kernel;
+use crate::dataplane::states::{self, Mailbox};
 use crate::dataplane::trace::{Tracer, Traces};
 use crate::events::{self, EVENTS, Event, Injections, Injector};
 use crate::fib::{self, Address, Capacity, Fib, Reader};
@@ -66,6 +67,9 @@ pub enum Error {
     /// The interface does not have the address.
     #[error("the interface does not have the address {0}")]
     NoAddress(IpAddr),
+    /// There is no memory for the states of flows.
+    #[error("no memory for the states of flows ({0}): write a lower maximum in [states]")]
+    States(std::io::Error),
     /// Nobody knows where the gateway is.
     #[error("gateway {0} is on no interface's subnet: name its interface, or give that an address there")]
     Gateway(IpAddr),
@@ -126,6 +130,12 @@ pub struct Router {
     sender: SyncSender<Event>,
     /// By worker.
     injectors: Vec<Injector>,
+    /// By worker: what it has in common with the router of its states of flows.
+    mailboxes: Vec<Arc<Mailbox>>,
+    /// How these are set.
+    states: states::Settings,
+    /// Whether workers have tables for them.
+    has_tables: bool,
     /// How bridges are set, where it is not as usual, by domain.
     bridges: HashMap<u16, bridge::Settings>,
     /// When the last tick was.
@@ -143,6 +153,7 @@ pub struct Attachment {
     pub(crate) injections: Injections,
     pub(crate) turns: Arc<Turns>,
     pub(crate) trace: Tracer,
+    pub(crate) mailbox: Arc<Mailbox>,
     /// The worker's number.
     pub(crate) worker: u16,
 }
@@ -179,6 +190,9 @@ impl Router {
             events,
             sender,
             injectors: Vec::new(),
+            mailboxes: Vec::new(),
+            states: states::Settings::default(),
+            has_tables: false,
             bridges: HashMap::new(),
             now: Duration::ZERO,
             traces: Arc::default(),
@@ -201,6 +215,7 @@ impl Router {
             injections,
             turns: self.hops.attach(),
             trace: Tracer::new(Arc::clone(&self.traces), worker),
+            mailbox: self.new_mailbox(),
             worker,
         }
     }
@@ -376,7 +391,7 @@ impl Router {
                 let Some((neighbour, interface)) = neighbour.zip(interface) else {
                     return Self::unresolved(hop, number, address);
                 };
-                let (next, carries) = match (address, interface.filters.output.is_some()) {
+                let (next, carries) = match (address, interface.filters.look_at_output()) {
                     (IpAddr::V4(_), false) => (Node::Ip4Rewrite, ethernet::IPV4),
                     (IpAddr::V4(_), true) => (Node::AclOutIp4, ethernet::IPV4),
                     (IpAddr::V6(_), false) => (Node::Ip6Rewrite, ethernet::IPV6),

@@ -6,6 +6,7 @@ pub mod bridge;
 pub mod cpu;
 pub mod errors;
 pub mod fib;
+pub mod flows;
 pub mod graph;
 pub mod hardware;
 pub mod interfaces;

@@ -3,6 +3,9 @@
 //!
 //! A packet that no rule matches is denied. Fragments but the first, which show no ports, match no rule with ports
 //! or a type of ICMP; so do packets that end before them.
+//!
+//! Rules may keep states: then the packets of a flow that one has let begin pass without being looked up, in both
+//! directions (see [`states`](crate::dataplane::states)).
 
 pub mod classifier;
 pub mod field;
@@ -13,13 +16,15 @@ mod tests;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::RangeInclusive;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize;
 
-use self::classifier::{Classifier, Ranges};
+use self::classifier::{Classifier, NONE, Ranges};
 use self::key::{ANY_PORT, ANY_SERVICE, NO_PORT, service};
 use crate::dataplane::counters::Counter;
+use crate::dataplane::states::First;
 use crate::fib::{Address, Prefix};
 
 /// The most rules of a list.
@@ -27,12 +32,17 @@ pub const RULES: usize = 10_000;
 /// The most workers whose packets are counted by rule.
 const WORKERS: usize = 64;
 
+/// The number of the next list.
+static EDITIONS: AtomicU32 = AtomicU32::new(1);
+
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It goes on.
     Permit,
+    /// It goes on if it can begin a flow, whose packets then pass in both directions.
+    KeepState,
     /// It is dropped.
     Deny,
 }
@@ -148,8 +158,12 @@ fn addresses6(prefix: Prefix<u128>) -> RangeInclusive<u128> {
 pub struct AccessList {
     name: String,
     rules: Vec<Rule>,
-    /// Whether each permits.
-    permits: Box<[bool]>,
+    /// What becomes of the packets of each.
+    actions: Box<[Action]>,
+    /// Which list it is, of all that there have been.
+    edition: u32,
+    /// Whether a rule keeps states.
+    keeps_states: bool,
     ip4: Classifier<u32>,
     ip6: Classifier<u128>,
     /// By worker, made when it has its first packets: by rule, and then those that none matched.
@@ -166,7 +180,9 @@ impl AccessList {
             name: name.to_owned(),
             ip4: Classifier::new(&rules.iter().map(Rule::ranges4).collect::<Vec<_>>()),
             ip6: Classifier::new(&rules.iter().map(Rule::ranges6).collect::<Vec<_>>()),
-            permits: rules.iter().map(|rule| rule.action == Action::Permit).collect(),
+            actions: rules.iter().map(|rule| rule.action).collect(),
+            edition: EDITIONS.fetch_add(1, Relaxed),
+            keeps_states: rules.iter().any(|rule| rule.action == Action::KeepState),
             rules,
             counted: [const { OnceLock::new() }; WORKERS],
             cleared: Mutex::default(),
@@ -200,19 +216,40 @@ impl AccessList {
     /// The number of the rule that a classifier has found: behind the last one where none was.
     #[inline(always)]
     pub(crate) fn rule(&self, found: u32) -> usize {
-        (found as usize).min(self.permits.len())
+        (found as usize).min(self.rules.len())
     }
 
-    /// Whether this number is that of no rule.
+    /// What becomes of the packets of a rule; `None` for the number of no rule.
     #[inline(always)]
-    pub(crate) fn is_none(&self, rule: usize) -> bool {
-        rule >= self.permits.len()
+    pub(crate) fn action(&self, rule: usize) -> Option<Action> {
+        self.actions.get(rule).copied()
     }
 
-    /// Whether a rule permits; no rule does not.
+    /// Whether a rule keeps states.
+    pub(crate) fn keeps_state(&self, rule: usize) -> bool {
+        self.action(rule) == Some(Action::KeepState)
+    }
+
+    /// Whether any rule does.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn permits(&self, rule: usize) -> bool {
-        self.permits.get(rule) == Some(&true)
+    pub fn keeps_states(&self) -> bool {
+        self.keeps_states
+    }
+
+    /// Which list it is: no other one has this number.
+    #[inline(always)]
+    pub(crate) fn edition(&self) -> u32 {
+        self.edition
+    }
+
+    /// The rule that the first packet of a flow matches.
+    pub(crate) fn rule_of(&self, first: &First) -> Option<usize> {
+        let found = match *first {
+            First::Ip4(key) => self.ip4.find(key),
+            First::Ip6(key) => self.ip6.find(key),
+        };
+        (found != NONE).then_some(found as usize)
     }
 
     /// Bytes of what it is looked up by.
@@ -272,4 +309,33 @@ pub struct Filters {
     pub input: Option<Arc<AccessList>>,
     /// Of packets that are to leave.
     pub output: Option<Arc<AccessList>>,
+}
+
+impl Filters {
+    /// The list of packets that arrive, or of those that are to leave.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(&self, input: bool) -> Option<&Arc<AccessList>> {
+        if input { self.input.as_ref() } else { self.output.as_ref() }
+    }
+
+    /// Whether one of them keeps states: then packets are looked at in both directions.
+    #[must_use]
+    #[inline(always)]
+    pub fn keep_states(&self) -> bool {
+        let keeps = |list: &Option<Arc<AccessList>>| list.as_ref().is_some_and(|list| list.keeps_states());
+        keeps(&self.input) || keeps(&self.output)
+    }
+
+    /// Whether packets that arrive have to be looked at.
+    #[must_use]
+    pub fn look_at_input(&self) -> bool {
+        self.input.is_some() || self.keep_states()
+    }
+
+    /// Whether packets that are to leave have to be looked at.
+    #[must_use]
+    pub fn look_at_output(&self) -> bool {
+        self.output.is_some() || self.keep_states()
+    }
 }

@@ -174,6 +174,10 @@ reasons! {
     Ip4MartianSource = Ip4Input, Error, "IPv4 martian source address";
     /// The access list of the interface that it arrived at denies it.
     AclInputIp4 = AclInIp4, Information, "IPv4 denied by the input access list";
+    /// It can begin no flow, and is of none that is known.
+    AclNoState = AclInIp4, Information, "denied by a keep-state rule: packet of no known flow";
+    /// It would begin a flow, for which the table of states has no room.
+    AclStatesFull = AclInIp4, Error, "denied: table of states full";
     /// No packet may have this destination address.
     Ip4MartianDestination = Ip4Lookup, Error, "IPv4 martian destination address";
     /// No route leads there.

@@ -1,6 +1,7 @@
 //! The hash of a packet's flow: addresses, protocol and ports enter, a number leaves by which one of several
 //! paths is chosen, the same for all packets of a flow.
 
+pub mod member;
 pub mod rss;
 pub mod toeplitz;
 

@@ -10,6 +10,7 @@ use crate::dataplane::bridge::Bridge;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::node::Node;
 use crate::dataplane::punt::Kernel;
+use crate::dataplane::states::Timeouts;
 use crate::subnet::Subnet;
 
 /// The most bytes of a link header: Ethernet with two tags.
@@ -151,7 +152,7 @@ pub struct Device {
     pub untagged: u16,
     /// The interfaces of tagged frames, by tag.
     pub tagged: Vec<(u16, u16)>,
-    /// Whether one of these interfaces has an access list for what arrives.
+    /// Whether one of these interfaces has an access list that what arrives is held against.
     pub filtered: bool,
 }
 
@@ -174,6 +175,8 @@ pub struct Forwarding {
     pub adjacencies: Vec<Adjacency>,
     /// By domain.
     pub bridges: Vec<Bridge>,
+    /// How long states of flows stay.
+    pub timeouts: Timeouts,
 }
 
 impl Forwarding {

@@ -11,6 +11,7 @@ use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::handoff::Handoff;
 use crate::dataplane::node::Node;
 use crate::dataplane::punt::Limits;
+use crate::dataplane::states::{Mailbox, States};
 use crate::dataplane::throttle::Throttle;
 use crate::dataplane::trace::Tracer;
 use crate::dataplane::vector::{Frame, Index, List, PACKETS, Packets};
@@ -46,6 +47,10 @@ pub struct Context {
     pub(crate) told: Buckets,
     /// How many packets go to the kernel.
     pub(crate) punts: Limits,
+    /// The states of flows, since an access list kept any.
+    pub(crate) states: Option<Box<States>>,
+    /// Where their table comes.
+    pub(crate) mailbox: Arc<Mailbox>,
     /// The packets of which the node at work says beside its vector where they go: those that it made,
     /// and those of its own that do not end there as the others do.
     pub(crate) beside: Vec<(Index, Node)>,
@@ -85,6 +90,7 @@ impl Context {
     pub(crate) fn update(&mut self) {
         if let Some(forwarding) = self.updates.news() {
             self.forwarding = forwarding;
+            self.states = self.states.take().or_else(|| States::take(&self.mailbox));
         }
     }
 

@@ -12,6 +12,7 @@ use crate::dataplane::graph::{Context, Graph};
 use crate::dataplane::handoff::Handoff;
 use crate::dataplane::node::Node;
 use crate::dataplane::punt::Limits;
+use crate::dataplane::states::{self, States};
 use crate::dataplane::throttle::Throttle;
 use crate::dataplane::vector::{Packets, VECTOR};
 use crate::device::{Input, Output};
@@ -52,6 +53,8 @@ pub struct Worker {
     turns: Arc<Turns>,
     /// When the last turn ended.
     clock: u64,
+    /// When states of flows were last aged.
+    aged: u64,
 }
 
 impl Worker {
@@ -64,7 +67,8 @@ impl Worker {
         attachment: Attachment,
         counters: Arc<Counters>,
     ) -> Self {
-        let Attachment { mut updates, ip4, ip6, events, injections, turns, trace, worker } = attachment;
+        let Attachment { mut updates, ip4, ip6, events, injections, turns, trace, mailbox, worker } =
+            attachment;
         let forwarding = updates.news().unwrap_or_default();
         let (beside, now) = (Vec::new(), clocks());
         let context = Context {
@@ -77,6 +81,8 @@ impl Worker {
             errors: Errors::new(now),
             told: Buckets::new(Bucket::new(now, TOLD, MILLISECOND)),
             punts: Limits::new(now),
+            states: States::take(&mailbox),
+            mailbox,
             counters,
             outputs,
             device: 0,
@@ -87,7 +93,7 @@ impl Worker {
             worker,
         };
         let (graph, packets) = (Graph::default(), Packets::new());
-        Self { context, graph, packets, inputs, injections, turns, clock: clocks() }
+        Self { context, graph, packets, inputs, injections, turns, clock: now, aged: now }
     }
 
     /// Asks each receive queue once, and forwards what it has, after the frames that were injected.
@@ -118,6 +124,9 @@ impl Worker {
             std::mem::swap(&mut self.context.handoff, &mut receive.handoff);
         }
         self.turns.end();
+        if self.context.states.is_some() && self.clock.wrapping_sub(self.aged) >= MILLISECOND {
+            self.age_states();
+        }
         let counters = &self.context.counters;
         counters.loops.add(1);
         if received == 0 {
@@ -126,6 +135,17 @@ impl Worker {
             counters.idle_clocks.add(self.clock.wrapping_sub(begin));
         }
         received
+    }
+
+    /// Has some states of flows end that should; no node's time.
+    #[cold]
+    fn age_states(&mut self) {
+        let Context { states, forwarding, .. } = &mut self.context;
+        if let Some(states) = states {
+            states.age(forwarding, states::now());
+        }
+        self.clock = clocks();
+        self.aged = self.clock;
     }
 
     /// Sends frames that were injected, each by its interface and with its VLAN tag.

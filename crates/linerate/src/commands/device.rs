@@ -31,7 +31,7 @@ pub struct Route {
     configuration: String,
     /// Rules of its access list, beside the last one, which permits everything
     #[arg(long)]
-    rules: Option<usize>,
+    rules: Option<fastpath::Rules>,
 }
 
 pub fn forward(args: &Forward) -> Result<Exit> {

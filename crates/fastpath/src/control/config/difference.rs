@@ -7,6 +7,7 @@ use wire::MacAddress;
 
 use super::{Bridge, Config, Filters, IpPrefix, Role, Route};
 use crate::dataplane::acl::Rule;
+use crate::dataplane::states::Timeouts;
 use crate::subnet::Subnet;
 
 /// One change of a running router.
@@ -22,6 +23,8 @@ pub enum Change {
     Role(String, Role),
     /// The bridge of this number is called and set like this; it forgets its stations if it was set otherwise.
     Bridge(u16, Bridge),
+    /// States of flows stay so long.
+    Timeouts(Timeouts),
     /// An access list has these rules.
     AccessList(String, Vec<Rule>),
     /// There is no such access list any more.
@@ -61,6 +64,9 @@ pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>>
         new.bridges.iter().enumerate().filter(|(number, bridge)| old.bridges.get(*number) != Some(*bridge));
     let mut changes: Vec<_> =
         set.map(|(number, bridge)| Change::Bridge(number as u16, bridge.clone())).collect();
+    if old.states.timeouts != new.states.timeouts {
+        changes.push(Change::Timeouts(new.states.timeouts));
+    }
     let come = new.access_lists.iter().filter(|(name, rules)| old.access_lists.get(*name) != Some(*rules));
     changes.extend(come.map(|(name, rules)| Change::AccessList(name.clone(), rules.clone())));
     for (old, new) in old.interfaces.iter().zip(&new.interfaces) {
@@ -112,6 +118,9 @@ fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
     }
     if old.routes_from_kernel != new.routes_from_kernel {
         fixed.push(Fixed("routes-from-kernel".into()));
+    }
+    if old.states.maximum != new.states.maximum {
+        fixed.push(Fixed("the maximum of states, whose memory is taken at once,".into()));
     }
     for interface in &new.interfaces {
         match old.interface(&interface.name) {

@@ -26,6 +26,7 @@ pub(super) struct Document {
     pub misread: HashSet<String>,
     pub bridges: Vec<BridgeEntry>,
     pub access_lists: Vec<AccessListEntry>,
+    pub states: Option<StatesEntry>,
     /// The names of all of them, of those that cannot be read, too.
     pub named_lists: HashSet<String>,
     pub routes: Vec<RouteEntry>,
@@ -116,6 +117,17 @@ pub(super) struct RuleEntry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct StatesEntry {
+    pub maximum: Option<Spanned<u32>>,
+    pub tcp_opening: Option<Spanned<u32>>,
+    pub tcp_established: Option<Spanned<u32>>,
+    pub tcp_closing: Option<Spanned<u32>>,
+    pub udp: Option<Spanned<u32>>,
+    pub icmp: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RouteEntry {
     pub prefix: Spanned<String>,
     pub via: Option<Vec<HopEntry>>,
@@ -195,6 +207,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 document.named_lists = names(&value).into_iter().collect();
                 document.access_lists = entries(text, "access-list", value, problems);
             }
+            "states" => document.states = entry(text, value, problems),
             "bridge" => document.bridges = entries(text, "bridge", value, problems),
             "route" => document.routes = entries(text, "route", value, problems),
             "neighbour" => document.neighbours = entries(text, "neighbour", value, problems),
@@ -202,7 +215,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 at.start,
                 format!(
                     "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
-                     [[bridge]], [[access-list]], [[route]] and [[neighbour]]"
+                     [[bridge]], [[access-list]], [states], [[route]] and [[neighbour]]"
                 ),
             ),
         }

@@ -5,6 +5,7 @@ mod access_lists;
 mod bridges;
 mod interfaces;
 mod routes;
+mod states;
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -43,9 +44,11 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
         interfaces: interfaces.all,
         bridges: bridges::bridges(&document, problems),
         access_lists: access_lists::access_lists(&document.access_lists, problems),
+        states: states::settings(document.states.as_ref(), problems),
         routes: BTreeMap::new(),
         neighbours: BTreeMap::new(),
     };
+    states::check_workers(&config, &document.access_lists, problems);
     let names = Names(&config.interfaces, &interfaces.misread);
     let routes = routes(&document.routes, &names, problems);
     let neighbours = neighbours(&document.neighbours, &names, problems);

@@ -20,10 +20,11 @@ pub(super) struct AccessLists(BTreeMap<String, Arc<AccessList>>);
 
 impl AccessLists {
     /// A list has these rules from now on, at all interfaces that have it; its counters begin anew.
-    pub fn set(&mut self, router: &mut Router, name: &str, rules: Vec<Rule>) {
+    pub fn set(&mut self, router: &mut Router, name: &str, rules: Vec<Rule>) -> Result<()> {
         let list = AccessList::new(name, rules);
-        router.replace_access_list(&list);
+        router.replace_access_list(&list)?;
         self.0.insert(name.to_owned(), list);
+        Ok(())
     }
 
     /// A list that no interface has is no longer there.

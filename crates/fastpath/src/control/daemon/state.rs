@@ -108,6 +108,7 @@ impl State {
                 ..config.clone()
             },
         };
+        state.router.set_states(config.states);
         for interface in &config.interfaces {
             let number = match &interface.attachment {
                 Attachment::Device(_) => {
@@ -336,8 +337,12 @@ impl State {
                 bridges.resize(bridges.len().max(usize::from(number) + 1), bridge.clone());
                 bridges[usize::from(number)] = bridge;
             }
+            Change::Timeouts(timeouts) => {
+                self.router.set_timeouts(timeouts);
+                self.config.states.timeouts = timeouts;
+            }
             Change::AccessList(name, rules) => {
-                self.access_lists.set(&mut self.router, &name, rules.clone());
+                self.access_lists.set(&mut self.router, &name, rules.clone())?;
                 self.config.access_lists.insert(name, rules);
             }
             Change::NoAccessList(name) => {

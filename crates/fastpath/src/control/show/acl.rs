@@ -41,9 +41,9 @@ pub struct AccessList {
 /// A rule of an access list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Packets that it matched, and no rule before it.
+    /// Packets that it matched, and no rule before it; of one that keeps states, all packets of the flows that it let begin.
     pub packets: u64,
-    /// `permit` or `deny`.
+    /// `permit`, `keep-state` or `deny`.
     pub action: String,
     /// Its protocol, by name or number; none if it is any.
     pub protocol: Option<String>,
@@ -127,6 +127,7 @@ fn prefixes<A: Address>(source: Prefix<A>, destination: Prefix<A>) -> (Option<St
 fn action(action: Action) -> &'static str {
     match action {
         Action::Permit => "permit",
+        Action::KeepState => "keep-state",
         Action::Deny => "deny",
     }
 }

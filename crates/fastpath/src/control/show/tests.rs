@@ -240,3 +240,66 @@ fn access_lists_show_what_each_rule_matched() {
     let none = acl::access_lists([], &forwarding, 2);
     assert_eq!(none.to_string(), "there are no access lists\n");
 }
+
+#[test]
+fn flows_show_what_workers_know() {
+    use crate::dataplane::acl::Filters;
+    use crate::dataplane::flow::member::{Asker, Member, Part};
+    use crate::dataplane::states::{self, Flow, Kind, State, Tally, Terms, Timeouts};
+    let member = |protocol, ports: (u16, u16), asker| Member {
+        part: Part::Begins,
+        is_ip6: false,
+        protocol,
+        flags: if protocol == 6 { 2 } else { 0 },
+        asker,
+        source: 0x0a00_0005,
+        destination: 0xc000_0209,
+        source_port: ports.0,
+        destination_port: ports.1,
+    };
+    let (filters, timeouts, now) = (Filters::default(), Timeouts::default(), states::now());
+    let terms = Terms { filters: &filters, timeouts: &timeouts, now };
+    let state = |member: &Member, input: bool| {
+        let mut state = State::first(Flow::of(member, 0, !input), member.flags, (input, 1, 0), &terms);
+        // Not by the clock.
+        state.expires = now.wrapping_add(1_000_000);
+        state
+    };
+    let listed = vec![
+        state(&member(6, (4711, 443), Asker::None), false),
+        state(&member(17, (53, 53), Asker::None), true),
+        state(&member(1, (7, 7), Asker::Source), false),
+        state(&member(47, (0, 0), Asker::None), true),
+    ];
+    let tally = Tally::default();
+    for (kind, opened, ended) in
+        [(Kind::Tcp, 5, 2), (Kind::Udp, 20, 19), (Kind::Icmp, 1, 0), (Kind::Other, 1, 0)]
+    {
+        tally.of(kind).opened.add(opened);
+        tally.of(kind).ended.add(ended);
+    }
+    tally.expired.add(20);
+    tally.revoked.add(1);
+    tally.refused.add(3);
+    let interface = Interface {
+        name: "wan".into(),
+        device: 0,
+        vlan: None,
+        mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        mtu: 1500,
+        up: true,
+        role: Role::Router,
+        addresses: Vec::new(),
+        kernel: None,
+        filters: Filters::default(),
+    };
+    let forwarding = Forwarding { interfaces: vec![interface], ..Forwarding::default() };
+    let mut shown = flows::flows([("worker 0".to_owned(), &tally, listed)], 1000, &forwarding, 4);
+    assert_eq!((shown.total, shown.flows.len()), (6, 4));
+    assert!(shown.flows.iter().all(|flow| (63_900..=64_000).contains(&flow.seconds)), "{shown:?}");
+    shown.flows.iter_mut().for_each(|flow| flow.seconds = 64_000);
+    insta::assert_snapshot!("flows", shown);
+    insta::assert_snapshot!("flows_json", serde_json::to_string_pretty(&shown.flows[3]).unwrap());
+    let none = flows::flows([], 1000, &forwarding, 4);
+    assert_eq!(none.to_string(), "no access list keeps states\n");
+}

@@ -83,20 +83,44 @@ fn join(high: [u8; 8], low: [u8; 8]) -> u128 {
     u128::from(u64::from_be_bytes(high)) << 64 | u128::from(u64::from_be_bytes(low))
 }
 
-/// The source port and the service of what an IPv6 packet carries.
+/// What an IPv6 packet carries.
+pub(crate) struct Carries<'a> {
+    /// The protocol.
+    pub protocol: u8,
+    /// Its bytes; none in fragments but the first.
+    pub bytes: &'a [u8],
+    /// Whether the packet is a fragment.
+    pub is_fragment: bool,
+}
+
+/// What an IPv6 packet carries behind its extension headers, as far as they can be read; of one that a packet quotes,
+/// as much as there is.
 #[inline(always)]
-fn carried(packet: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn ip6_carries(packet: &[u8]) -> Option<Carries<'_>> {
     let (header, rest) = packet.split_first_chunk::<{ ipv6::LENGTH }>()?;
-    let rest = rest.get(..usize::from(u16::from_be_bytes([header[4], header[5]])))?;
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let rest = rest.get(..length).unwrap_or(rest);
     match header[6] {
-        protocol if has_ports(protocol) || has_type(protocol) => Some(shown(protocol, rest)),
+        protocol if has_ports(protocol) || has_type(protocol) => {
+            Some(Carries { protocol, bytes: rest, is_fragment: false })
+        }
         next => behind_headers(next, rest),
     }
 }
 
-/// As [`carried`] of a packet that goes on with a header of kind `next`.
+/// The source port and the service of what a whole IPv6 packet carries.
+#[inline(always)]
+fn carried(packet: &[u8]) -> Option<(u32, u32)> {
+    let header = packet.first_chunk::<{ ipv6::LENGTH }>()?;
+    let length = ipv6::LENGTH + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let carries = ip6_carries(packet).filter(|_| packet.len() >= length)?;
+    Some(shown(carries.protocol, carries.bytes))
+}
+
+/// As [`ip6_carries`] of a packet that goes on with a header of kind `next`.
 #[cold]
-fn behind_headers(mut next: u8, mut rest: &[u8]) -> Option<(u32, u32)> {
+fn behind_headers(mut next: u8, mut rest: &[u8]) -> Option<Carries<'_>> {
+    let mut is_fragment = false;
     for _ in 0..=HEADERS {
         let length = match next {
             HOP_BY_HOP | ROUTING | DESTINATION => 8 * (1 + usize::from(*rest.get(1)?)),
@@ -104,11 +128,12 @@ fn behind_headers(mut next: u8, mut rest: &[u8]) -> Option<(u32, u32)> {
             FRAGMENT => {
                 let [following, _, high, low, ..] = *rest else { return None };
                 if u16::from_be_bytes([high, low]) & !7 != 0 {
-                    return Some(shown(following, &[]));
+                    return Some(Carries { protocol: following, bytes: &[], is_fragment: true });
                 }
+                is_fragment = true;
                 8
             }
-            protocol => return Some(shown(protocol, rest)),
+            protocol => return Some(Carries { protocol, bytes: rest, is_fragment }),
         };
         next = *rest.first()?;
         rest = rest.get(length..)?;

@@ -1,5 +1,6 @@
 //! Receive-side scaling (RSS) in software: a frame enters, the number of the worker that its flow belongs to
-//! leaves. All frames of a flow belong to one worker, so that they keep their order.
+//! leaves. All frames of a flow belong to one worker, so that they keep their order; those of its other direction and
+//! errors about it, too, so that this worker alone knows its state.
 
 use super::toeplitz::{MICROSOFT, Toeplitz};
 

@@ -3,8 +3,13 @@
 //!
 //! Bit *i* of the input, if set, adds the 32 bits of the key from its bit *i* on, without carry. What a byte
 //! adds stands in a table: that takes 12 clocks for IPv4, where products without carry (`PCLMULQDQ`) took 16.
+//!
+//! Of a packet, the end with the lower address enters first, where cards have its source first: so both directions of
+//! a flow have the same hash, and with it the same worker.
 
-use wire::{ethernet, ipv4, ipv6, vlan};
+use wire::{ethernet, vlan};
+
+use super::member::{self, Member};
 
 /// Bytes of a key.
 pub const KEY: usize = 40;
@@ -21,19 +26,6 @@ pub const MICROSOFT: [u8; KEY] = [
     0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
     0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
-
-/// A key by which both directions of a flow have the same hash, since it repeats after 16 bits (Woo and Park,
-/// "Scalable TCP Session Monitoring with Symmetric Receive-side Scaling", 2012).
-#[expect(clippy::indexing_slicing, reason = "it is evaluated by the compiler")]
-pub const SYMMETRIC: [u8; KEY] = {
-    let mut key = [0x5a; KEY];
-    let mut at = 0;
-    while at < KEY {
-        key[at] = 0x6d;
-        at += 2;
-    }
-    key
-};
 
 /// The hash under one key.
 pub struct Toeplitz {
@@ -61,8 +53,8 @@ impl Toeplitz {
         self.tables.iter().zip(input).fold(0, |sum, (table, &byte)| sum ^ added(table, byte))
     }
 
-    /// The hash of a frame's flow: of the addresses of an IP packet and, where it is TCP or UDP and no
-    /// fragment, its ports. Other frames have 0.
+    /// The hash of a frame's flow: of the addresses of both ends and, as far as its packets show them, their ports
+    /// (see [`Member`]); the same in both directions, and of errors about it. Frames that are not IP have 0.
     #[must_use]
     pub fn of_frame(&self, frame: &[u8]) -> u32 {
         let Some(header) = ethernet::Header::parse(frame) else { return 0 };
@@ -86,30 +78,38 @@ impl Toeplitz {
     #[must_use]
     #[inline]
     pub fn of_ip4(&self, packet: &[u8]) -> u32 {
-        let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return 0 };
-        let whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
-        let has_ports = whole && matches!(header[9], ipv4::TCP | ipv4::UDP);
-        match packet.get(usize::from(header[0] & 0xf) * 4..).and_then(<[u8]>::first_chunk::<4>) {
-            Some(ports) if has_ports => {
-                let mut input = [0; 12];
-                input[..8].copy_from_slice(&header[12..]);
-                input[8..].copy_from_slice(ports);
-                self.hash(&input)
-            }
-            _ => self.hash(&header[12..]),
-        }
+        let (ends, ports) = ends(&member::of_ip4(packet));
+        let [first, second] = ends.map(|address| (address as u32).to_be_bytes());
+        let mut input = [0; 12];
+        input[..4].copy_from_slice(&first);
+        input[4..8].copy_from_slice(&second);
+        input[8..].copy_from_slice(&ports);
+        self.hash(&input)
     }
 
-    /// The hash of an IPv6 packet's flow; ports count where they follow the header.
+    /// The hash of an IPv6 packet's flow.
     #[must_use]
     #[inline]
     pub fn of_ip6(&self, packet: &[u8]) -> u32 {
-        let Some(header) = packet.first_chunk::<{ ipv6::LENGTH }>() else { return 0 };
-        let has_ports = matches!(header[6], ipv4::TCP | ipv4::UDP);
-        let end = if has_ports && packet.len() >= ipv6::LENGTH + 4 { ipv6::LENGTH + 4 } else { ipv6::LENGTH };
-        // Addresses and ports stand next to each other.
-        self.hash(packet.get(8..end).unwrap_or_default())
+        let (ends, ports) = ends(&member::of_ip6(packet));
+        let [first, second] = ends.map(u128::to_be_bytes);
+        let mut input = [0; INPUT];
+        input[..16].copy_from_slice(&first);
+        input[16..32].copy_from_slice(&second);
+        input[32..].copy_from_slice(&ports);
+        self.hash(&input)
     }
+}
+
+/// The addresses and ports of both ends of a packet's flow, the lower end first, whichever way the packet goes. Ports
+/// that there are none of add nothing to a hash.
+#[inline(always)]
+fn ends(member: &Member) -> ([u128; 2], [u8; 4]) {
+    let (source, destination) =
+        ((member.source, member.source_port), (member.destination, member.destination_port));
+    let (first, second) = if source <= destination { (source, destination) } else { (destination, source) };
+    let ([f0, f1], [s0, s1]) = (first.1.to_be_bytes(), second.1.to_be_bytes());
+    ([first.0, second.0], [f0, f1, s0, s1])
 }
 
 /// The 32 bits of a key from a bit on.
@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use wire::ipv4;
 
     /// An address and a port.
     type End = (&'static str, u16);
@@ -192,11 +193,31 @@ mod tests {
             assert_eq!(toeplitz.hash(&input), addresses, "{from} -> {to}");
             input.extend([from_port, to_port].map(u16::to_be_bytes).as_flattened());
             assert_eq!(toeplitz.hash(&input), ports, "{from} -> {to}, ports");
-            for (protocol, tagged, hash) in
-                [(ipv4::UDP, false, ports), (ipv4::TCP, true, ports), (ipv4::ICMP, true, addresses)]
+        }
+    }
+
+    /// The hash of what the specification would have of the lower end as the source.
+    fn of_lower_first(toeplitz: &Toeplitz, one: (IpAddr, u16), other: (IpAddr, u16), ports: bool) -> u32 {
+        let [first, second] = if one <= other { [one, other] } else { [other, one] };
+        let mut input = [octets(first.0), octets(second.0)].concat();
+        if ports {
+            input.extend([first.1, second.1].map(u16::to_be_bytes).as_flattened());
+        }
+        toeplitz.hash(&input)
+    }
+
+    #[test]
+    fn a_frame_has_the_hash_of_its_flow_in_both_directions() {
+        let toeplitz = Toeplitz::new(&MICROSOFT);
+        for ((to, to_port), (from, from_port), ..) in SUITE {
+            let from: (IpAddr, u16) = (from.parse().unwrap(), from_port);
+            let to: (IpAddr, u16) = (to.parse().unwrap(), to_port);
+            for (protocol, tagged, ports) in
+                [(ipv4::UDP, false, true), (ipv4::TCP, true, true), (89, true, false)]
             {
-                let frame = frame((from, from_port), (to, to_port), protocol, tagged);
-                assert_eq!(toeplitz.of_frame(&frame), hash, "{from} -> {to}, a frame");
+                let hash = of_lower_first(&toeplitz, from, to, ports);
+                assert_eq!(toeplitz.of_frame(&frame(from, to, protocol, tagged)), hash, "{from:?} -> {to:?}");
+                assert_eq!(toeplitz.of_frame(&frame(to, from, protocol, tagged)), hash, "{to:?} -> {from:?}");
             }
         }
     }
@@ -206,7 +227,8 @@ mod tests {
         let toeplitz = Toeplitz::new(&MICROSOFT);
         let (one, other) = (Ipv4Addr::new(66, 9, 149, 187).into(), Ipv4Addr::new(161, 142, 100, 80).into());
         let plain = frame((one, 2794), (other, 1766), ipv4::UDP, false);
-        for (tags, hash) in [(0, 0x51cc_c178), (1, 0x51cc_c178), (2, 0x51cc_c178), (3, 0), (10_000, 0)] {
+        let known = 0x51cc_c178;
+        for (tags, hash) in [(0, known), (1, known), (2, known), (3, 0), (10_000, 0)] {
             let tagged = [&plain[..12], &[0x81, 0, 0, 7].repeat(tags)[..], &plain[12..]].concat();
             assert_eq!(toeplitz.of_frame(&tagged), hash, "{tags} tags");
         }
@@ -241,16 +263,22 @@ mod tests {
         }
 
         #[test]
-        fn both_directions_hash_the_same_under_the_symmetric_key(
-            one: [u8; 16], other: [u8; 16], port: u16, other_port: u16,
+        fn both_directions_and_errors_hash_the_same(
+            one: [u8; 16], other: [u8; 16], teller: [u8; 16], port: u16, other_port: u16,
         ) {
-            let toeplitz = Toeplitz::new(&SYMMETRIC);
-            let one = (IpAddr::from(Ipv6Addr::from(one)), port);
-            let other = (IpAddr::from(Ipv6Addr::from(other)), other_port);
-            prop_assert_eq!(
-                toeplitz.of_frame(&frame(one, other, ipv4::TCP, false)),
-                toeplitz.of_frame(&frame(other, one, ipv4::TCP, false)),
-            );
+            let toeplitz = Toeplitz::new(&MICROSOFT);
+            let ip = |octets| IpAddr::from(Ipv6Addr::from(octets));
+            let (one, other) = ((ip(one), port), (ip(other), other_port));
+            let there = frame(one, other, ipv4::TCP, false);
+            let hash = toeplitz.of_frame(&there);
+            prop_assert_eq!(toeplitz.of_frame(&frame(other, one, ipv4::TCP, false)), hash);
+            // Whoever tells the sender that the packet was too big quotes it.
+            let mut error = frame((ip(teller), 0), one, 58, false);
+            error.truncate(54);
+            error.extend([2, 0, 0, 0, 0, 0, 5, 0]);
+            error.extend(&there[14..]);
+            error[18..20].copy_from_slice(&(there.len() as u16 - 14 + 8).to_be_bytes());
+            prop_assert_eq!(toeplitz.of_frame(&error), hash);
         }
 
         #[test]

@@ -1,5 +1,8 @@
 //! What the four nodes of access lists have in common: packets enter; those that the list of their interface permits
-//! go on, all others are dropped without a word to their sender. Each is counted by the rule that matched it.
+//! go on, all others are dropped without a word to their sender. Each is counted by the rule that matched it. Where a
+//! list of the interface keeps states, the packets of known flows go on without being looked up.
+
+mod stateful;
 
 use std::mem;
 
@@ -9,11 +12,15 @@ use super::Node;
 use crate::dataplane::acl::classifier::{Classifier, Key};
 use crate::dataplane::acl::field::Value;
 use crate::dataplane::acl::key::{self, service};
-use crate::dataplane::acl::{AccessList, Filters};
+use crate::dataplane::acl::{AccessList, Action};
 use crate::dataplane::counters::Reason;
+use crate::dataplane::flow::member::{self, Member};
 use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::graph::Context;
+use crate::dataplane::states::{self, Terms};
 use crate::dataplane::vector::{Index, Packets};
+
+use self::stateful::Place;
 
 /// A version of IP, as access lists see its packets.
 pub(super) trait Version {
@@ -25,6 +32,9 @@ pub(super) trait Version {
 
     /// What rules look at in a packet.
     fn key(packet: &[u8]) -> Key<Self::Address>;
+
+    /// What a packet is to a flow.
+    fn member(packet: &[u8]) -> Member;
 
     /// Whether a packet goes on though no rule matches it.
     fn passes_unmatched(packet: &[u8]) -> bool;
@@ -44,6 +54,11 @@ impl Version for Ip4 {
     #[inline(always)]
     fn key(packet: &[u8]) -> Key<u32> {
         key::of_ip4(packet)
+    }
+
+    #[inline(always)]
+    fn member(packet: &[u8]) -> Member {
+        member::of_ip4(packet)
     }
 
     fn passes_unmatched(_: &[u8]) -> bool {
@@ -67,6 +82,11 @@ impl Version for Ip6 {
         key::of_ip6(packet)
     }
 
+    #[inline(always)]
+    fn member(packet: &[u8]) -> Member {
+        member::of_ip6(packet)
+    }
+
     /// Neighbour discovery passes, as ARP does.
     #[cold]
     fn passes_unmatched(packet: &[u8]) -> bool {
@@ -78,25 +98,22 @@ impl Version for Ip6 {
 
 /// Which list of which interface a packet is held against.
 pub(super) trait Direction {
+    /// Whether packets arrive there, and do not leave.
+    const INPUT: bool;
+
     /// The interface.
     fn interface(forwarding: &Forwarding, packets: &Packets, index: Index) -> u16;
-
-    /// Its list.
-    fn list(filters: &Filters) -> Option<&AccessList>;
 }
 
 /// In: that of the interface that it arrived at.
 pub(super) struct Input;
 
 impl Direction for Input {
+    const INPUT: bool = true;
+
     #[inline(always)]
     fn interface(_: &Forwarding, packets: &Packets, index: Index) -> u16 {
         packets.arrived[index]
-    }
-
-    #[inline(always)]
-    fn list(filters: &Filters) -> Option<&AccessList> {
-        filters.input.as_deref()
     }
 }
 
@@ -104,19 +121,16 @@ impl Direction for Input {
 pub(super) struct Output;
 
 impl Direction for Output {
+    const INPUT: bool = false;
+
     #[inline(always)]
     fn interface(forwarding: &Forwarding, packets: &Packets, index: Index) -> u16 {
         let adjacency = forwarding.adjacencies.get(packets.adjacency[index] as usize);
         adjacency.map_or(u16::MAX, |adjacency| adjacency.interface)
     }
-
-    #[inline(always)]
-    fn list(filters: &Filters) -> Option<&AccessList> {
-        filters.output.as_deref()
-    }
 }
 
-/// Sends those packets to `node` that go on and whose interface has a list for what arrives.
+/// Sends those packets to `node` that go on and whose interface has a list that what arrives is held against.
 #[inline(never)]
 pub(super) fn divert(
     forwarding: &Forwarding,
@@ -126,7 +140,7 @@ pub(super) fn divert(
 ) {
     let has_list = |index: Index| {
         let interface = forwarding.interfaces.get(usize::from(packets.arrived[index]));
-        interface.is_some_and(|interface| interface.filters.input.is_some())
+        interface.is_some_and(|interface| interface.filters.look_at_input())
     };
     for (&index, next) in vector.iter().zip(next) {
         if *next != Node::ErrorDrop && has_list(index) {
@@ -145,7 +159,7 @@ pub(super) fn process<V: Version, D: Direction>(
     denied: Reason,
     onward: impl Fn(&Forwarding, &mut Packets, Index) -> Node,
 ) {
-    let Context { forwarding, scratch, worker, .. } = context;
+    let Context { forwarding, scratch, worker, states, .. } = context;
     let forwarding: &Forwarding = forwarding;
     let onward = |packets: &mut Packets, index| onward(forwarding, packets, index);
     while let Some(&first) = vector.first() {
@@ -155,8 +169,21 @@ pub(super) fn process<V: Version, D: Direction>(
         let runs = vector.split_at_checked(count).zip(mem::take(&mut next).split_at_mut_checked(count));
         let Some(((run, others), (decided, undecided))) = runs else { return };
         (vector, next) = (others, undecided);
-        let interface = forwarding.interfaces.get(usize::from(number));
-        let Some(list) = interface.and_then(|interface| D::list(&interface.filters)) else {
+        let filters = forwarding.interfaces.get(usize::from(number)).map(|interface| &interface.filters);
+        if let Some(filters) = filters.filter(|filters| filters.keep_states()) {
+            let terms = Terms { filters, timeouts: &forwarding.timeouts, now: states::now() };
+            let place = Place { interface: number, terms, denied, worker: *worker };
+            stateful::decide::<V, D>(
+                place,
+                states.as_deref_mut(),
+                packets,
+                &mut scratch.rules,
+                (run, decided),
+                onward,
+            );
+            continue;
+        }
+        let Some(list) = filters.and_then(|filters| filters.of(D::INPUT)) else {
             // It had one when the packets were sent here.
             run.iter().zip(decided).for_each(|(&index, next)| *next = onward(packets, index));
             continue;
@@ -170,8 +197,11 @@ pub(super) fn process<V: Version, D: Direction>(
             if let Some(counter) = counters.get(rule) {
                 counter.add(1);
             }
-            let passes =
-                list.permits(rule) || (list.is_none(rule) && V::passes_unmatched(packets.packet(index)));
+            let passes = match list.action(rule) {
+                Some(Action::Permit | Action::KeepState) => true,
+                Some(Action::Deny) => false,
+                None => V::passes_unmatched(packets.packet(index)),
+            };
             *next = if passes { onward(packets, index) } else { packets.drop(index, denied) };
         }
     }

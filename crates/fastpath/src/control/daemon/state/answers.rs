@@ -1,6 +1,8 @@
 //! What is asked of the main thread and changes nothing but counters: a question enters, a table leaves.
 
 use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
@@ -11,13 +13,18 @@ use crate::control::daemon::facts;
 use crate::control::protocol::{Answer, Clear, IpVersion, Show, Version};
 use crate::control::router::Asked;
 use crate::control::show::{
-    bridge, errors, fib, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
+    bridge, errors, fib, flows, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
 };
 use crate::control::snapshot::Snapshot;
 use crate::control::threads;
 
 /// The most routes that are shown at once.
 const MOST_ROUTES: usize = 1000;
+/// The most states of flows that are shown at once, for how long workers may take to list them, and how often is
+/// looked.
+const MOST_FLOWS: usize = 100;
+const PATIENCE: Duration = Duration::from_millis(200);
+const MOMENT: Duration = Duration::from_micros(200);
 /// The most stations of a bridge that are shown at once.
 const MOST_STATIONS: usize = 1000;
 
@@ -48,6 +55,7 @@ impl State {
                 Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
             }
             Show::Acl { name } => Answer::Acl(self.access_lists.show(&self.router, name.as_deref())?),
+            Show::Flows => Answer::Flows(self.show_flows()),
             Show::Errors => Answer::Errors(errors::errors(&self.errors.of_all(&self.counters))),
             Show::Threads => Answer::Threads(facts::threads(&self.placed)),
             Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
@@ -80,6 +88,27 @@ impl State {
             (runtime::thread(number + 1, &threads::name(number), *core, seconds, &counted), counted)
         };
         counted.into_iter().zip(&self.placed).enumerate().map(thread).collect()
+    }
+
+    /// The states of all workers, as far as these list some in time.
+    fn show_flows(&self) -> flows::Flows {
+        let mailboxes = self.router.states();
+        mailboxes.iter().for_each(|mailbox| mailbox.ask());
+        let deadline = Instant::now() + PATIENCE;
+        let listed = mailboxes.iter().map(|mailbox| {
+            loop {
+                match mailbox.told() {
+                    Some(states) => break states,
+                    None if Instant::now() > deadline => break Vec::new(),
+                    None => thread::sleep(MOMENT),
+                }
+            }
+        });
+        let listed: Vec<_> = listed.collect();
+        let workers = mailboxes.iter().zip(listed).enumerate();
+        let workers =
+            workers.map(|(number, (mailbox, states))| (threads::name(number), &mailbox.tally, states));
+        flows::flows(workers, self.config.states.maximum, self.router.forwarding(), MOST_FLOWS)
     }
 
     /// The routes of a version of IP, or of what is asked for.
