@@ -25,6 +25,8 @@ use crate::fib::{Address, Prefix};
 
 /// The most bytes of a line.
 const LONGEST: u64 = 16 << 10;
+/// The most letters of a reason.
+const LONGEST_REASON: usize = 300;
 /// The most routes of a table.
 const MOST_ROUTES: usize = 1 << 24;
 /// The most ways that are remembered.
@@ -102,7 +104,7 @@ impl Reader<'_> {
             };
             let is_last = torn.is_some();
             let wrong = torn.or_else(|| self.line(line, &bytes).err());
-            self.problems.extend(wrong.map(|reason| Problem { line, reason }));
+            self.problems.extend(wrong.map(|reason| Problem { line, reason: shown(&reason) }));
             if is_last {
                 return;
             }
@@ -270,6 +272,11 @@ fn cut(text: &str) -> (&str, &str) {
 
 fn spanned<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
+}
+
+/// A reason as it is told: what a line holds may be long, and no text.
+fn shown(reason: &str) -> String {
+    reason.chars().map(|letter| if letter.is_control() { '?' } else { letter }).take(LONGEST_REASON).collect()
 }
 
 /// That no word says more of a route that leads nowhere.

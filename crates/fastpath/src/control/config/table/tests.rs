@@ -104,6 +104,8 @@ fn a_table_that_is_none_is_refused_at_once() {
     let late = "\n".repeat(699_999) + "11.0.0.0/8 by 10.1.0.2";
     let said = refused(&late);
     assert!(said.len() == 1 && said[0].0 == 700_000 && said[0].1.contains("unknown word 'by'"), "{said:?}");
+    let said = refused(&format!("11.0.0.0/8 \u{1b}[31m{} 1", "x".repeat(9000)));
+    assert!(said[0].1.starts_with("unknown word '?[31mxxx") && said[0].1.len() == 300, "{said:?}");
     let lines = std::iter::repeat_n("nonsense\n", 1_000_000).collect::<String>();
     let said = refused(&lines);
     assert_eq!((said.len(), said[100].0), (101, 101));
