@@ -2,18 +2,33 @@
 //! opened the lab starts it; here are the two interfaces made ready for it.
 
 use lab::{Addressing, Result, Running, Site};
+use wire::vlan;
 
+use super::routes::{self, ROUTES};
 use super::spec::Parameters;
-use super::user_space::{ROUTER_OR_CABLE, router_or_cable};
+use super::user_space::{addressing, mode};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE, ACL],
+        parameters: &[MODE, VLAN, ROUTES, ACL],
     },
     parse,
+};
+
+const MODE: Parameter = Parameter {
+    key: "mode",
+    values: "router, bridge or xconnect",
+    meaning: "route IPv4 and IPv6, learn where stations are and bridge, or connect the two ports as a cable would (default router)",
+};
+
+/// The parameter that has it do so in a VLAN of both ports.
+const VLAN: Parameter = Parameter {
+    key: "vlan",
+    values: "1 to 4094",
+    meaning: "the tag that frames have at both ports, as with --vlan (default none)",
 };
 
 /// The parameter that gives it an access list.
@@ -31,14 +46,13 @@ struct Fastpath {
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    let addressing = router_or_cable(parameters)?;
-    rules(parameters, addressing == Addressing::Device)?;
+    let addressing = addressing(mode(parameters, &["router", "bridge", "xconnect"])?);
+    let is_router = addressing == Addressing::Device;
+    parameters.get(VLAN.key, |text| text.parse::<u16>().ok().filter(|id| (1..=vlan::MAX_ID).contains(id)))?;
+    parameters
+        .get(ACL.key, |text| text.parse::<usize>().ok().filter(|rules| is_router && *rules <= MOST_RULES))?;
+    routes::read(parameters, is_router)?;
     Ok(Box::new(Fastpath { addressing }))
-}
-
-/// The rules that do not match of its access list, if it has one, which only a router can have.
-fn rules(parameters: &Parameters, routes: bool) -> Result<Option<usize>, SpecError> {
-    parameters.get(ACL.key, |text| text.parse().ok().filter(|rules| routes && *rules <= MOST_RULES))
 }
 
 impl Device for Fastpath {

@@ -39,6 +39,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MODE: &str = "mode";
 /// The parameter that gives a router an access list, with so many rules.
 const ACL: &str = "acl";
+/// The parameter that gives a router a table of so many routes.
+const ROUTES: &str = "routes";
+/// The parameter that has it forward in a VLAN.
+const VLAN: &str = "vlan";
 /// How the kernel serves a device that takes frames by AF_XDP, in its configuration.
 const AF_XDP: &str = "af_xdp";
 
@@ -110,7 +114,10 @@ impl Dut {
                     testpmd::words(mode(), site.core, site.queues, room(site.max_frame_size), &sockets);
                 (Program::Testpmd(sockets), words)
             }
-            vpp::NAME => (Program::Vpp(Vpp::prepare(mode())?), vpp::words(site)),
+            vpp::NAME => {
+                let words = vpp::words(site, parameters.contains_key(ROUTES));
+                (Program::Vpp(Vpp::prepare(&parameters)?), words)
+            }
             fastpath::NAME => {
                 let fastpath = Fastpath::prepare(&parameters)?;
                 let words = fastpath.words(site, tester);
