@@ -8,7 +8,7 @@ LINERATE := target/release/linerate
 BUILD_PACKAGES := clang-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
 TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
-	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 qemu-system-x86 busybox-static dash kmod binutils \
+	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
 	libzmq5
 PAGE := crates/report/page
 FUZZ_TIME ?= 600

@@ -1,19 +1,23 @@
-//! How long a million IPv4 routes take to come into a router, step by step:
-//! `cargo bench -p fastpath --bench loading [PART OF A ROW'S NAME]`, on an otherwise idle machine. The rows of
-//! the kernel need root: they fill the table of a network namespace of their own.
+//! How long a million IPv4 routes take to come into a router, step by step, and how much memory a router takes that was
+//! started with them: `cargo bench -p fastpath --bench loading [PART OF A ROW'S NAME]`, on an otherwise idle machine.
+//! The rows of the kernel need root: they fill the table of a network namespace of their own. With another build's
+//! program in `LINERATE_BEFORE`, a row has that, too.
 //!
-//! All rows take turns, so that each has its share of the machine's fast and slow phases; seconds are medians.
+//! All rows take turns, so that each has its share of the machine's fast and slow phases; figures are medians.
 
 #![allow(clippy::unwrap_used)] // a benchmark may end at its first error
 
+#[path = "loading/daemon.rs"]
+mod daemon;
 #[path = "fib/tables.rs"]
-#[allow(dead_code)] // that of the other kind of address
+#[allow(dead_code)] // destinations are of no use here
 mod tables;
 
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::Ipv4Addr;
+use std::path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,26 +29,56 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use wire::MacAddress;
 
+use crate::daemon::Written;
+
 const TURNS: usize = 5;
 /// The kernel's index of the interface, where the kernel is not asked.
 const INDEX: u32 = 7;
+/// The variable that names the program of another build.
+const BEFORE: &str = "LINERATE_BEFORE";
 
 /// Routes: address, length and the number of their gateway.
 type Routes = [(u32, u8, u32)];
 
 /// What is measured, and how.
-type Row = (&'static str, fn(&Routes) -> Duration);
+type Row = (&'static str, fn(&Routes) -> Measured);
+
+/// What one turn of a row measures.
+#[derive(Clone, Copy)]
+struct Measured {
+    seconds: f64,
+    /// MB that a program has in memory, and had at most; `NAN` where there is none.
+    resident: f64,
+    most: f64,
+}
+
+impl From<Duration> for Measured {
+    fn from(took: Duration) -> Self {
+        Self { seconds: took.as_secs_f64(), resident: f64::NAN, most: f64::NAN }
+    }
+}
 
 fn main() {
     let wanted = env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut routes = tables::ip4(false).routes;
     // Within these are the router's own network, and what nobody may send to.
     routes.retain(|(address, ..)| ![10, 127].contains(&(address >> 24)));
-    let mut rows: Vec<Row> =
-        vec![("table alone", table), ("router", router), ("importer and router", importer)];
+    let mut rows: Vec<Row> = vec![
+        ("table alone", |routes| table(routes).into()),
+        ("router", |routes| router(routes).into()),
+        ("importer and router", |routes| importer(routes).into()),
+        ("program, table of routes", |routes| program(Written::Table, routes)),
+        ("program, table of routes, 250,000 of IPv6 besides", |routes| {
+            program(Written::BothInATable, routes)
+        }),
+        ("program, [[route]]", |routes| program(Written::Configuration, routes)),
+    ];
+    if env::var_os(BEFORE).is_some() {
+        rows.push(("program of another build, [[route]]", before));
+    }
     if geteuid().is_root() {
-        rows.push(("kernel's table, read", kernel_read));
-        rows.push(("kernel's table, into a router", kernel_imported));
+        rows.push(("kernel's table, read", |routes| kernel_read(routes).into()));
+        rows.push(("kernel's table, into a router", |routes| kernel_imported(routes).into()));
     } else {
         eprintln!("skipped: the rows of the kernel need root");
     }
@@ -55,14 +89,35 @@ fn main() {
     let mut figures = vec![Vec::new(); rows.len()];
     for _ in 0..TURNS {
         for (figures, (_, measure)) in figures.iter_mut().zip(&rows) {
-            figures.push(measure(&routes).as_secs_f64());
+            figures.push(measure(&routes));
         }
     }
-    println!("| {} routes | loaded, s |\n|---|---|", routes.len());
-    for ((name, _), mut figures) in rows.into_iter().zip(figures) {
-        figures.sort_by(f64::total_cmp);
-        println!("| {name} | {:.2} |", figures[TURNS / 2]);
+    println!(
+        "| {} routes | loaded, s | resident, MB | resident at most, MB |\n|---|---|---|---|",
+        routes.len()
+    );
+    for ((name, _), figures) in rows.into_iter().zip(figures) {
+        let median = |of: fn(&Measured) -> f64| {
+            let mut values: Vec<f64> = figures.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[TURNS / 2]
+        };
+        let written =
+            |megabytes: f64| if megabytes.is_nan() { "–".to_owned() } else { format!("{megabytes:.0}") };
+        let (resident, most) = (median(|of| of.resident), median(|of| of.most));
+        println!("| {name} | {:.2} | {} | {} |", median(|of| of.seconds), written(resident), written(most));
     }
+}
+
+/// The router of this build as a program.
+fn program(written: Written, routes: &Routes) -> Measured {
+    daemon::start(path::Path::new(env!("CARGO_BIN_EXE_fastpath")), written, routes)
+}
+
+/// That of another build, which may know no tables.
+fn before(routes: &Routes) -> Measured {
+    let program = env::var_os(BEFORE).unwrap();
+    daemon::start(program.as_ref(), Written::Configuration, routes)
 }
 
 fn gateway(number: u32) -> Ipv4Addr {

@@ -63,6 +63,8 @@ fn it_routes_and_connects_both_protocols_in_both_directions() {
         ("--dut fastpath --ip 6 --bidirectional", "ip6-rewrite"),
         ("--dut fastpath:acl=9999,states=on --bidirectional", "acl-plugin-in-ip4-fa"),
         ("--dut fastpath:mode=xconnect --bidirectional", "l2-output"),
+        ("--dut fastpath:mode=bridge,vlan=100 --vlan 100 --size 68 --bidirectional", "l2-fwd"),
+        ("--dut fastpath:routes=1k,vlan=100 --vlan 100 --size 68", "ip4-rewrite"),
     ] {
         let Some(record) = ramp(&format!("--engine {USER_SPACE} {flags}")) else { break };
         assert_tells(&record, node, ["role=server", "fastpath's port 0"]);

@@ -6,18 +6,33 @@ use std::fmt;
 use std::str::FromStr;
 
 use lab::{Addressing, Result, Running, Site};
+use wire::vlan;
 
+use super::routes::{self, ROUTES};
 use super::spec::Parameters;
-use super::user_space::{ROUTER_OR_CABLE, router_or_cable};
+use super::user_space::{addressing, mode};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE, ACL, STATES],
+        parameters: &[MODE, VLAN, ROUTES, ACL, STATES],
     },
     parse,
+};
+
+const MODE: Parameter = Parameter {
+    key: "mode",
+    values: "router, bridge or xconnect",
+    meaning: "route IPv4 and IPv6, learn where stations are and bridge, or connect the two ports as a cable would (default router)",
+};
+
+/// The parameter that has it do so in a VLAN of both ports.
+const VLAN: Parameter = Parameter {
+    key: "vlan",
+    values: "1 to 4094",
+    meaning: "the tag that frames have at both ports, as with --vlan (default none)",
 };
 
 /// The parameter that gives it an access list.
@@ -90,15 +105,16 @@ struct Fastpath {
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
-    let addressing = router_or_cable(parameters)?;
+    let addressing = addressing(mode(parameters, &["router", "bridge", "xconnect"])?);
+    let is_router = addressing == Addressing::Device;
+    parameters.get(VLAN.key, |text| text.parse::<u16>().ok().filter(|id| (1..=vlan::MAX_ID).contains(id)))?;
     let rules = Rules::of(parameters.values()).map_err(|key| parameters.wrong_value(key))?;
     // Only a router can have a list.
-    match rules {
-        Some(rules) if addressing != Addressing::Device => {
-            Err(parameters.wrong_value(if rules.keeps_states { STATES.key } else { ACL.key }))
-        }
-        _ => Ok(Box::new(Fastpath { addressing })),
+    if let Some(rules) = rules.filter(|_| !is_router) {
+        return Err(parameters.wrong_value(if rules.keeps_states { STATES.key } else { ACL.key }));
     }
+    routes::read(parameters, is_router)?;
+    Ok(Box::new(Fastpath { addressing }))
 }
 
 impl Device for Fastpath {

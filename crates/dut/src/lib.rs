@@ -11,6 +11,7 @@ mod linux_bridge;
 mod linux_router;
 pub mod program;
 mod queues;
+mod routes;
 mod routing;
 mod sink;
 mod spec;

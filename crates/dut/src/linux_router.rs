@@ -3,6 +3,7 @@
 use lab::{Addressing, Queues, Result, Running, Site, pass};
 
 use super::queues::{self, CORES, QUEUES};
+use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::{Description, Device, Kind, Parameter, SpecError, jail, routing};
 
@@ -10,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "linux-router",
         summary: "the Linux kernel routing IPv4 and IPv6",
-        parameters: &[GRO, JAIL, QUEUES, CORES],
+        parameters: &[GRO, JAIL, QUEUES, CORES, ROUTES],
     },
     parse,
 };
@@ -33,11 +34,13 @@ struct LinuxRouter {
     gro: bool,
     jail: bool,
     queues: Queues,
+    routes: Option<usize>,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let (gro, jail) = (parameters.switch("gro", true)?, parameters.switch("jail", false)?);
-    Ok(Box::new(LinuxRouter { gro, jail, queues: queues::read(parameters)? }))
+    let (queues, routes) = (queues::read(parameters)?, routes::read(parameters, !jail)?);
+    Ok(Box::new(LinuxRouter { gro, jail, queues, routes }))
 }
 
 impl Device for LinuxRouter {
@@ -58,6 +61,7 @@ impl Device for LinuxRouter {
         if jail.is_none() {
             routing::configure(site)?;
         }
+        self.routes.map_or(Ok(()), |count| routing::load(site, count))?;
         let running = if self.gro { Running::default() } else { pass::start(site)? };
         Ok(Running { jail, ..running })
     }

@@ -37,6 +37,10 @@ use crate::{DutSpec, Passed};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The parameter that says what a device does.
 const MODE: &str = "mode";
+/// The parameter that gives a router a table of so many routes.
+const ROUTES: &str = "routes";
+/// The parameter that has it forward in a VLAN.
+const VLAN: &str = "vlan";
 /// How the kernel serves a device that takes frames by AF_XDP, in its configuration.
 const AF_XDP: &str = "af_xdp";
 
@@ -108,7 +112,10 @@ impl Dut {
                     testpmd::words(mode(), site.core, site.queues, room(site.max_frame_size), &sockets);
                 (Program::Testpmd(sockets), words)
             }
-            vpp::NAME => (Program::Vpp(Vpp::prepare(mode())?), vpp::words(site)),
+            vpp::NAME => {
+                let words = vpp::words(site, parameters.contains_key(ROUTES));
+                (Program::Vpp(Vpp::prepare(&parameters)?), words)
+            }
             fastpath::NAME => {
                 let fastpath = Fastpath::prepare(&parameters)?;
                 let words = fastpath.words(site, tester);

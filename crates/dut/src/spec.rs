@@ -239,6 +239,9 @@ mod tests {
             "fastpath:acl=9999,mode=router",
             "fastpath:acl=10,states=on",
             "fastpath:states=on",
+            "fastpath:mode=bridge,vlan=4094",
+            "fastpath:routes=1M",
+            "linux-router:routes=100k",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -270,7 +273,12 @@ mod tests {
                 refused("delayed:reorder=51%"),
                 refused("delayed:duplicate=0%"),
                 refused("vpp:mode=bridge"),
-                refused("fastpath:mode=bridge"),
+                refused("fastpath:mode=hub"),
+                refused("fastpath:vlan=4095"),
+                refused("fastpath:routes=2M"),
+                refused("fastpath:mode=bridge,routes=10"),
+                refused("linux-router:routes=0"),
+                refused("linux-router:jail=on,routes=10"),
                 refused("fastpath:acl=10000"),
                 refused("fastpath:mode=xconnect,acl=10"),
                 refused("fastpath:mode=xconnect,states=on"),

@@ -3,6 +3,7 @@
 
 use lab::{Addressing, Error, Result, Running, Site};
 
+use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::{Description, Device, Kind, Parameter, SpecError};
 
@@ -17,7 +18,7 @@ pub(super) const TESTPMD: Kind = Kind {
         }],
     },
     parse: |parameters| {
-        parse(parameters, ["io", "macswap"])?;
+        mode(parameters, &["io", "macswap"])?;
         Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort }))
     },
 };
@@ -26,29 +27,33 @@ pub(super) const VPP: Kind = Kind {
     description: Description {
         name: "vpp",
         summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE],
+        parameters: &[MODE, ROUTES],
     },
-    parse: |parameters| Ok(Box::new(Elsewhere { name: "vpp", addressing: router_or_cable(parameters)? })),
+    parse: |parameters| {
+        let addressing = addressing(mode(parameters, &["router", "xconnect"])?);
+        routes::read(parameters, addressing == Addressing::Device)?;
+        Ok(Box::new(Elsewhere { name: "vpp", addressing }))
+    },
 };
 
-/// What a device does that may be a router or a cable.
-pub(super) const ROUTER_OR_CABLE: Parameter = Parameter {
+/// What VPP does.
+const MODE: Parameter = Parameter {
     key: "mode",
     values: "router or xconnect",
     meaning: "route IPv4 and IPv6, or connect the two ports as a cable would (default router)",
 };
 
-/// Where frames are addressed to of such a device.
-pub(super) fn router_or_cable(parameters: &Parameters) -> Result<Addressing, SpecError> {
-    Ok(match parse(parameters, ["router", "xconnect"])? {
-        Some("xconnect") => Addressing::OtherPort,
-        _ => Addressing::Device,
-    })
+/// Where frames are addressed to of a device in a mode: to a router, or through what only carries them.
+pub(super) fn addressing(mode: Option<&str>) -> Addressing {
+    if mode.is_none_or(|mode| mode == "router") { Addressing::Device } else { Addressing::OtherPort }
 }
 
 /// The mode that is asked for, one of `modes`.
-fn parse(parameters: &Parameters, modes: [&'static str; 2]) -> Result<Option<&'static str>, SpecError> {
-    parameters.get("mode", |wanted| modes.into_iter().find(|mode| *mode == wanted))
+pub(super) fn mode(
+    parameters: &Parameters,
+    modes: &[&'static str],
+) -> Result<Option<&'static str>, SpecError> {
+    parameters.get("mode", |wanted| modes.iter().copied().find(|mode| *mode == wanted))
 }
 
 #[derive(Debug)]

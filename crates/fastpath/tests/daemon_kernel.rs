@@ -29,6 +29,7 @@ use nix::unistd::Pid;
 
 use crate::namespace::Namespace;
 use crate::namespace::bird::Bird;
+use crate::namespace::frr::Frr;
 use crate::process::{PATIENCE, Router, fastpath, until};
 
 /// The next frame to arrive at a peer that is `wanted`.
@@ -199,6 +200,22 @@ fn speaker(own: u8, other: u8, more: &str) -> String {
 
 #[test]
 fn packets_take_the_routes_that_bird_learns_through_the_router() {
+    // Ours listens; what the other one says reaches it by the memif, the router and the tap.
+    let listens = speaker(1, 2, "passive;") + "protocol kernel { ipv4 { export where source = RTS_BGP; }; }";
+    packets_take_the_routes_of(|here, directory| Bird::start(here, directory, "listens", &listens));
+}
+
+#[test]
+fn packets_take_the_routes_that_frr_learns_through_the_router() {
+    let listens = "router bgp 65001\n bgp router-id 10.1.0.1\n no bgp ebgp-requires-policy\n \
+                   neighbor 10.1.0.2 remote-as 65002\n neighbor 10.1.0.2 passive\n";
+    if Frr::is_installed() {
+        packets_take_the_routes_of(|here, _| Frr::start(here, listens));
+    }
+}
+
+/// Has a BIRD beyond the router tell routes by BGP to the daemon that `start` runs beside the router.
+fn packets_take_the_routes_of<Daemon>(start: impl FnOnce(&Namespace, &Path) -> Daemon) {
     if !Bird::is_installed() {
         return;
     }
@@ -217,13 +234,10 @@ fn packets_take_the_routes_that_bird_learns_through_the_router() {
     thread::scope(|scope| {
         scope.spawn(|| carry(&mut wan, &host, &cut, &{ seen }));
         let _cable = Cable { cut: &cut };
-        // Ours listens; what the other one says reaches it by the memif, the router and the tap.
-        let listens =
-            speaker(1, 2, "passive;") + "protocol kernel { ipv4 { export where source = RTS_BGP; }; }";
         let calls = speaker(2, 1, "")
             + "protocol static steady { ipv4; route 198.51.100.0/24 blackhole; }
                protocol static fickle { ipv4; route 192.0.2.0/24 blackhole; }";
-        let _ours = Bird::start(&here, directory.path(), "listens", &listens);
+        let _ours = start(&here, directory.path());
         let theirs = Bird::start(&there, directory.path(), "calls", &calls);
         has_route(&mut client, "192.0.2.0/24", Some(("kernel", "via")));
         has_route(&mut client, "198.51.100.0/24", Some(("kernel", "via")));

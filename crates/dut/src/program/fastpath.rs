@@ -1,57 +1,49 @@
-//! fastpath as the device, between two memifs or between the interfaces of a lab's device: a mode enters; its
-//! configuration and what it counts leave. It is a process of this program.
+//! fastpath as the device, between two memifs or between the interfaces of a lab's device: its parameters enter; a
+//! process of this program and what it counts leave.
+
+mod configuration;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
-use engine::user_space::room;
 use fastpath::client::Client;
 use fastpath::control::log::Log;
 use fastpath::control::{Answer, Request, Show};
-use lab::{InterfaceCounters, Namespace, SIDES, Side};
+use lab::{InterfaceCounters, Namespace, SIDES};
 use results::record::{NodeRuntime, NodeRuntimes};
 use wire::MacAddress;
 
-use super::private::{self, DIRECTORY, outside, socket};
-use super::{MODE, Site};
+use self::configuration::{CONTROL, Ports, TABLE, Task};
+use super::Site;
+use super::private::{self, DIRECTORY, outside};
+
+pub(super) use self::configuration::ROUTER;
 pub use crate::fastpath::Rules;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";
-/// What it is unless asked for something else.
-pub(super) const ROUTER: &str = "router";
-/// The name of its access list.
-const LIST: &str = "rules";
-/// Where it listens for questions, in its directory.
-const CONTROL: &str = "fastpath.sock";
 /// How the kernel serves AF_XDP where frames stay where the interfaces have them.
 pub(super) const ZERO_COPY: &str = "zero-copy";
-/// Bytes of a frame that an MTU does not count, FCS included.
-const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// How long it is listened to at a time, until it runs.
 const MOMENT: Duration = Duration::from_secs(5);
 /// How long the router waits at its end for what it logs to be written.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// The smallest MTU that it gets: a link's usual one.
-const LEAST_MTU: usize = 1500;
-
-/// How many flows it knows where it keeps states: as many as the profile with the most has, and some.
-const STATES: u32 = 1 << 20;
-
-/// The router's process: writes `configuration`, with an access list of `rules` if there are any, to a file of its own
-/// and follows it.
+/// The router's process: writes `configuration`, with an access list of `rules` and a table of `routes` if there are
+/// any, to files of its own and follows them.
 ///
 /// # Errors
-/// When it cannot be followed.
-pub fn run(configuration: &str, rules: Option<Rules>) -> Result<()> {
-    let file = PathBuf::from(DIRECTORY).join("fastpath.toml");
-    let list = rules.map(access_list).unwrap_or_default();
-    fs::write(&file, configuration.to_owned() + &list)
-        .with_context(|| format!("cannot write {}", file.display()))?;
+/// When they cannot be followed.
+pub fn run(configuration: &str, rules: Option<Rules>, routes: Option<usize>) -> Result<()> {
+    let write = |name: &str, text: String| {
+        let file = PathBuf::from(DIRECTORY).join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display())).map(|()| file)
+    };
+    let list = rules.map(configuration::access_list).unwrap_or_default();
+    let file = write("fastpath.toml", configuration.to_owned() + &list)?;
+    routes.map_or(Ok(()), |count| write(TABLE, configuration::table(count)).map(drop))?;
     // The reader of standard error may have gone, or stand still.
     let log = Log::start(io::stderr(), "");
     let ended = fastpath::daemon::run(&file, &|text| log.say(text));
@@ -64,32 +56,6 @@ pub(super) struct Fastpath {
     namespace: Namespace,
     task: Task,
     ports: Ports,
-}
-
-/// What it is to do.
-struct Task {
-    mode: String,
-    /// The rules of its access list, if it has one; they are for the process to write, as its command line has no room
-    /// for thousands.
-    rules: Option<Rules>,
-}
-
-impl Task {
-    /// What the parameters of the device say.
-    fn of(parameters: &BTreeMap<String, String>) -> Self {
-        let mode = parameters.get(MODE).cloned().unwrap_or_default();
-        // What is wrong was said when they were read.
-        Self { mode, rules: Rules::of(parameters).ok().flatten() }
-    }
-}
-
-/// What it sends and receives by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ports {
-    /// Memory that it shares with the tester.
-    Memif,
-    /// The interfaces of the lab's device.
-    AfXdp,
 }
 
 impl Fastpath {
@@ -117,7 +83,7 @@ impl Fastpath {
 
     /// Its addresses at port 0 and port 1, where frames are addressed to it.
     pub fn next_hops(&self) -> Option<[MacAddress; 2]> {
-        (self.task.mode == ROUTER).then_some(SIDES.map(|side| side.interface_mac))
+        self.task.is_router().then_some(SIDES.map(|side| side.interface_mac))
     }
 
     /// Whether the process `pid` forwards.
@@ -129,7 +95,7 @@ impl Fastpath {
     pub fn counters(&self, pid: u32) -> Result<[InterfaceCounters; 2]> {
         let shown = client(pid)?.interfaces()?.interfaces;
         let counters = |number: usize| {
-            let row = shown.iter().find(|row| row.name == self.ports.interface(number));
+            let row = shown.iter().find(|row| row.name == self.task.interface(self.ports, number));
             row.map(|row| InterfaceCounters {
                 name: format!("{NAME}'s port {number}"),
                 received: row.rx_packets,
@@ -158,10 +124,11 @@ impl Fastpath {
 
     /// The command line of its process, between the `tester`'s two addresses.
     pub fn words(&self, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
-        let configuration = configuration(&self.task, self.ports, site, tester);
+        let configuration = configuration::configuration(&self.task, self.ports, site, tester);
         let rules = self.task.rules.map(|rules| ["--rules".to_owned(), rules.to_string()]);
+        let routes = self.task.routes.map(|routes| ["--routes".to_owned(), routes.to_string()]);
         let words = ["/proc/self/exe".to_owned(), "user-space-router".to_owned(), configuration];
-        words.into_iter().chain(rules.into_iter().flatten()).collect()
+        words.into_iter().chain([rules, routes].into_iter().flatten().flatten()).collect()
     }
 
     /// How the kernel serves the process `pid` by AF_XDP, at both interfaces of the lab's device.
@@ -180,40 +147,6 @@ impl Fastpath {
     }
 }
 
-impl Ports {
-    /// What the router calls the interface at the tester's port `number`.
-    fn interface(self, number: usize) -> String {
-        match self {
-            Self::Memif => format!("memif{number}"),
-            Self::AfXdp => SIDES[number].interface.to_owned(),
-        }
-    }
-
-    /// What it sends and receives by there.
-    fn device(self, number: usize, site: &Site) -> String {
-        match self {
-            Self::Memif => format!(
-                "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
-                socket(number),
-                site.queues,
-                room(site.max_frame_size),
-            ),
-            Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
-        }
-    }
-
-    /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
-    /// threads that hand it the packets and with those that set up and take down the lab. It goes before them, and
-    /// leaves them the core while it has nothing to do: otherwise they would receive all the time under a load that is
-    /// too high, and it would forward next to nothing.
-    fn idle(self) -> &'static str {
-        match self {
-            Self::Memif => "poll",
-            Self::AfXdp => "sleep",
-        }
-    }
-}
-
 /// Whether a router answers at `socket` within `patience`. It listens there before it has its devices, and
 /// answers once it forwards.
 fn answers(socket: &Path, patience: Duration) -> bool {
@@ -222,81 +155,6 @@ fn answers(socket: &Path, patience: Duration) -> bool {
 
 fn client(pid: u32) -> Result<Client> {
     Ok(Client::connect(outside(pid, CONTROL).as_ref())?)
-}
-
-/// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
-fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
-    let mut text = format!(
-        "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
-         workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
-        site.core,
-        ports.idle()
-    );
-    // Writing to a string does not fail.
-    for (number, side) in SIDES.into_iter().enumerate() {
-        let _ = write!(
-            text,
-            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n",
-            ports.interface(number),
-            ports.device(number, site),
-            side.interface_mac,
-            site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
-        );
-        if task.mode == ROUTER {
-            let own = side.interface_addresses.into_iter().zip(side.prefixes);
-            let own: Vec<_> = own.map(|(address, prefix)| format!("\"{address}/{prefix}\"")).collect();
-            let _ = writeln!(text, "addresses = [{}]", own.join(", "));
-            if task.rules.is_some() {
-                let _ = writeln!(text, "access-list-in = \"{LIST}\"");
-            }
-        } else {
-            let _ = writeln!(text, "cross-connect = \"{}\"", ports.interface(1 - number));
-        }
-    }
-    if task.mode == ROUTER {
-        for ((number, side), mac) in SIDES.into_iter().enumerate().zip(tester) {
-            text += &beyond(&ports.interface(number), side, mac);
-        }
-    }
-    text
-}
-
-/// An access list whose first rules deny hosts that nobody here has: those of the bench of nftables.
-fn access_list(rules: Rules) -> String {
-    let deny = |at: usize| {
-        let (high, low) = (at / 250, at % 250);
-        format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
-    };
-    let denied: String = (0..rules.denying).map(deny).collect();
-    let (last, states) = if rules.keeps_states {
-        ("keep-state", format!("\n[states]\nmaximum = {STATES}\n"))
-    } else {
-        ("permit", String::new())
-    };
-    format!(
-        "{states}\n[[access-list]]\nname = \"{LIST}\"\nrules = [\n{denied}    {{ action = \"{last}\" }},\n]\n"
-    )
-}
-
-/// The tester beyond an interface at `mac`, and the networks beyond that.
-fn beyond(interface: &str, side: Side, mac: MacAddress) -> String {
-    let mut text = String::new();
-    for hop in side.port_addresses {
-        let _ = write!(
-            text,
-            "\n[[neighbour]]\ninterface = \"{interface}\"\naddress = \"{hop}\"\nmac = \"{mac}\"\n"
-        );
-        for (network, prefix) in side.networks {
-            if network.is_ipv4() == hop.is_ipv4() {
-                let _ = write!(
-                    text,
-                    "\n[[route]]\nprefix = \"{network}/{prefix}\"\n\
-                     via = [{{ gateway = \"{hop}\", interface = \"{interface}\" }}]\n"
-                );
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -317,33 +175,5 @@ mod tests {
         assert!(!answers(&path, moment), "it only listens");
         socket.serve(|_| Reply::Answer(Answer::Interfaces(Interfaces { interfaces: Vec::new() }))).unwrap();
         assert!(answers(&path, Duration::from_secs(60)));
-    }
-
-    #[test]
-    fn its_configuration_is_sound_in_every_mode() {
-        let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
-        let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
-        for ports in [Ports::Memif, Ports::AfXdp] {
-            let task = |mode: &str, rules| Task { mode: mode.to_owned(), rules };
-            let router = configuration(&task(ROUTER, None), ports, &site, tester);
-            let config = fastpath::config::Config::parse("router", &router).unwrap();
-            assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
-            assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
-            for (denying, keeps_states) in [(0, false), (1000, true), (9999, false)] {
-                let rules = Rules { denying, keeps_states };
-                assert_eq!(rules.to_string().parse(), Ok(rules));
-                let filtered = configuration(&task(ROUTER, Some(rules)), ports, &site, tester);
-                let config =
-                    fastpath::config::Config::parse("filtered", &(filtered + &access_list(rules))).unwrap();
-                let list = &config.access_lists[LIST];
-                assert_eq!(list.len(), denying + 1);
-                let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
-                assert_eq!((keeps, config.states.maximum == STATES), (keeps_states, keeps_states));
-                assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
-            }
-            let cable = configuration(&task("xconnect", None), ports, &site, tester);
-            let config = fastpath::config::Config::parse("cable", &cable).unwrap();
-            assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{cable}");
-        }
     }
 }

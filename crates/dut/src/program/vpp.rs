@@ -6,6 +6,7 @@
 mod said;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,13 +15,16 @@ use programs::is_installed;
 use results::record::NodeRuntimes;
 use wire::MacAddress;
 
-use super::Site;
 use super::private::{self, DIRECTORY, outside, socket};
+use super::{MODE, ROUTES, Site};
+use crate::routes;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "vpp";
 /// What it is unless asked for something else.
 pub(super) const ROUTER: &str = "router";
+/// The file of its table of routes, in its directory: commands.
+const TABLE: &str = "routes.cli";
 /// Its programs.
 const EXECUTABLES: [&str; 2] = ["vpp", "vppctl"];
 /// Where it listens for commands, there.
@@ -28,15 +32,20 @@ const COMMANDS: &str = "cli.sock";
 /// The longest frame that it takes unless told otherwise, FCS included, and what of it an MTU does not count.
 const LONGEST: usize = 9018;
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
+/// The most letters of a refusal that are told: one of a table says the same of every line.
+const MOST_SAID: usize = 500;
 /// What to do where it does not start, or refuses a command.
 pub(super) const REMEDY: &str = "it is started as VPP 21.06 to 26.06 are: `vpp --version` says which this is";
-/// Seconds that the answer to a command may take, on a machine that others share.
-const PATIENCE: &str = "30";
+/// Seconds that the answer to a command may take, and to that which reads a table, on a machine that others share.
+const PATIENCE: u32 = 30;
+const PATIENCE_WITH_A_TABLE: u32 = 120;
 
 /// VPP, which may run.
 pub(super) struct Vpp {
     namespace: Namespace,
     mode: String,
+    /// Routes of its table.
+    routes: Option<usize>,
 }
 
 /// Why it cannot be started here, with the remedy.
@@ -48,15 +57,17 @@ pub fn refusal() -> Option<String> {
 }
 
 impl Vpp {
-    /// A place for it, where it will do as `mode` says.
+    /// A place for it, where it will do as `parameters` say.
     ///
     /// # Errors
     /// When it is not installed, or namespaces cannot be made.
-    pub fn prepare(mode: &str) -> Result<Self> {
+    pub fn prepare(parameters: &BTreeMap<String, String>) -> Result<Self> {
         if let Some(refusal) = refusal() {
             bail!(refusal);
         }
-        Ok(Self { namespace: private::create()?, mode: mode.to_owned() })
+        let mode = parameters.get(MODE).cloned().unwrap_or_default();
+        let routes = parameters.get(ROUTES).and_then(|routes| routes::count(routes));
+        Ok(Self { namespace: private::create()?, mode, routes })
     }
 
     /// Where it is to be started.
@@ -85,12 +96,20 @@ impl Vpp {
         site: &Site,
         tester: [MacAddress; 2],
     ) -> Result<BTreeMap<String, String>> {
-        let commands = commands(&self.mode, site, tester);
+        let mut commands = commands(&self.mode, site, tester);
+        if let Some(count) = self.routes {
+            let file = outside(pid, TABLE);
+            fs::write(&file, table(count)).with_context(|| format!("cannot write {file}"))?;
+            commands.extend(gateways(tester[1]));
+            commands.push(format!("exec {DIRECTORY}/{TABLE}"));
+        }
         for command in &commands {
             // It succeeds whatever happens, but says why it did not.
-            let said = ask(pid, command)?;
+            let patience = if command.starts_with("exec ") { PATIENCE_WITH_A_TABLE } else { PATIENCE };
+            let said = ask_within(pid, command, patience)?;
             if !said.trim().is_empty() {
-                bail!("VPP refuses '{command}': {}; {REMEDY}", said.trim().replace('\n', " "));
+                let said: String = said.trim().replace('\n', " ").chars().take(MOST_SAID).collect();
+                bail!("VPP refuses '{command}': {said}; {REMEDY}");
             }
         }
         let version = ask(pid, "show version")?;
@@ -115,19 +134,34 @@ impl Vpp {
 
 /// Its command line, which is its start-up configuration: in ordinary memory, with no plugin but memif's. One
 /// worker forwards, and the main thread is out of its way; with no core for that, the main thread forwards.
-pub(super) fn words(site: &Site) -> Vec<String> {
+pub(super) fn words(site: &Site, has_a_table: bool) -> Vec<String> {
     let cores = match site.spare {
         Some(spare) => format!("main-core {spare} corelist-workers {}", site.core),
         None => format!("main-core {}", site.core),
     };
+    let heap = if has_a_table { "2G" } else { "512M" };
     // Before other processes on its core, as testpmd.
     let line = format!(
         "nice -n -20 vpp unix {{ nodaemon nosyslog runtime-dir {DIRECTORY} cli-listen {DIRECTORY}/{COMMANDS} }} \
-         cpu {{ {cores} }} memory {{ main-heap-size 512M main-heap-page-size default }} \
+         cpu {{ {cores} }} memory {{ main-heap-size {heap} main-heap-page-size default }} \
          buffers {{ page-size default }} \
          plugins {{ plugin default {{ disable }} plugin memif_plugin.so {{ enable }} }}"
     );
     line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The commands for a table of `count` routes, whose gateways are at the tester's port 1.
+fn table(count: usize) -> String {
+    let interface = interface(1);
+    routes::text(count, SIDES[1], |route, gateway| {
+        format!("ip route add {}/{} via {gateway} {interface}", route.network, route.length)
+    })
+}
+
+/// The commands that say where the gateways are; the first is the tester itself, and known.
+fn gateways(mac: MacAddress) -> impl Iterator<Item = String> {
+    let gateways = (1..routes::GATEWAYS).map(|number| routes::gateway(SIDES[1], number));
+    gateways.map(move |gateway| format!("set ip neighbor {} {gateway} {mac} static", interface(1)))
 }
 
 /// What makes it do as `mode` says, between the `tester`'s two addresses.
@@ -179,16 +213,22 @@ fn interface(number: usize) -> String {
 
 /// What the process `pid` answers to `command`.
 fn ask(pid: u32, command: &str) -> Result<String> {
+    ask_within(pid, command, PATIENCE)
+}
+
+/// As [`ask`], within so many seconds.
+fn ask_within(pid: u32, command: &str, patience: u32) -> Result<String> {
+    let patience = patience.to_string();
     let socket = outside(pid, COMMANDS);
     // As VPP itself: beside threads that never sleep an ordinary process hardly gets a turn.
-    let words = ["-n", "-20", "timeout", PATIENCE, "vppctl", "-s", &socket];
+    let words = ["-n", "-20", "timeout", &patience, "vppctl", "-s", &socket];
     let words = words.into_iter().chain(command.split_whitespace());
     let asked = Command::new("nice").args(words).stdin(Stdio::null()).output();
     let output = asked.with_context(|| format!("cannot run vppctl {command}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(anyhow!(
-            "VPP does not answer to '{command}' within {PATIENCE} s: {} {said}",
+            "VPP does not answer to '{command}' within {patience} s: {} {said}",
             output.status
         ));
     }
@@ -207,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_worker_forwards_on_the_device_s_core_where_another_is_spare() {
-        let line = |spare| words(&site(spare, 64)).join(" ");
+        let line = |spare| words(&site(spare, 64), false).join(" ");
         assert!(line(Some(1)).contains("cpu { main-core 1 corelist-workers 3 }"), "{}", line(Some(1)));
         assert!(line(None).contains("cpu { main-core 3 } memory"), "{}", line(None));
         for part in ["nodaemon", "plugin default { disable }", "cli-listen /dev/shm/cli.sock"] {
@@ -250,5 +290,17 @@ ip route add 2001:2:0:48::/64 via 2001:2:0:2::2 memif2/0";
 set interface l2 xconnect memif1/0 memif2/0
 set interface l2 xconnect memif2/0 memif1/0";
         assert_eq!(commands("xconnect", &site(None, 9216), TESTER).join("\n"), interfaces(jumbo) + connected);
+    }
+    #[test]
+    fn a_table_is_commands_in_a_file_and_its_gateways_are_known() {
+        let table = table(1000);
+        assert_eq!(table.lines().count(), 1000);
+        assert!(table.starts_with("ip route add 0.0.0.0/0 via 100.65.2.2 memif2/0\n"), "{}", &table[..100]);
+        let known: Vec<String> = gateways(TESTER[1]).collect();
+        assert_eq!(
+            (known.len(), known[14].as_str()),
+            (15, "set ip neighbor memif2/0 100.65.2.17 02:00:00:00:01:01 static")
+        );
+        assert!(words(&site(None, 64), true).join(" ").contains("main-heap-size 2G"));
     }
 }

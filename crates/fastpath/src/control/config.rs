@@ -8,13 +8,17 @@ mod document;
 mod keys;
 mod port;
 mod prefix;
+mod routes;
 mod set;
+mod table;
 mod validate;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::BufRead;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use wire::MacAddress;
@@ -29,6 +33,7 @@ pub use self::device::Device;
 pub use self::difference::{Change, Fixed, difference};
 pub use self::port::Port;
 pub use self::prefix::IpPrefix;
+pub use self::routes::Routes;
 pub use self::set::changes_of;
 pub(crate) use self::validate::protocol_name;
 
@@ -52,8 +57,10 @@ pub struct Config {
     pub access_lists: BTreeMap<String, Vec<Rule>>,
     /// How access lists keep states of flows.
     pub states: states::Settings,
-    /// Routes.
-    pub routes: BTreeMap<IpPrefix, Route>,
+    /// The file whose routes are the router's too, as it is written: see [`Self::add_table`].
+    pub routes_file: Option<PathBuf>,
+    /// Routes; copies of a configuration share them.
+    pub routes: Arc<Routes>,
     /// The addresses of neighbours that never change, by interface and network address.
     pub neighbours: BTreeMap<(String, IpAddr), MacAddress>,
 }
@@ -161,7 +168,7 @@ pub struct Bridge {
 }
 
 /// Where the packets of a route go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
     /// To these neighbours, by flow; at least one.
     Via(Vec<Hop>),
@@ -170,7 +177,7 @@ pub enum Route {
 }
 
 /// A neighbour that packets go to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hop {
     /// Its address.
     pub gateway: IpAddr,
@@ -220,6 +227,18 @@ impl Config {
         let config = document::read(text, &mut problems).map(|read| validate::config(read, &mut problems));
         let problems = problems.in_lines_of(text);
         config.filter(|_| problems.is_empty()).ok_or_else(|| Error { origin: origin.to_owned(), problems })
+    }
+
+    /// Takes over the routes of `table`, which is what the file `origin` holds: a line for each, in the words of
+    /// `ip route`.
+    ///
+    /// # Errors
+    /// What is wrong with its first lines that are wrong.
+    pub fn add_table(&mut self, origin: &str, table: impl BufRead) -> Result<(), Error> {
+        let read =
+            table::read(self, table).map_err(|problems| Error { origin: origin.to_owned(), problems })?;
+        Arc::make_mut(&mut self.routes).append(read);
+        Ok(())
     }
 
     /// The interface of this name.

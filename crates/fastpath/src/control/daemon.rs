@@ -5,7 +5,9 @@
 mod access_lists;
 mod devices;
 mod facts;
+mod files;
 mod kernel;
+mod memory;
 #[cfg(feature = "dpdk")]
 mod ports;
 #[cfg(not(feature = "dpdk"))]
@@ -15,7 +17,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -44,6 +46,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How often the main thread looks after what nobody asks it for.
 const TICK: Duration = Duration::from_millis(5);
 
+/// The most bytes of a configuration, and of a table of routes beside it.
+const LONGEST_CONFIGURATION: u64 = 256 << 20;
+const LONGEST_TABLE: u64 = 1 << 30;
+
 /// What the main thread is told.
 enum Message {
     /// Somebody asks, and waits for the reply.
@@ -54,14 +60,20 @@ enum Message {
     Stop,
 }
 
-/// Reads and checks the configuration in `file`.
+/// Reads and checks the configuration in `file`, and the table of routes that it names.
 ///
 /// # Errors
-/// That it cannot be read, or all that is wrong with it.
+/// That they cannot be read, or all that is wrong with them.
 pub fn configuration(file: &Path) -> Result<Config> {
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read the configuration {}: check its name", file.display()))?;
-    Ok(Config::parse(&file.display().to_string(), &text)?)
+    let text = files::text(file, "the configuration", LONGEST_CONFIGURATION)?;
+    let mut config = Config::parse(&file.display().to_string(), &text)?;
+    drop(text);
+    if let Some(name) = &config.routes_file {
+        let table = file.parent().map_or_else(|| name.clone(), |directory| directory.join(name));
+        let lines = files::open(&table, "the table of routes", LONGEST_TABLE)?;
+        config.add_table(&table.display().to_string(), BufReader::with_capacity(1 << 16, lines))?;
+    }
+    Ok(config)
 }
 
 /// Runs the router that `file` describes until a signal ends it. Says what it does by `log`.
@@ -85,6 +97,7 @@ fn run_started(
     let (tell, told) = mpsc::channel();
     signals(tell.clone())?;
     let (mut state, workers) = start(config, file)?;
+    memory::give_back();
     serve(&socket, tell)?;
     log(&format!(
         "in control at {}, with {} workers",

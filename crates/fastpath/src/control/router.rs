@@ -425,6 +425,26 @@ impl Router {
         self.changed = false;
     }
 
+    /// Makes many changes of routes through `hops`, of which workers hear once, before the first change; each route
+    /// through an unknown hop would publish it by itself.
+    ///
+    /// # Errors
+    /// [`Error::Fib`] when there is no room for so many next hops; nothing has changed then.
+    pub fn with_next_hops<T>(
+        &mut self,
+        hops: &[Hop],
+        changes: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, Error> {
+        let mut held = Vec::with_capacity(hops.len());
+        let all = hops.iter().try_for_each(|&hop| self.hold(hop).map(|index| held.push(index)));
+        if all.is_ok() && self.changed {
+            self.publish();
+        }
+        let result = all.map(|()| changes(self));
+        self.release(&held);
+        Ok(result?)
+    }
+
     /// Makes many changes of interfaces and neighbours, of which workers hear at its end. Each publication
     /// costs a copy of all adjacencies.
     ///

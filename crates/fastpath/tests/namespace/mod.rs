@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
 pub mod bird;
+pub mod frr;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -32,6 +32,9 @@ pub struct Route {
     /// Rules of its access list, beside the last one, which permits everything
     #[arg(long)]
     rules: Option<fastpath::Rules>,
+    /// Routes of its table
+    #[arg(long)]
+    routes: Option<usize>,
 }
 
 pub fn forward(args: &Forward) -> Result<Exit> {
@@ -39,6 +42,6 @@ pub fn forward(args: &Forward) -> Result<Exit> {
 }
 
 pub fn route(args: &Route) -> Result<Exit> {
-    fastpath::run(&args.configuration, args.rules)?;
+    fastpath::run(&args.configuration, args.rules, args.routes)?;
     Ok(Exit::Done)
 }

@@ -2,10 +2,11 @@
 //! in which they can be made, or what cannot change while the router runs.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use wire::MacAddress;
 
-use super::{Bridge, Config, Filters, IpPrefix, Role, Route};
+use super::{Bridge, Config, Filters, IpPrefix, Role, Route, Routes};
 use crate::dataplane::acl::Rule;
 use crate::dataplane::states::Timeouts;
 use crate::subnet::Subnet;
@@ -40,9 +41,11 @@ pub enum Change {
     /// A neighbour's address is no longer given.
     NoNeighbour(String, IpAddr),
     /// Packets to a prefix go there.
-    Route(IpPrefix, Route),
+    Route(IpPrefix, Arc<Route>),
     /// A prefix has lost its route.
     NoRoute(IpPrefix),
+    /// All routes are these, of which some are others than before.
+    Routes(Arc<Routes>),
 }
 
 /// What a running router cannot change.
@@ -101,10 +104,9 @@ pub fn difference(old: &Config, new: &Config) -> Result<Vec<Change>, Vec<Fixed>>
     changes.extend(gone.map(|(interface, address)| Change::NoNeighbour(interface.clone(), *address)));
     let come = new.neighbours.iter().filter(|(key, mac)| old.neighbours.get(key) != Some(mac));
     changes.extend(come.map(|((name, address), mac)| Change::Neighbour(name.clone(), *address, *mac)));
-    let gone = old.routes.keys().filter(|prefix| !new.routes.contains_key(prefix));
-    changes.extend(gone.map(|prefix| Change::NoRoute(*prefix)));
-    let come = new.routes.iter().filter(|(prefix, route)| old.routes.get(prefix) != Some(route));
-    changes.extend(come.map(|(prefix, route)| Change::Route(*prefix, route.clone())));
+    if old.routes != new.routes {
+        changes.push(Change::Routes(Arc::clone(&new.routes)));
+    }
     Ok(changes)
 }
 

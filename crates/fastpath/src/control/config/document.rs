@@ -21,6 +21,7 @@ pub(super) struct Document {
     /// Whether it says something of the workers, even if that cannot be read.
     pub names_workers: bool,
     pub routes_from_kernel: Option<Spanned<bool>>,
+    pub routes_file: Option<Spanned<String>>,
     pub interfaces: Vec<InterfaceEntry>,
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
@@ -151,14 +152,24 @@ pub(super) struct NeighbourEntry {
     pub mac: Spanned<String>,
 }
 
-/// What is wrong, by the place in the text.
+/// The most problems that are told at once: who mends so many asks again.
+pub(super) const MOST_PROBLEMS: usize = 100;
+
+/// What is wrong, by the place in the text: the first ones that were found.
 #[derive(Default)]
 pub(super) struct Problems(Vec<(usize, String)>);
 
 impl Problems {
     /// Notes one at byte `at` of the text.
     pub fn add(&mut self, at: usize, reason: impl Into<String>) {
-        self.0.push((at, reason.into()));
+        if self.0.len() < MOST_PROBLEMS {
+            self.0.push((at, reason.into()));
+        }
+    }
+
+    /// All without their places.
+    pub fn reasons(self) -> Vec<String> {
+        self.0.into_iter().map(|(_, reason)| reason).collect()
     }
 
     /// The value, or `None` and a note of what is wrong with what stands at `at`.
@@ -169,11 +180,14 @@ impl Problems {
     /// All, in the order of lines.
     pub fn in_lines_of(mut self, text: &str) -> Vec<Problem> {
         self.0.sort_by_key(|(at, _)| *at);
-        let line = |at: usize| {
-            let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
-            1 + before.iter().filter(|byte| **byte == b'\n').count()
+        let (mut line, mut counted) = (1, 0);
+        let problem = |(at, reason): (usize, String)| {
+            let between = text.as_bytes().get(counted..at).unwrap_or_default();
+            line += between.iter().filter(|byte| **byte == b'\n').count();
+            counted = at;
+            Problem { line, reason }
         };
-        self.0.into_iter().map(|(at, reason)| Problem { line: line(at), reason }).collect()
+        self.0.into_iter().map(problem).collect()
     }
 }
 
@@ -203,6 +217,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 document.misread = named.into_iter().filter(|name| !read(name)).collect();
             }
             "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
+            "routes-file" => document.routes_file = entry(text, value, problems),
             "access-list" => {
                 document.named_lists = names(&value).into_iter().collect();
                 document.access_lists = entries(text, "access-list", value, problems);
@@ -214,8 +229,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
             unknown => problems.add(
                 at.start,
                 format!(
-                    "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
-                     [[bridge]], [[access-list]], [states], [[route]] and [[neighbour]]"
+                    "unknown key `{unknown}`: there are routes-from-kernel, routes-file, [control], [workers], \
+                     [[interface]], [[bridge]], [[access-list]], [states], [[route]] and [[neighbour]]"
                 ),
             ),
         }

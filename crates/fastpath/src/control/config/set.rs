@@ -2,6 +2,7 @@
 //! by the same rules; changes leave.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use toml::Spanned;
 
@@ -25,7 +26,7 @@ pub fn changes_of(config: &Config, set: &Set) -> Result<Vec<Change>, String> {
             neighbour(config, &names, [interface, address], mac.as_ref(), &mut problems).into_iter().collect()
         }
     };
-    let problems: Vec<String> = problems.in_lines_of("").into_iter().map(|problem| problem.reason).collect();
+    let problems = problems.reasons();
     if problems.is_empty() { Ok(changes) } else { Err(problems.join("; ")) }
 }
 
@@ -48,7 +49,7 @@ fn route(config: &Config, names: &Names, prefix: &str, to: &To, problems: &mut P
     let via = match to {
         To::Nothing => {
             let prefix = problems.check(0, prefix.parse())?;
-            if !config.routes.contains_key(&prefix) {
+            if config.routes.get(prefix).is_none() {
                 problems.add(0, format!("no route of {prefix} was configured: see fastpathctl show fib"));
             }
             return Some(Change::NoRoute(prefix));
@@ -64,8 +65,7 @@ fn route(config: &Config, names: &Names, prefix: &str, to: &To, problems: &mut P
         }
     };
     let entry = RouteEntry { prefix: word(prefix), drop: via.is_none(), via };
-    let read = validate::routes(&[entry], names, problems);
-    read.into_iter().next().map(|(prefix, route)| Change::Route(prefix, route))
+    validate::route(&entry, names, problems).map(|(prefix, route)| Change::Route(prefix, Arc::new(route)))
 }
 
 fn neighbour(

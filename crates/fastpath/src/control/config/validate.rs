@@ -10,6 +10,7 @@ mod states;
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use toml::Spanned;
 use wire::MacAddress;
@@ -20,7 +21,7 @@ use super::{Config, Interface, Role, SOCKET, Workers};
 pub(crate) use self::access_lists::protocol_name;
 use self::interfaces::Interfaces;
 pub(super) use self::interfaces::mtu;
-pub(super) use self::routes::{neighbours, routes};
+pub(super) use self::routes::{Own, neighbours, route, via};
 
 /// More threads than any machine should give to one router.
 const MAX_WORKERS: usize = 64;
@@ -45,14 +46,15 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
         bridges: bridges::bridges(&document, problems),
         access_lists: access_lists::access_lists(&document.access_lists, problems),
         states: states::settings(document.states.as_ref(), problems),
-        routes: BTreeMap::new(),
+        routes_file: routes_file(&document, problems),
+        routes: Arc::default(),
         neighbours: BTreeMap::new(),
     };
     states::check_workers(&config, &document.access_lists, problems);
     let names = Names(&config.interfaces, &interfaces.misread);
-    let routes = routes(&document.routes, &names, problems);
+    let routes = routes::routes(&document.routes, &names, problems);
     let neighbours = neighbours(&document.neighbours, &names, problems);
-    config.routes = routes;
+    config.routes = Arc::new(routes);
     config.neighbours = neighbours;
     config
 }
@@ -93,6 +95,15 @@ fn routes_from_kernel(document: &Document, interfaces: &Interfaces, problems: &m
         problems.add(written.span().start, reason);
     }
     *written.get_ref()
+}
+
+fn routes_file(document: &Document, problems: &mut Problems) -> Option<PathBuf> {
+    let written = document.routes_file.as_ref()?;
+    let text = written.get_ref();
+    if text.is_empty() || text.contains('\0') {
+        problems.add(written.span().start, "no name of a file: write one like \"table.txt\"");
+    }
+    Some(text.into())
 }
 
 fn is_name(text: &str) -> bool {

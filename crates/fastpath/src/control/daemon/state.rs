@@ -1,6 +1,7 @@
 //! What the main thread owns: requests and configurations enter, replies leave, and the router changes.
 
 mod answers;
+mod routes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,15 @@ use super::access_lists::AccessLists;
 use super::devices::Opened;
 use super::facts::{self, Moment};
 use super::kernel::{Kernel, mtu_of_tap};
-use crate::control::config::{self, Attachment, Change, Config, IpPrefix, Route, difference};
+use super::memory;
+use crate::control::config::{self, Attachment, Change, Config, difference};
 use crate::control::kernel::Tap;
 use crate::control::log::Limit;
 use crate::control::protocol::{Answer, Reply, Request, Set};
-use crate::control::router::{Hop, NeighbourCounts, Router};
+use crate::control::router::{NeighbourCounts, Router};
 use crate::control::snapshot::Snapshot;
 use crate::control::threads::Workers;
-use crate::dataplane::counters::{Counters, Reason};
+use crate::dataplane::counters::Counters;
 use crate::dataplane::forwarding::Role;
 use crate::subnet::Subnet;
 
@@ -217,17 +219,27 @@ impl State {
         let file = file.unwrap_or(&self.file);
         let new = super::configuration(file)?;
         let changes = difference(&self.config, &new).map_err(all)?;
-        let count = changes.len();
-        let said = format!("{}: {count} changes made", file.display());
+        let said = format!("{}: {} changes made", file.display(), self.count(&changes));
         self.make_all(changes)?;
+        self.config.routes_file = new.routes_file;
+        memory::give_back();
         Ok(said)
     }
 
     fn set(&mut self, set: &Set) -> Result<String> {
         let changes = config::changes_of(&self.config, set).map_err(|problem| anyhow!(problem))?;
-        let count = changes.len();
+        let said = format!("{} changes made", self.count(&changes));
         self.make_all(changes)?;
-        Ok(format!("{count} changes made"))
+        Ok(said)
+    }
+
+    /// How many changes these are, each changed route counted.
+    fn count(&self, changes: &[Change]) -> usize {
+        let count = |change: &Change| match change {
+            Change::Routes(routes) => self.config.routes.changes(routes).count(),
+            _ => 1,
+        };
+        changes.iter().map(count).sum()
     }
 
     /// The number of an interface.
@@ -375,39 +387,15 @@ impl State {
             }
             Change::Route(prefix, route) => {
                 self.set_route(prefix, &route)?;
-                self.config.routes.insert(prefix, route);
+                Arc::make_mut(&mut self.config.routes).insert(prefix, route);
             }
             Change::NoRoute(prefix) => {
-                match prefix {
-                    IpPrefix::Ip4(prefix) => self.router.withdraw_route(prefix)?,
-                    IpPrefix::Ip6(prefix) => self.router.withdraw_route(prefix)?,
-                };
-                self.config.routes.remove(&prefix);
+                self.withdraw(prefix)?;
+                Arc::make_mut(&mut self.config.routes).remove(prefix);
             }
+            Change::Routes(routes) => self.set_routes(routes)?,
         }
         Ok(())
-    }
-
-    fn set_route(&mut self, prefix: IpPrefix, route: &Route) -> Result<()> {
-        let hops = match route {
-            Route::Drop => vec![Hop::Drop(match prefix {
-                IpPrefix::Ip4(_) => Reason::Ip4Blackhole,
-                IpPrefix::Ip6(_) => Reason::Ip6Blackhole,
-            })],
-            Route::Via(hops) => {
-                let mut list = Vec::new();
-                for hop in hops {
-                    let hop_to = Hop::Neighbour(self.number(&hop.interface)?, hop.gateway);
-                    list.extend(std::iter::repeat_n(hop_to, usize::from(hop.weight)));
-                }
-                list
-            }
-        };
-        match prefix {
-            IpPrefix::Ip4(prefix) => self.router.add_route(prefix, &hops),
-            IpPrefix::Ip6(prefix) => self.router.add_route(prefix, &hops),
-        }
-        .with_context(|| prefix.to_string())
     }
 
     fn interface(&mut self, name: &str) -> Result<&mut config::Interface> {

@@ -1,6 +1,7 @@
 //! A router one of whose workers panics, which no frame should make it do: it ends, and leaves nothing behind.
 
 use std::cell::RefCell;
+use std::fs;
 
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, unshare};
@@ -8,6 +9,7 @@ use nix::unistd::Pid;
 
 use super::*;
 use crate::control::config::{Idle, Precedence};
+use crate::control::router::Asked;
 use crate::dataplane::vector::Frame;
 use crate::device::Input;
 
@@ -94,4 +96,34 @@ fn a_reload_that_cannot_be_done_whole_changes_nothing() {
         let interface = state.router().interface(number).unwrap();
         assert_eq!((interface.mtu, interface.up), (1500, true), "{}", interface.name);
     }
+}
+
+#[test]
+fn of_a_table_that_does_not_fit_no_route_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, table) = (directory.path().join("router.toml"), directory.path().join("table.txt"));
+    let text = "routes-file = \"table.txt\"\n[workers]\ncores = [0]\n\
+                [[interface]]\nname = \"lan\"\ndevice = \"null\"\naddresses = [\"10.0.0.1/16\"]\n";
+    fs::write(&file, text).unwrap();
+    fs::write(&table, "20.0.0.0/24 via 10.0.0.2\n20.1.0.0/24 via 10.0.0.2\nblackhole 20.2.0.0/24\n").unwrap();
+    let mut state = State::new(configuration(&file).unwrap(), &file).unwrap();
+    let listed = |state: &mut State| state.router().routes4(Asked::All, usize::MAX);
+    let (before, shown) = (state.config().clone(), listed(&mut state));
+    assert_eq!(before.routes.len(), 3);
+    // Each through a group of its own, of which there is no room for so many.
+    let through = |at: u32| {
+        let (one, other) = (2 + at % 97, 100 + at / 97);
+        format!("30.{}.{}.0/24 nexthop via 10.0.0.{one} nexthop via 10.0.0.{other}\n", at >> 8, at & 255)
+    };
+    let groups: String = (0..4200).map(through).collect();
+    let new = format!("20.1.0.0/24 via 10.0.0.3\nblackhole 20.0.0.0/24\n{groups}");
+    fs::write(&table, new).unwrap();
+    let error = format!("{:#}", state.reload(None).unwrap_err());
+    assert!(error.contains("nothing was changed") && error.contains("groups are used"), "{error}");
+    assert_eq!(*state.config(), before);
+    assert_eq!(listed(&mut state), shown);
+    // One that fits is taken then.
+    fs::write(&table, "20.1.0.0/24 via 10.0.0.3\n").unwrap();
+    assert!(state.reload(None).unwrap().ends_with(": 3 changes made"));
+    assert_eq!(listed(&mut state).routes.len(), shown.routes.len() - 2);
 }

@@ -237,3 +237,37 @@ impl Router {
         held.iter().for_each(|&index| self.hops.release(index));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use wire::MacAddress;
+
+    use super::*;
+
+    #[test]
+    fn workers_hear_of_many_next_hops_once_and_before_a_route_leads_to_them() {
+        let mut router = Router::new().unwrap();
+        let lan = router.add_device("lan", MacAddress([2, 0, 0, 0, 0, 1]), 1500).unwrap();
+        let mut updates = router.attach().updates;
+        updates.news();
+        let held = router.hops.iter().count();
+        let hops: Vec<Hop> =
+            (2..200u8).map(|last| Hop::Neighbour(lan, IpAddr::from([10, 0, 0, last]))).collect();
+        let prefix = |number: usize| Prefix::new(0xc000_0000 | (number as u32) << 8, 24).unwrap();
+        let routed = router.with_next_hops(&hops, |router| {
+            let known = updates.news().unwrap();
+            assert_eq!(known.adjacencies.len(), router.forwarding().adjacencies.len());
+            for (number, hop) in hops[..100].iter().enumerate() {
+                router.add_route(prefix(number), &[*hop])?;
+            }
+            Ok::<bool, Error>(updates.news().is_none())
+        });
+        assert!(routed.unwrap().unwrap(), "nothing was to be told of");
+        // Those that no route goes through are let go.
+        assert_eq!(router.hops.iter().count(), held + 100);
+        (0..100).for_each(|number| assert!(router.withdraw_route(prefix(number)).unwrap()));
+        assert_eq!(router.hops.iter().count(), held);
+    }
+}

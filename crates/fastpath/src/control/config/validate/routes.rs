@@ -8,71 +8,95 @@ use wire::MacAddress;
 
 use super::{Names, may_be_a_host, unicast};
 use crate::control::config::document::{HopEntry, NeighbourEntry, Problems, RouteEntry};
-use crate::control::config::{Hop, IpPrefix, Route};
-use crate::subnet::Subnet;
+use crate::control::config::routes::Shared;
+use crate::control::config::{Hop, IpPrefix, Route, Routes};
 
 /// The most that the weights of a route's hops may add up to.
 const MAX_WEIGHT: u32 = 256;
 
-pub(crate) fn routes(
-    entries: &[RouteEntry],
-    names: &Names,
-    problems: &mut Problems,
-) -> BTreeMap<IpPrefix, Route> {
-    let mut read = BTreeMap::new();
+pub(crate) fn routes(entries: &[RouteEntry], names: &Names, problems: &mut Problems) -> Routes {
+    let (mut read, mut shared) = (Routes::default(), Shared::default());
+    let own = Own::of(names);
     for entry in entries {
-        let Some((prefix, route)) = route(entry, names, problems) else { continue };
-        if let Some(reason) = own_route(prefix, names) {
-            problems.add(entry.prefix.span().start, reason);
-        }
-        if read.insert(prefix, route).is_some() {
+        let at = entry.prefix.span().start;
+        let Some((prefix, route)) = route_beside(entry, &own, names, problems) else { continue };
+        if read.insert(prefix, shared.one(route)).is_some() {
             let reason = format!("there are two routes of {prefix}: keep one, with several hops if need be");
-            problems.add(entry.prefix.span().start, reason);
+            problems.add(at, reason);
         }
     }
     read
 }
 
-/// Why a prefix can have no route but the one that every router gives it.
-fn own_route(prefix: IpPrefix, names: &Names) -> Option<String> {
-    let is_network = |subnet: &Subnet| IpPrefix::of(*subnet).is_ok_and(|network| network == prefix);
-    let of = names.0.iter().find(|interface| interface.addresses.iter().any(is_network));
-    if let Some(interface) = of {
-        return Some(format!(
-            "{prefix} is the network of {}: its route follows from the address",
-            interface.name
-        ));
-    }
-    let discarded = ["0.0.0.0/8", "127.0.0.0/8", "240.0.0.0/4", "224.0.0.0/4", "fe80::/10", "ff00::/8"];
-    let is_discarded = discarded.contains(&prefix.to_string().as_str());
-    is_discarded.then(|| format!("{prefix} is what nobody may send to by a router: leave its route out"))
+/// A single route.
+pub(crate) fn route(entry: &RouteEntry, names: &Names, problems: &mut Problems) -> Option<(IpPrefix, Route)> {
+    route_beside(entry, &Own::of(names), names, problems)
 }
 
-fn route(entry: &RouteEntry, names: &Names, problems: &mut Problems) -> Option<(IpPrefix, Route)> {
+/// The prefixes that have no route but the one that every router gives them, by prefix, each with the interface
+/// whose network it is.
+pub(crate) struct Own(BTreeMap<IpPrefix, Option<String>>);
+
+impl Own {
+    pub fn of(names: &Names) -> Self {
+        let discarded = ["0.0.0.0/8", "127.0.0.0/8", "240.0.0.0/4", "224.0.0.0/4", "fe80::/10", "ff00::/8"];
+        let discarded = discarded.into_iter().filter_map(|prefix| Some((prefix.parse().ok()?, None)));
+        let networks = names.0.iter().flat_map(|interface| {
+            let networks = interface.addresses.iter().filter_map(|subnet| IpPrefix::of(*subnet).ok());
+            networks.map(|network| (network, Some(interface.name.clone())))
+        });
+        Self(discarded.chain(networks).collect())
+    }
+
+    /// Why a prefix can have no other route.
+    pub fn reason(&self, prefix: IpPrefix) -> Option<String> {
+        Some(match self.0.get(&prefix)? {
+            Some(interface) => {
+                format!("{prefix} is the network of {interface}: its route follows from the address")
+            }
+            None => format!("{prefix} is what nobody may send to by a router: leave its route out"),
+        })
+    }
+}
+
+fn route_beside(
+    entry: &RouteEntry,
+    own: &Own,
+    names: &Names,
+    problems: &mut Problems,
+) -> Option<(IpPrefix, Route)> {
     let at = entry.prefix.span().start;
     let prefix: Option<IpPrefix> = problems.check(at, entry.prefix.get_ref().parse());
+    let is_ip4 = prefix.map(|prefix| matches!(prefix, IpPrefix::Ip4(_)));
     let route = match (&entry.via, entry.drop) {
         (None, true) => Some(Route::Drop),
-        (Some(hops), false) if !hops.is_empty() => {
-            let is_ip4 = prefix.map(|prefix| matches!(prefix, IpPrefix::Ip4(_)));
-            let weights: u32 = hops
-                .iter()
-                .map(|hop| hop.weight.as_ref().map_or(1, |weight| *weight.get_ref()))
-                .fold(0, u32::saturating_add);
-            if weights > MAX_WEIGHT {
-                problems
-                    .add(at, format!("weights of {weights} in all: let them add up to {MAX_WEIGHT} at most"));
-            }
-            let read: Vec<_> = hops.iter().map(|hop| self::hop(hop, is_ip4, names, problems)).collect();
-            read.into_iter().collect::<Option<Vec<_>>>().map(Route::Via)
-        }
+        (Some(hops), false) if !hops.is_empty() => via(at, hops, is_ip4, names, problems),
         _ => {
             let reason = "a route needs either via = [{ gateway = \"10.0.0.2\" }] or drop = true";
             problems.add(at, reason);
             None
         }
     };
-    Some((prefix?, route?))
+    let (prefix, route) = (prefix?, route?);
+    own.reason(prefix).into_iter().for_each(|reason| problems.add(at, reason));
+    Some((prefix, route))
+}
+
+/// The route through `hops`, of which there is one.
+pub(crate) fn via(
+    at: usize,
+    hops: &[HopEntry],
+    is_ip4: Option<bool>,
+    names: &Names,
+    problems: &mut Problems,
+) -> Option<Route> {
+    let weight = |hop: &HopEntry| hop.weight.as_ref().map_or(1, |weight| *weight.get_ref());
+    let weights: u32 = hops.iter().map(weight).fold(0, u32::saturating_add);
+    if weights > MAX_WEIGHT {
+        problems.add(at, format!("weights of {weights} in all: let them add up to {MAX_WEIGHT} at most"));
+    }
+    let read: Vec<_> = hops.iter().map(|hop| self::hop(hop, is_ip4, names, problems)).collect();
+    read.into_iter().collect::<Option<Vec<_>>>().map(Route::Via)
 }
 
 fn hop(entry: &HopEntry, is_ip4: Option<bool>, names: &Names, problems: &mut Problems) -> Option<Hop> {
@@ -105,8 +129,9 @@ fn hop(entry: &HopEntry, is_ip4: Option<bool>, names: &Names, problems: &mut Pro
         None => {
             let found = names.of_address(gateway);
             if found.is_none() {
-                let reason =
-                    format!("{gateway} is in no interface's network: write interface = \"…\" beside it");
+                let reason = format!(
+                    "{gateway} is in no interface's network: write interface = \"…\" beside it, or dev … in a table"
+                );
                 problems.add(at, reason);
             }
             found

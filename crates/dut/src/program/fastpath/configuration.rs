@@ -1,0 +1,291 @@
+//! What makes fastpath the device that was asked for: the device's parameters and its place enter; its configuration
+//! leaves, and the access list and the table of routes that it names.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use engine::user_space::room;
+use lab::{SIDES, Side};
+use wire::MacAddress;
+
+use crate::fastpath::Rules;
+use crate::program::private::{DIRECTORY, socket};
+use crate::program::{MODE, ROUTES, Site, VLAN};
+use crate::routes;
+
+/// What it is unless asked for something else.
+pub(crate) const ROUTER: &str = "router";
+/// It learns where stations are.
+const BRIDGE: &str = "bridge";
+/// The name of its access list.
+pub(super) const LIST: &str = "rules";
+/// Where it listens for questions, in its directory.
+pub(super) const CONTROL: &str = "fastpath.sock";
+/// The file of its table of routes, beside its configuration.
+pub(super) const TABLE: &str = "table.txt";
+/// Bytes of a frame that an MTU does not count, FCS included.
+const OVERHEAD: usize = wire::size::ETHERNET as usize;
+/// The smallest MTU that it gets: a link's usual one.
+const LEAST_MTU: usize = 1500;
+/// How many flows it knows where it keeps states: as many as the profile with the most has, and some.
+const STATES: u32 = 1 << 20;
+
+/// What it is to do.
+pub(super) struct Task {
+    pub mode: String,
+    /// The tag that frames have.
+    pub vlan: Option<u16>,
+    /// The rules of its access list, if it has one; they are for the process to write, as its command line has no room
+    /// for thousands.
+    pub rules: Option<Rules>,
+    /// Routes of a table, which are for the process to write, too.
+    pub routes: Option<usize>,
+}
+
+impl Task {
+    /// What the parameters of the device say.
+    pub fn of(parameters: &BTreeMap<String, String>) -> Self {
+        let text = |key: &str| parameters.get(key).map(String::as_str);
+        Self {
+            mode: text(MODE).unwrap_or_default().to_owned(),
+            vlan: text(VLAN).and_then(|id| id.parse().ok()),
+            // What is wrong was said when they were read.
+            rules: Rules::of(parameters).ok().flatten(),
+            routes: text(ROUTES).and_then(routes::count),
+        }
+    }
+
+    pub fn is_router(&self) -> bool {
+        self.mode == ROUTER
+    }
+
+    /// What it calls the interface at the tester's port `number` that does its task.
+    pub fn interface(&self, ports: Ports, number: usize) -> String {
+        let device = ports.interface(number);
+        self.vlan.map_or_else(|| device.clone(), |id| format!("{device}.{id}"))
+    }
+}
+
+/// What it sends and receives by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ports {
+    /// Memory that it shares with the tester.
+    Memif,
+    /// The interfaces of the lab's device.
+    AfXdp,
+}
+
+impl Ports {
+    /// What the router calls its device at the tester's port `number`.
+    fn interface(self, number: usize) -> String {
+        match self {
+            Self::Memif => format!("memif{number}"),
+            Self::AfXdp => SIDES[number].interface.to_owned(),
+        }
+    }
+
+    /// What it sends and receives by there.
+    fn device(self, number: usize, site: &Site) -> String {
+        match self {
+            Self::Memif => format!(
+                "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
+                socket(number),
+                site.queues,
+                room(site.max_frame_size),
+            ),
+            Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
+        }
+    }
+
+    /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
+    /// threads that hand it the packets and with those that set up and take down the lab. It goes before them, and
+    /// leaves them the core while it has nothing to do: otherwise they would receive all the time under a load that is
+    /// too high, and it would forward next to nothing.
+    fn idle(self) -> &'static str {
+        match self {
+            Self::Memif => "poll",
+            Self::AfXdp => "sleep",
+        }
+    }
+}
+
+/// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
+pub(super) fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+    let mut text = String::new();
+    if task.routes.is_some() {
+        text += &format!("routes-file = \"{TABLE}\"\n");
+    }
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
+         workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
+        site.core,
+        ports.idle()
+    );
+    for (number, side) in SIDES.into_iter().enumerate() {
+        let _ = write!(
+            text,
+            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n",
+            ports.interface(number),
+            ports.device(number, site),
+            side.interface_mac,
+            site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
+        );
+        if let Some(id) = task.vlan {
+            let _ = writeln!(text, "[[interface.vlan]]\nid = {id}");
+        }
+        text += &role(task, ports, number, side);
+    }
+    if task.is_router() {
+        for ((number, side), mac) in SIDES.into_iter().enumerate().zip(tester) {
+            text += &beyond(&task.interface(ports, number), side, mac);
+        }
+        if task.routes.is_some() {
+            // The first is the tester's own address.
+            let gateways = (1..routes::GATEWAYS).map(|number| routes::gateway(SIDES[1], number).to_string());
+            text.extend(gateways.map(|gateway| neighbour(&task.interface(ports, 1), &gateway, tester[1])));
+        }
+    }
+    text
+}
+
+/// What the interface at port `number` does.
+fn role(task: &Task, ports: Ports, number: usize, side: Side) -> String {
+    match task.mode.as_str() {
+        ROUTER => {
+            let own = side.interface_addresses.into_iter().zip(side.prefixes);
+            let own: Vec<_> = own.map(|(address, prefix)| format!("\"{address}/{prefix}\"")).collect();
+            let list = task.rules.map(|_| format!("access-list-in = \"{LIST}\"\n"));
+            format!("addresses = [{}]\n{}", own.join(", "), list.unwrap_or_default())
+        }
+        BRIDGE => "bridge = \"lab\"\n".to_owned(),
+        _ => format!("cross-connect = \"{}\"\n", task.interface(ports, 1 - number)),
+    }
+}
+
+/// An access list whose first rules deny hosts that nobody here has: those of the bench of nftables.
+pub(super) fn access_list(rules: Rules) -> String {
+    let deny = |at: usize| {
+        let (high, low) = (at / 250, at % 250);
+        format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
+    };
+    let denied: String = (0..rules.denying).map(deny).collect();
+    let (last, states) = if rules.keeps_states {
+        ("keep-state", format!("\n[states]\nmaximum = {STATES}\n"))
+    } else {
+        ("permit", String::new())
+    };
+    format!(
+        "{states}\n[[access-list]]\nname = \"{LIST}\"\nrules = [\n{denied}    {{ action = \"{last}\" }},\n]\n"
+    )
+}
+
+/// A table of `count` routes, whose gateways are at the tester's port 1.
+pub(super) fn table(count: usize) -> String {
+    routes::text(count, SIDES[1], |route, gateway| {
+        format!("{}/{} via {gateway}", route.network, route.length)
+    })
+}
+
+/// The tester beyond an interface at `mac`, and the networks beyond that.
+fn beyond(interface: &str, side: Side, mac: MacAddress) -> String {
+    let mut text = String::new();
+    for hop in side.port_addresses {
+        text += &neighbour(interface, &hop.to_string(), mac);
+        for (network, prefix) in side.networks {
+            if network.is_ipv4() == hop.is_ipv4() {
+                let _ = write!(
+                    text,
+                    "\n[[route]]\nprefix = \"{network}/{prefix}\"\n\
+                     via = [{{ gateway = \"{hop}\", interface = \"{interface}\" }}]\n"
+                );
+            }
+        }
+    }
+    text
+}
+
+fn neighbour(interface: &str, address: &str, mac: MacAddress) -> String {
+    format!("\n[[neighbour]]\ninterface = \"{interface}\"\naddress = \"{address}\"\nmac = \"{mac}\"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use fastpath::config::{Config, Role, Route};
+
+    use super::*;
+
+    const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
+
+    fn task(mode: &str) -> Task {
+        Task { mode: mode.to_owned(), vlan: None, rules: None, routes: None }
+    }
+
+    /// The text of a task at both kinds of ports, each with what it says.
+    fn both(task: &Task, more: &str) -> [(String, Config); 2] {
+        let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
+        [Ports::Memif, Ports::AfXdp].map(|ports| {
+            let text = configuration(task, ports, &site, TESTER) + more;
+            let config = Config::parse("device", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            (text, config)
+        })
+    }
+
+    #[test]
+    fn its_configuration_is_sound_in_every_mode() {
+        for (text, config) in both(&task(ROUTER), "") {
+            assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{text}");
+            assert!(text.contains("48.0.0.0/8") && text.contains("mtu = 9198"), "{text}");
+        }
+        for (text, config) in both(&task("xconnect"), "") {
+            assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{text}");
+            assert!(matches!(config.interfaces[0].role, Role::CrossConnect(_)), "{text}");
+        }
+        for (text, config) in both(&task(BRIDGE), "") {
+            assert!(config.interfaces.iter().all(|interface| interface.role == Role::Bridge(0)), "{text}");
+        }
+        for (denying, keeps_states) in [(0, false), (1000, true), (9999, false)] {
+            let rules = Rules { denying, keeps_states };
+            assert_eq!(rules.to_string().parse(), Ok(rules));
+            let filtered = Task { rules: Some(rules), ..task(ROUTER) };
+            for (_, config) in both(&filtered, &access_list(rules)) {
+                let list = &config.access_lists[LIST];
+                assert_eq!(list.len(), denying + 1);
+                let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
+                assert_eq!((keeps, config.states.maximum == STATES), (keeps_states, keeps_states));
+                assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
+            }
+        }
+    }
+
+    #[test]
+    fn in_a_vlan_it_does_the_same_by_the_tagged_interfaces() {
+        for mode in [ROUTER, BRIDGE, "xconnect"] {
+            let tagged = Task { vlan: Some(100), ..task(mode) };
+            for (text, config) in both(&tagged, "") {
+                let [device, vlan, ..] = &config.interfaces[..] else { panic!("{text}") };
+                assert_eq!(format!("{}.100", device.name), vlan.name);
+                assert!(device.addresses.is_empty() && device.role == Role::Router, "{text}");
+                assert_eq!(vlan.addresses.len(), if mode == ROUTER { 2 } else { 0 });
+                assert_eq!(vlan.role == Role::Router, mode == ROUTER, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn its_table_has_the_routes_and_gateways_that_the_configuration_knows() {
+        for vlan in [None, Some(7)] {
+            let full = Task { routes: Some(1000), vlan, ..task(ROUTER) };
+            for (text, mut config) in both(&full, "") {
+                assert_eq!(config.routes_file.as_deref(), Some(TABLE.as_ref()), "{text}");
+                let (routes, neighbours) = (config.routes.len(), config.neighbours.len());
+                config.add_table(TABLE, table(1000).as_bytes()).unwrap();
+                assert_eq!((config.routes.len(), neighbours), (routes + 1000, 4 + 15));
+                let default = config.routes.get("0.0.0.0/0".parse().unwrap());
+                let Some(Route::Via(hops)) = default else { panic!("{default:?}") };
+                assert!(hops[0].interface.starts_with(config.interfaces.last().unwrap().name.as_str()));
+            }
+        }
+    }
+}
