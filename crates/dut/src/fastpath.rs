@@ -1,17 +1,18 @@
 //! fastpath, our own router: a program. In the lab it forwards between `dut0` and `dut1` by AF_XDP, where who
 //! opened the lab starts it; here are the two interfaces made ready for it.
 
-use lab::{Addressing, Result, Running, Site};
+use lab::{Addressing, Queues, Result, Running, Site, Workers};
 
 use super::spec::Parameters;
 use super::user_space::{ROUTER_OR_CABLE, router_or_cable};
+use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE, ACL],
+        parameters: &[ROUTER_OR_CABLE, ACL, WORKERS, CORES, QUEUES, RSS],
     },
     parse,
 };
@@ -28,12 +29,16 @@ const MOST_RULES: usize = fastpath::acl::RULES - 1;
 #[derive(Debug)]
 struct Fastpath {
     addressing: Addressing,
+    workers: Workers,
+    queues: u32,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let addressing = router_or_cable(parameters)?;
     rules(parameters, addressing == Addressing::Device)?;
-    Ok(Box::new(Fastpath { addressing }))
+    let workers = workers::read(parameters)?;
+    let queues = parameters.get(QUEUES.key, |text| text.parse().ok())?.unwrap_or(1);
+    Ok(Box::new(Fastpath { addressing, workers, queues }))
 }
 
 /// The rules that do not match of its access list, if it has one, which only a router can have.
@@ -44,6 +49,14 @@ fn rules(parameters: &Parameters, routes: bool) -> Result<Option<usize>, SpecErr
 impl Device for Fastpath {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn queues(&self) -> Queues {
+        Queues { count: self.queues, cores: Vec::new() }
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers.clone()
     }
 
     /// A veth has NAPI with GRO or with an XDP program, and the router attaches its own only later. What it

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use lab::{Addressing, Queues, Running, Site};
+use lab::{Addressing, Queues, Running, Site, Workers};
 
 use super::{DEVICES, Description, Device, Rules};
 
@@ -56,6 +56,10 @@ impl lab::Device for DutSpec {
 
     fn queues(&self) -> Queues {
         self.device.queues()
+    }
+
+    fn workers(&self) -> Workers {
+        self.device.workers()
     }
 
     fn start(&self, site: &Site) -> lab::Result<Running> {
@@ -231,6 +235,8 @@ mod tests {
             "vpp:mode=xconnect",
             "fastpath:mode=xconnect",
             "fastpath:acl=9999,mode=router",
+            "fastpath:cores=2+3,queues=2,rss=on,workers=2",
+            "vpp:cores=2+3,mode=router,queues=2,rss=on,workers=2",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -265,6 +271,8 @@ mod tests {
                 refused("fastpath:mode=bridge"),
                 refused("fastpath:acl=10000"),
                 refused("fastpath:mode=xconnect,acl=10"),
+                refused("fastpath:workers=2,cores=3"),
+                refused("vpp:cores=1+1"),
             ]
             .join("\n")
         );

@@ -1,9 +1,10 @@
 //! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd
 //! and VPP. Who sends in user space starts them, with what is parsed here.
 
-use lab::{Addressing, Error, Result, Running, Site};
+use lab::{Addressing, Error, Result, Running, Site, Workers};
 
 use super::spec::Parameters;
+use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const TESTPMD: Kind = Kind {
@@ -18,7 +19,8 @@ pub(super) const TESTPMD: Kind = Kind {
     },
     parse: |parameters| {
         parse(parameters, ["io", "macswap"])?;
-        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort }))
+        let workers = Workers::default();
+        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort, workers }))
     },
 };
 
@@ -26,9 +28,14 @@ pub(super) const VPP: Kind = Kind {
     description: Description {
         name: "vpp",
         summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
-        parameters: &[ROUTER_OR_CABLE],
+        parameters: &[ROUTER_OR_CABLE, WORKERS, CORES, QUEUES, RSS],
     },
-    parse: |parameters| Ok(Box::new(Elsewhere { name: "vpp", addressing: router_or_cable(parameters)? })),
+    parse: |parameters| {
+        let (addressing, mut workers) = (router_or_cable(parameters)?, workers::read(parameters)?);
+        // Its main thread forwards only where it is alone.
+        workers.beside = usize::from(workers.count > 1);
+        Ok(Box::new(Elsewhere { name: "vpp", addressing, workers }))
+    },
 };
 
 /// What a device does that may be a router or a cable.
@@ -55,11 +62,16 @@ fn parse(parameters: &Parameters, modes: [&'static str; 2]) -> Result<Option<&'s
 struct Elsewhere {
     name: &'static str,
     addressing: Addressing,
+    workers: Workers,
 }
 
 impl Device for Elsewhere {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers.clone()
     }
 
     fn start(&self, _: &Site) -> Result<Running> {

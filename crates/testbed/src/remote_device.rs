@@ -89,6 +89,7 @@ impl RemoteDevice {
             parameters: self.given.clone(),
             configuration: self.fingerprint.clone(),
             core: None,
+            cores: Vec::new(),
             remote: Some(Box::new(remote)),
         }
     }

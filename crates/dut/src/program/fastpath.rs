@@ -18,6 +18,7 @@ use wire::MacAddress;
 
 use super::private::{self, DIRECTORY, outside, socket};
 use super::{ACL, MODE, Site};
+use crate::workers::Spread;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";
@@ -68,13 +69,16 @@ struct Task {
     /// Rules of an access list that match nothing, before one that permits all; they are for the process to write, as
     /// its command line has no room for thousands.
     rules: Option<usize>,
+    /// How packets come to its workers.
+    spread: Spread,
 }
 
 impl Task {
     /// What the parameters of the device say.
     fn of(parameters: &BTreeMap<String, String>) -> Self {
         let mode = parameters.get(MODE).cloned().unwrap_or_default();
-        Self { mode, rules: parameters.get(ACL).and_then(|rules| rules.parse().ok()) }
+        let rules = parameters.get(ACL).and_then(|rules| rules.parse().ok());
+        Self { mode, rules, spread: Spread::of(parameters) }
     }
 }
 
@@ -184,16 +188,17 @@ impl Ports {
         }
     }
 
-    /// What it sends and receives by there.
-    fn device(self, number: usize, site: &Site) -> String {
+    /// What it sends and receives by there, from so many `queues`.
+    fn device(self, number: usize, queues: usize, site: &Site) -> String {
         match self {
             Self::Memif => format!(
                 "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
                 socket(number),
-                site.queues,
+                queues,
                 room(site.max_frame_size),
             ),
-            Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
+            Self::AfXdp if queues == 1 => format!("af_xdp:{}", SIDES[number].interface),
+            Self::AfXdp => format!("af_xdp:{},queues={queues}", SIDES[number].interface),
         }
     }
 
@@ -221,21 +226,24 @@ fn client(pid: u32) -> Result<Client> {
 
 /// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
 fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+    let Spread { queues, rss } = task.spread;
+    let queues = queues.unwrap_or(site.queues);
     let mut text = format!(
         "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
-         workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
-        site.core,
+         workers = {{ cores = {:?}, idle = \"{}\", precedence = \"urgent\" }}\n",
+        site.cores,
         ports.idle()
     );
     // Writing to a string does not fail.
     for (number, side) in SIDES.into_iter().enumerate() {
         let _ = write!(
             text,
-            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n",
+            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n{}",
             ports.interface(number),
-            ports.device(number, site),
+            ports.device(number, queues, site),
             side.interface_mac,
             site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
+            if rss { "rss = true\n" } else { "" },
         );
         if task.mode == ROUTER {
             let own = side.interface_addresses.into_iter().zip(side.prefixes);
@@ -310,13 +318,16 @@ mod tests {
     #[test]
     fn its_configuration_is_sound_in_every_mode() {
         let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
-        let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
+        let site = Site { cores: vec![1, 3], spare: None, queues: 2, max_frame_size: 9216 };
         for ports in [Ports::Memif, Ports::AfXdp] {
-            let task = |mode: &str, rules| Task { mode: mode.to_owned(), rules };
+            let spread = Spread { queues: Some(4), rss: true };
+            let task = |mode: &str, rules| Task { mode: mode.to_owned(), rules, spread };
             let router = configuration(&task(ROUTER, None), ports, &site, tester);
             let config = fastpath::config::Config::parse("router", &router).unwrap();
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
             assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
+            assert_eq!(config.workers.cores, [1, 3]);
+            assert!(router.contains("queues=4") && config.interfaces.iter().all(|it| it.rss), "{router}");
             for rules in [0, 1000, 9999] {
                 let filtered = configuration(&task(ROUTER, Some(rules)), ports, &site, tester);
                 let config =
