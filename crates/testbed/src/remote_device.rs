@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::Result;
+use dut::program::vpp;
 use lab::InterfaceCounters;
 use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
-use results::record;
+use results::record::{self, NodeRuntimes};
 use wording::usage::{in_one_line, misuse};
 
 use crate::target::{Ports, Remote};
@@ -65,6 +66,14 @@ impl RemoteDevice {
     /// When the connection is lost.
     pub fn counters(&self) -> Result<Counters> {
         Ok(self.connected.borrow_mut().counters()?)
+    }
+
+    /// What the nodes of the device's graph have done so far; none where it is no graph of nodes.
+    ///
+    /// # Errors
+    /// When it does not tell, or the connection is lost.
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        Ok(vpp::runtime(&self.connected.borrow_mut().nodes()?))
     }
 
     /// The driver's name.

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lab::{InterfaceCounters, Namespace, SIDES, Side};
 use programs::is_installed;
 use results::record::NodeRuntimes;
+pub use said::runtime;
 use wire::MacAddress;
 
 use super::private::{self, DIRECTORY, outside, socket};
@@ -113,7 +114,7 @@ impl Vpp {
 
     /// What the nodes of the process `pid` did since it started.
     pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
-        Ok(said::runtime(&ask(pid, "show runtime")?))
+        Ok(runtime(&ask(pid, "show runtime")?))
     }
 }
 

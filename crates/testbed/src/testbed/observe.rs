@@ -154,10 +154,12 @@ impl Testbed {
         }
     }
 
-    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
+    /// What the nodes of the device have done since it started, where it is a graph of them that tells. One that is
+    /// another computer is asked over its connection.
     pub fn nodes(&self) -> Result<record::NodeRuntimes> {
         match (&self.site, self.program()) {
             (Site::UserSpace(user_space), _) => user_space.nodes(),
+            (Site::Real(_, Some(remote)), _) => remote.nodes(),
             (_, Some(program)) => program.nodes(),
             (_, None) => Ok(record::NodeRuntimes::new()),
         }
