@@ -47,6 +47,8 @@ const AF_XDP: &str = "af_xdp";
 pub struct Site {
     /// The core of each of its workers, of which the first is the device's.
     pub cores: Vec<usize>,
+    /// Whether the tester works on one of these, too.
+    pub shared: bool,
     /// A core that neither it nor the tester needs, for what it does beside, if there is one.
     pub spare: Option<usize>,
     /// Queues of each port.
@@ -155,8 +157,13 @@ impl Dut {
             return Ok(None);
         }
         let parameters = parameters(spec);
-        let site =
-            Site { cores: lab.placement().dut_workers.clone(), spare: None, queues: 1, max_frame_size };
+        let site = Site {
+            cores: lab.placement().dut_workers.clone(),
+            shared: lab.placement().shares_dut_cores(),
+            spare: None,
+            queues: 1,
+            max_frame_size,
+        };
         let fastpath = Fastpath::prepare_in(lab.dut_namespace(), &parameters)?;
         let words = fastpath.words(&site, SIDES.map(|side| side.port_mac));
         let mut dut = Self::launch(spec, Program::Fastpath(fastpath), &words, &site.cores)?;

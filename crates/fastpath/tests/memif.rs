@@ -104,10 +104,9 @@ fn frames_cross_and_peers_come_and_go() {
 #[test]
 fn workers_share_the_queues_of_a_peer_that_has_fewer() {
     let server = Config { send_queues: 3, ..config(Role::Server, 7) };
-    let (memif, mut queues) = device::memif::open(server).unwrap();
-    let mut controls = vec![memif];
+    let (mut control, mut queues) = device::memif::open(server).unwrap();
     let client = Config { receive_queues: 2, ..config(Role::Client, 7) };
-    let mut peer = connected(Memif::open(client).unwrap(), &mut controls[0]);
+    let mut peer = connected(Memif::open(client).unwrap(), &mut control);
     let mut bytes = frame();
     // SAFETY: it is as long, and outlives what is done with it.
     let lent =
@@ -119,8 +118,8 @@ fn workers_share_the_queues_of_a_peer_that_has_fewer() {
     let counts: Vec<usize> = peer.receivers.iter_mut().map(|queue| queue.receive(&mut received)).collect();
     assert_eq!(counts, [10, 20], "the third one shares the second queue");
     drop(peer);
-    while controls[0].is_connected() {
-        controls[0].poll(Duration::from_millis(1)).unwrap();
+    while control.is_connected() {
+        control.poll(Duration::from_millis(1)).unwrap();
     }
     let sent: Vec<usize> = queues.outputs.iter_mut().map(|output| output.transmit(&lent)).collect();
     assert_eq!(sent, [0, 0, 0], "without a peer there is no room");

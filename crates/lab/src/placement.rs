@@ -167,23 +167,33 @@ impl Placement {
         }
     }
 
+    /// Whether the tester sends, or receives in user space, on a core that a worker of the device has.
+    #[must_use]
+    pub fn shares_dut_cores(&self) -> bool {
+        self.dut_workers.iter().any(|core| self.generate.contains(core) || self.receive_cores.contains(core))
+    }
+
     /// Whether the tester's ports receive on the device's core, in its time.
     #[must_use]
     pub fn receives_on_dut_core(&self) -> bool {
         self.receive == self.dut
     }
 
+    /// Which cores the generator and the device share, for a reader of the results.
+    #[must_use]
+    pub fn shared_cores(&self) -> Option<String> {
+        let both = self.dut_workers.iter().copied().filter(|core| self.generate.contains(core));
+        let both: Vec<usize> = both.collect();
+        let cores = numbers(&both);
+        (!both.is_empty()).then(|| {
+            format!("generator and device share core {cores}: the rates are those of the two together")
+        })
+    }
+
     /// What a reader must know of this placement on a host with so many `cores`.
     fn caveats(&self, cores: usize) -> Vec<String> {
         let mut notes = Vec::new();
-        let both: Vec<usize> =
-            self.dut_workers.iter().copied().filter(|core| self.generate.contains(core)).collect();
-        if !both.is_empty() {
-            notes.push(format!(
-                "generator and device share core {}: the rates are those of the two together",
-                numbers(&both)
-            ));
-        }
+        notes.extend(self.shared_cores());
         if self.receives_on_dut_core() {
             let (why, remedy) = match cores > self.generate.len() + self.dut_workers.len() {
                 true => (String::new(), "name another core to receive on"),
@@ -272,6 +282,7 @@ mod tests {
         assert_eq!((placed.dut_workers.as_slice(), placed.receive, placed.notes.len()), (&[3, 2][..], 1, 0));
         let named = of(&[0, 1], 2, &[1, 0], 0).unwrap();
         assert_eq!((named.generate.as_slice(), named.dut_workers.as_slice()), (&[0][..], &[1, 0][..]));
+        assert!(named.shares_dut_cores() && !placed.shares_dut_cores());
         assert!(named.notes[0].starts_with("generator and device share core 0:"), "{:?}", named.notes);
         let refused = of(&[0, 1], 2, &[], 0).unwrap_err().to_string();
         assert_eq!(

@@ -103,8 +103,7 @@ pub struct Record {
     /// Which queues of the device's interfaces the frames took, where they can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<InterfaceQueues>,
-    /// What the device's nodes did, where it is a graph of them (fastpath, VPP), by thread: each worker's packets, calls and
-    /// clocks.
+    /// What the device's nodes did, where it is a graph of them (fastpath, VPP), by thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
     /// Seconds between the two readings of `nodes`.

@@ -151,6 +151,8 @@ impl Testbed {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
             testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
+        let is_own = testbed.user_space().is_some_and(UserSpace::has_own_dut);
+        testbed.notes.extend(testbed.placement.shared_cores().filter(|_| is_own));
         Ok(testbed)
     }
 

@@ -242,6 +242,7 @@ fn spare(placement: &Placement) -> Result<Option<usize>> {
 fn site(placement: &Placement, max_frame_size: usize) -> Result<Site> {
     Ok(Site {
         cores: placement.dut_workers.clone(),
+        shared: placement.shares_dut_cores(),
         spare: spare(placement)?,
         // As many of each port as the engine opens.
         queues: placement.generate.len().max(placement.receive_cores.len()),

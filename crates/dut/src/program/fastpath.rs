@@ -202,14 +202,15 @@ impl Ports {
         }
     }
 
-    /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
+    /// What its worker does at `site` while no packet comes. At interfaces of the kernel it shares its core with the
     /// threads that hand it the packets and with those that set up and take down the lab. It goes before them, and
     /// leaves them the core while it has nothing to do: otherwise they would receive all the time under a load that is
     /// too high, and it would forward next to nothing.
-    fn idle(self) -> &'static str {
+    /// The same where a worker shares its core with the tester.
+    fn idle(self, site: &Site) -> &'static str {
         match self {
-            Self::Memif => "poll",
-            Self::AfXdp => "sleep",
+            Self::Memif if !site.shared => "poll",
+            Self::Memif | Self::AfXdp => "sleep",
         }
     }
 }
@@ -232,7 +233,7 @@ fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]
         "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
          workers = {{ cores = {:?}, idle = \"{}\", precedence = \"urgent\" }}\n",
         site.cores,
-        ports.idle()
+        ports.idle(site)
     );
     // Writing to a string does not fail.
     for (number, side) in SIDES.into_iter().enumerate() {
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn its_configuration_is_sound_in_every_mode() {
         let tester = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
-        let site = Site { cores: vec![1, 3], spare: None, queues: 2, max_frame_size: 9216 };
+        let site = Site { cores: vec![1, 3], shared: false, spare: None, queues: 2, max_frame_size: 9216 };
         for ports in [Ports::Memif, Ports::AfXdp] {
             let spread = Spread { queues: Some(4), rss: true };
             let task = |mode: &str, rules| Task { mode: mode.to_owned(), rules, spread };
@@ -327,6 +328,10 @@ mod tests {
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{router}");
             assert!(router.contains("48.0.0.0/8") && router.contains("mtu = 9198"), "{router}");
             assert_eq!(config.workers.cores, [1, 3]);
+            assert!(
+                router.contains(if ports == Ports::Memif { "\"poll\"" } else { "\"sleep\"" }),
+                "{router}"
+            );
             assert!(router.contains("queues=4") && config.interfaces.iter().all(|it| it.rss), "{router}");
             for rules in [0, 1000, 9999] {
                 let filtered = configuration(&task(ROUTER, Some(rules)), ports, &site, tester);

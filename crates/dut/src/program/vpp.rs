@@ -217,7 +217,7 @@ mod tests {
     const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
 
     fn site(spare: Option<usize>, max_frame_size: usize) -> Site {
-        Site { cores: vec![3], spare, queues: 2, max_frame_size }
+        Site { cores: vec![3], shared: false, spare, queues: 2, max_frame_size }
     }
 
     const ALONE: Spread = Spread { queues: None, rss: true };
