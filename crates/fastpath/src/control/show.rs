@@ -9,6 +9,7 @@ pub mod fib;
 pub mod graph;
 pub mod hardware;
 pub mod interfaces;
+pub mod metrics;
 pub mod neighbours;
 pub mod runtime;
 pub mod runtime_max;

@@ -113,6 +113,9 @@ fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
     if old.routes_from_kernel != new.routes_from_kernel {
         fixed.push(Fixed("routes-from-kernel".into()));
     }
+    if old.metrics != new.metrics {
+        fixed.push(Fixed("the address of the metrics".into()));
+    }
     for interface in &new.interfaces {
         match old.interface(&interface.name) {
             None => fixed.push(Fixed(format!("the set of devices and VLANs ({} is new)", interface.name))),

@@ -21,6 +21,7 @@ pub(super) struct Document {
     /// Whether it says something of the workers, even if that cannot be read.
     pub names_workers: bool,
     pub routes_from_kernel: Option<Spanned<bool>>,
+    pub metrics: Option<Spanned<String>>,
     pub interfaces: Vec<InterfaceEntry>,
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
@@ -191,6 +192,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
                 document.misread = named.into_iter().filter(|name| !read(name)).collect();
             }
             "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
+            "metrics" => document.metrics = entry(text, value, problems),
             "access-list" => {
                 document.named_lists = names(&value).into_iter().collect();
                 document.access_lists = entries(text, "access-list", value, problems);
@@ -201,8 +203,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
             unknown => problems.add(
                 at.start,
                 format!(
-                    "unknown key `{unknown}`: there are routes-from-kernel, [control], [workers], [[interface]], \
-                     [[bridge]], [[access-list]], [[route]] and [[neighbour]]"
+                    "unknown key `{unknown}`: there are routes-from-kernel, metrics, [control], [workers], \
+                     [[interface]], [[bridge]], [[access-list]], [[route]] and [[neighbour]]"
                 ),
             ),
         }
