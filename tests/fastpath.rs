@@ -97,6 +97,24 @@ fn in_the_lab_it_does_the_same_between_interfaces_of_the_kernel() {
 }
 
 #[test]
+fn in_the_lab_two_workers_share_the_flows() {
+    if !has_namespaces() || std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let Some(record) = ramp("--dut fastpath:workers=2,cores=1+0,rss=on") else { return };
+    assert_eq!((record.dut.core, record.dut.cores.as_slice()), (Some(1), &[1, 0][..]));
+    let by = |worker: &str| {
+        let its = record.nodes.iter().find(|node| node.thread == worker && node.name == "ip4-rewrite");
+        its.and_then(|node| node.meanwhile()).map_or(0, |did| did.vectors)
+    };
+    let [zero, one] = ["worker 0", "worker 1"].map(by);
+    let forwarded: u64 = record.directions.iter().map(|direction| direction.forwarded).sum();
+    assert!(zero + one >= forwarded, "{zero} + {one} of {forwarded}");
+    assert!(zero.min(one) * 100 > (zero + one) * 40, "unevenly: {zero} and {one}");
+    assert_nothing_left();
+}
+
+#[test]
 fn in_the_lab_a_low_rate_passes_without_loss() {
     if !has_namespaces() {
         return;

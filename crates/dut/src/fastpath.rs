@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use lab::{Addressing, Result, Running, Site};
+use lab::{Addressing, Queues, Result, Running, Site, Workers};
 use wire::vlan;
 
 use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::user_space::{addressing, mode};
+use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[MODE, VLAN, ROUTES, ACL, STATES],
+        parameters: &[MODE, VLAN, ROUTES, ACL, STATES, WORKERS, CORES, QUEUES, RSS],
     },
     parse,
 };
@@ -102,6 +103,8 @@ impl FromStr for Rules {
 #[derive(Debug)]
 struct Fastpath {
     addressing: Addressing,
+    workers: Workers,
+    queues: u32,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
@@ -114,12 +117,22 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
         return Err(parameters.wrong_value(if rules.keeps_states { STATES.key } else { ACL.key }));
     }
     routes::read(parameters, is_router)?;
-    Ok(Box::new(Fastpath { addressing }))
+    let workers = workers::read(parameters)?;
+    let queues = parameters.get(QUEUES.key, |text| text.parse().ok())?.unwrap_or(1);
+    Ok(Box::new(Fastpath { addressing, workers, queues }))
 }
 
 impl Device for Fastpath {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn queues(&self) -> Queues {
+        Queues { count: self.queues, cores: Vec::new() }
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers.clone()
     }
 
     /// A veth has NAPI with GRO or with an XDP program, and the router attaches its own only later. What it

@@ -16,13 +16,14 @@ mod routing;
 mod sink;
 mod spec;
 mod user_space;
+mod workers;
 mod xdp_router;
 mod xdp_xconnect;
 
 use std::fmt::Debug;
 use std::mem::MaybeUninit;
 
-use lab::{Addressing, Error, Queues, Result, Running, Site};
+use lab::{Addressing, Error, Queues, Result, Running, Site, Workers};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapHandle, OpenObject};
 
@@ -91,6 +92,11 @@ pub(crate) trait Device: Debug + Send + Sync {
     /// The receive queues of its interfaces.
     fn queues(&self) -> Queues {
         Queues::default()
+    }
+
+    /// Its workers.
+    fn workers(&self) -> Workers {
+        Workers::default()
     }
 
     /// What it does to frames in user space, if it has a twin there; chance follows from `seed`.

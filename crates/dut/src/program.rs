@@ -47,8 +47,10 @@ const AF_XDP: &str = "af_xdp";
 /// Where a device is started, and what it must carry.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The core that it forwards on.
-    pub core: usize,
+    /// The core of each of its workers, of which the first is the device's.
+    pub cores: Vec<usize>,
+    /// Whether the tester works on one of these, too.
+    pub shared: bool,
     /// A core that neither it nor the tester needs, for what it does beside, if there is one.
     pub spare: Option<usize>,
     /// Queues of each port.
@@ -57,13 +59,21 @@ pub struct Site {
     pub max_frame_size: usize,
 }
 
+impl Site {
+    /// The core that it forwards on, or its first worker.
+    fn core(&self) -> usize {
+        self.cores.first().copied().unwrap_or_default()
+    }
+}
+
 /// A device while it forwards. Dropping it ends it.
 pub struct Dut {
     name: &'static str,
     parameters: BTreeMap<String, String>,
     /// What it is, for the record.
     configuration: BTreeMap<String, String>,
-    core: usize,
+    /// Of each of its workers.
+    cores: Vec<usize>,
     program: Program,
     process: Process,
 }
@@ -109,7 +119,7 @@ impl Dut {
         let (program, words) = match spec.name() {
             testpmd::NAME => {
                 let words =
-                    testpmd::words(mode(), site.core, site.queues, room(site.max_frame_size), &sockets);
+                    testpmd::words(mode(), site.core(), site.queues, room(site.max_frame_size), &sockets);
                 (Program::Testpmd(sockets), words)
             }
             vpp::NAME => {
@@ -133,7 +143,7 @@ impl Dut {
                 )));
             }
         };
-        let mut dut = Self::launch(spec, program, &words, site.core)?;
+        let mut dut = Self::launch(spec, program, &words, &site.cores)?;
         match &dut.program {
             Program::Twin(..) | Program::Fastpath(_) => {}
             Program::Testpmd(_) => testpmd::tidy_up(),
@@ -152,10 +162,16 @@ impl Dut {
             return Ok(None);
         }
         let parameters = parameters(spec);
-        let site = Site { core: lab.placement().dut, spare: None, queues: 1, max_frame_size };
+        let site = Site {
+            cores: lab.placement().dut_workers.clone(),
+            shared: lab.placement().shares_dut_cores(),
+            spare: None,
+            queues: 1,
+            max_frame_size,
+        };
         let fastpath = Fastpath::prepare_in(lab.dut_namespace(), &parameters)?;
         let words = fastpath.words(&site, SIDES.map(|side| side.port_mac));
-        let mut dut = Self::launch(spec, Program::Fastpath(fastpath), &words, site.core)?;
+        let mut dut = Self::launch(spec, Program::Fastpath(fastpath), &words, &site.cores)?;
         // The kernel may have replaced the threads when the router attached its program.
         lab.pin().context("cannot keep the device off the generator's core")?;
         if let Program::Fastpath(fastpath) = &dut.program {
@@ -165,13 +181,14 @@ impl Dut {
         Ok(Some(dut))
     }
 
-    /// Starts `program` by `words` on `core`, and waits until it forwards or takes commands.
-    fn launch(spec: &dyn Device, program: Program, words: &[String], core: usize) -> Result<Self> {
+    /// Starts `program` by `words` on `cores`, and waits until it forwards or takes commands.
+    fn launch(spec: &dyn Device, program: Program, words: &[String], cores: &[usize]) -> Result<Self> {
         let name = spec.name();
-        let process = Process::start(program.namespace(), core, words, None)
+        let process = Process::start(program.namespace(), cores, words, None)
             .with_context(|| format!("cannot start the device {name}"))?;
         let configuration = BTreeMap::from([("command".to_owned(), words.join(" "))]);
-        let mut dut = Self { name, parameters: parameters(spec), configuration, core, program, process };
+        let (parameters, cores) = (parameters(spec), cores.to_vec());
+        let mut dut = Self { name, parameters, configuration, cores, program, process };
         dut.wait_until_ready()?;
         Ok(dut)
     }
@@ -268,14 +285,16 @@ impl Dut {
         }
     }
 
-    /// Its threads on its core, whose work is ours.
+    /// Its threads on its cores, whose work is ours.
     pub fn threads(&self) -> Vec<NapiThread> {
-        let core = self.core;
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).into_iter().flatten().flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-        let is_there = |pid: &i32| Cores::of_thread(Pid::from_raw(*pid)).is_ok_and(|cores| cores.has(core));
-        let thread = |pid| NapiThread { interface: self.name.to_owned(), pid, core: Some(core) };
-        ids.filter(is_there).map(thread).collect()
+        let thread = |pid| {
+            let on = Cores::of_thread(Pid::from_raw(pid)).ok()?;
+            let core = self.cores.iter().copied().find(|core| on.has(*core))?;
+            Some(NapiThread { interface: self.name.to_owned(), pid, core: Some(core) })
+        };
+        ids.filter_map(thread).collect()
     }
 
     /// Holds it up until the result is dropped.

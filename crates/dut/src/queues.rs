@@ -45,8 +45,8 @@ mod tests {
         let queues = |text: &str| text.parse::<DutSpec>().unwrap().device.queues();
         assert_eq!(queues("linux-router"), Queues::default());
         let two = queues("linux-router:queues=2,cores=0+1");
-        assert_eq!((two.count, two.cores(7)), (2, vec![0, 1]));
-        assert_eq!(queues("linux-bridge:queues=4").cores(7), [7]);
+        assert_eq!((two.count, two.cores(&[7])), (2, &[0, 1][..]));
+        assert_eq!(queues("linux-bridge:queues=4").cores(&[7]), [7]);
         for text in ["queues=0", "queues=65", "queues=two", "cores=0,1", "cores=+", "cores="] {
             assert!(format!("linux-router:{text}").parse::<DutSpec>().is_err(), "{text}");
         }

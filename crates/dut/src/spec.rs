@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use lab::{Addressing, Queues, Running, Site};
+use lab::{Addressing, Queues, Running, Site, Workers};
 
 use super::{DEVICES, Description, Device, Rules};
 
@@ -56,6 +56,10 @@ impl lab::Device for DutSpec {
 
     fn queues(&self) -> Queues {
         self.device.queues()
+    }
+
+    fn workers(&self) -> Workers {
+        self.device.workers()
     }
 
     fn start(&self, site: &Site) -> lab::Result<Running> {
@@ -242,6 +246,8 @@ mod tests {
             "fastpath:mode=bridge,vlan=4094",
             "fastpath:routes=1M",
             "linux-router:routes=100k",
+            "fastpath:cores=2+3,queues=2,rss=on,workers=2",
+            "vpp:cores=2+3,mode=router,queues=2,rss=on,workers=2",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -283,6 +289,8 @@ mod tests {
                 refused("fastpath:mode=xconnect,acl=10"),
                 refused("fastpath:mode=xconnect,states=on"),
                 refused("fastpath:states=yes"),
+                refused("fastpath:workers=2,cores=3"),
+                refused("vpp:cores=1+1"),
             ]
             .join("\n")
         );

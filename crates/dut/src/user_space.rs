@@ -1,10 +1,11 @@
 //! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd
 //! and VPP. Who sends in user space starts them, with what is parsed here.
 
-use lab::{Addressing, Error, Result, Running, Site};
+use lab::{Addressing, Error, Result, Running, Site, Workers};
 
 use super::routes::{self, ROUTES};
 use super::spec::Parameters;
+use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
 use super::{Description, Device, Kind, Parameter, SpecError};
 
 pub(super) const TESTPMD: Kind = Kind {
@@ -19,7 +20,8 @@ pub(super) const TESTPMD: Kind = Kind {
     },
     parse: |parameters| {
         mode(parameters, &["io", "macswap"])?;
-        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort }))
+        let workers = Workers::default();
+        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort, workers }))
     },
 };
 
@@ -27,12 +29,15 @@ pub(super) const VPP: Kind = Kind {
     description: Description {
         name: "vpp",
         summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
-        parameters: &[MODE, ROUTES],
+        parameters: &[MODE, ROUTES, WORKERS, CORES, QUEUES, RSS],
     },
     parse: |parameters| {
         let addressing = addressing(mode(parameters, &["router", "xconnect"])?);
         routes::read(parameters, addressing == Addressing::Device)?;
-        Ok(Box::new(Elsewhere { name: "vpp", addressing }))
+        let mut workers = workers::read(parameters)?;
+        // Its main thread forwards only where it is alone.
+        workers.beside = usize::from(workers.count > 1);
+        Ok(Box::new(Elsewhere { name: "vpp", addressing, workers }))
     },
 };
 
@@ -60,11 +65,16 @@ pub(super) fn mode(
 struct Elsewhere {
     name: &'static str,
     addressing: Addressing,
+    workers: Workers,
 }
 
 impl Device for Elsewhere {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers.clone()
     }
 
     fn start(&self, _: &Site) -> Result<Running> {

@@ -9,6 +9,7 @@
 pub mod acl;
 pub mod bridge;
 pub(crate) mod bucket;
+pub mod capture;
 pub mod counters;
 pub mod flow;
 pub mod forwarding;

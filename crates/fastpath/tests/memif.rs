@@ -24,11 +24,15 @@ fn config(role: Role, number: u16) -> Config {
 
 /// A peer of the router's device `number`, connected.
 fn peer(number: u16, controls: &mut [Memif]) -> Opened {
-    let mut opened = Memif::open(config(Role::Client, number)).unwrap();
+    connected(Memif::open(config(Role::Client, number)).unwrap(), &mut controls[usize::from(number)])
+}
+
+/// A client once it is connected to the server that `control` is of.
+fn connected(mut opened: Opened, control: &mut Memif) -> Opened {
     let deadline = Instant::now() + Duration::from_secs(10);
-    while !opened.memif.is_connected() || !controls[usize::from(number)].is_connected() {
+    while !opened.memif.is_connected() || !control.is_connected() {
         opened.memif.poll(Duration::from_millis(1)).unwrap();
-        controls[usize::from(number)].poll(Duration::from_millis(1)).unwrap();
+        control.poll(Duration::from_millis(1)).unwrap();
         assert!(Instant::now() < deadline, "no connection");
     }
     opened
@@ -95,4 +99,28 @@ fn frames_cross_and_peers_come_and_go() {
         assert!(balance.holds(), "{balance:?}");
         assert_eq!((balance.sent, balance.dropped), (200 * round, 10 * round));
     }
+}
+
+#[test]
+fn workers_share_the_queues_of_a_peer_that_has_fewer() {
+    let server = Config { send_queues: 3, ..config(Role::Server, 7) };
+    let (mut control, mut queues) = device::memif::open(server).unwrap();
+    let client = Config { receive_queues: 2, ..config(Role::Client, 7) };
+    let mut peer = connected(Memif::open(client).unwrap(), &mut control);
+    let mut bytes = frame();
+    // SAFETY: it is as long, and outlives what is done with it.
+    let lent =
+        [unsafe { fastpath::vector::Frame::new(bytes.as_mut_ptr(), bytes.len() as u32, bytes.len() as u32) };
+            10];
+    let sent: Vec<usize> = queues.outputs.iter_mut().map(|output| output.transmit(&lent)).collect();
+    assert_eq!(sent, [10, 10, 10]);
+    let mut received = [Frame::NONE; 64];
+    let counts: Vec<usize> = peer.receivers.iter_mut().map(|queue| queue.receive(&mut received)).collect();
+    assert_eq!(counts, [10, 20], "the third one shares the second queue");
+    drop(peer);
+    while control.is_connected() {
+        control.poll(Duration::from_millis(1)).unwrap();
+    }
+    let sent: Vec<usize> = queues.outputs.iter_mut().map(|output| output.transmit(&lent)).collect();
+    assert_eq!(sent, [0, 0, 0], "without a peer there is no room");
 }

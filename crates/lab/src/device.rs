@@ -18,6 +18,17 @@ pub enum Addressing {
     OtherPort,
 }
 
+/// The threads of a device that forward.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workers {
+    /// How many; 0 counts as 1.
+    pub count: usize,
+    /// The core of each; empty where the device names none.
+    pub cores: Vec<usize>,
+    /// Cores that it needs besides, for what it does beside forwarding.
+    pub beside: usize,
+}
+
 /// The receive queues of each interface of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queues {
@@ -34,10 +45,10 @@ impl Default for Queues {
 }
 
 impl Queues {
-    /// The cores for the queues, in turn, of a device that works on `core`.
+    /// The cores for the queues, in turn, of a device whose workers are on the cores `workers`.
     #[must_use]
-    pub fn cores(&self, core: usize) -> Vec<usize> {
-        if self.cores.is_empty() { vec![core] } else { self.cores.clone() }
+    pub fn cores<'a>(&'a self, workers: &'a [usize]) -> &'a [usize] {
+        if self.cores.is_empty() { workers } else { &self.cores }
     }
 }
 
@@ -60,6 +71,11 @@ pub trait Device: Debug + Display + Send + Sync {
     /// The receive queues of its interfaces.
     fn queues(&self) -> Queues {
         Queues::default()
+    }
+
+    /// Its workers.
+    fn workers(&self) -> Workers {
+        Workers::default()
     }
 
     /// Makes the interfaces at `site`, which are up and bare, into this device.

@@ -167,7 +167,7 @@ impl Lab {
             &self.device,
             SIDES.map(|s| s.interface),
             &self.threads,
-            (&self.dut.queues().cores(self.placement.dut), Turn::AtOnce),
+            (self.dut.queues().cores(&self.placement.dut_workers), Turn::AtOnce),
         )?;
         if !self.placement.receives_on_dut_core() {
             let ports = SIDES.map(|side| side.port);

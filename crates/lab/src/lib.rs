@@ -26,7 +26,9 @@ pub mod settings;
 
 pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine};
-pub use device::{Addressing, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site};
+pub use device::{
+    Addressing, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site, Workers,
+};
 pub use error::{Error, HolderError, Needs, PortsError, Result};
 pub use interface_counters::{InterfaceCounters, read as interface_counters};
 pub use lab::{Config, Lab, Unmerged, bring_up, quiet_namespace};

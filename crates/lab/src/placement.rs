@@ -4,6 +4,8 @@
 use nix::unistd::Pid;
 use scheduling::Cores;
 
+use crate::device::Workers;
+
 /// Which core does what in a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -13,8 +15,10 @@ pub struct Placement {
     pub receive: usize,
     /// The cores that receive in user space, where they are not those that generate.
     pub receive_cores: Vec<usize>,
-    /// The core of the device under test.
+    /// The core of the device under test; of one with several workers, that of the first.
     pub dut: usize,
+    /// The core of each of the device's workers.
+    pub dut_workers: Vec<usize>,
     /// What a reader of the results should know of it.
     pub notes: Vec<String>,
 }
@@ -30,6 +34,8 @@ pub struct Wishes {
     pub receive: Vec<usize>,
     /// The device's core (`--dut-core`).
     pub dut: Option<usize>,
+    /// The workers of the device. Where it names their cores, these go before [`Self::dut`].
+    pub dut_workers: Workers,
 }
 
 /// The cores asked for cannot be had.
@@ -54,6 +60,20 @@ pub enum PlacementError {
         /// Cores that could generate.
         free: usize,
     },
+    /// More workers of the device than cores to put them on.
+    #[error(
+        "the device needs {needed} cores beside the {tester} that the tester generates on, and there are {cores} in all. \
+         Ask for fewer workers, take a host with more cores, or name cores that both then share (cores={})",
+        shared(*cores)
+    )]
+    TooFewForDevice {
+        /// Cores that the device needs.
+        needed: usize,
+        /// Cores that generate.
+        tester: usize,
+        /// Cores that there are.
+        cores: usize,
+    },
     /// `--cores` and the number of workers disagree.
     #[error("{workers} workers cannot run on {cores} cores: name one core for each worker")]
     CoresPerWorker {
@@ -65,6 +85,11 @@ pub enum PlacementError {
     /// The kernel does not say.
     #[error("cannot find out which cores there are: {0}. Is /proc mounted?")]
     Unknown(#[from] nix::Error),
+}
+
+/// Cores of a host with so many, as a device's parameter names them.
+fn shared(cores: usize) -> String {
+    (0..cores.clamp(1, 2)).map(|core| core.to_string()).collect::<Vec<_>>().join("+")
 }
 
 fn numbers(cores: &[usize]) -> String {
@@ -101,10 +126,11 @@ impl Placement {
             }
             workers => workers,
         };
-        for core in wanted.iter().chain(&wishes.receive) {
+        let named = &wishes.dut_workers.cores;
+        for core in wanted.iter().chain(&wishes.receive).chain(named) {
             check(*core)?;
         }
-        let dut = match wishes.dut {
+        let dut = match named.first().copied().or(wishes.dut) {
             Some(core) => check(core)?,
             // The last core that nobody asked for, or with a single core that one.
             None => *online
@@ -113,11 +139,13 @@ impl Placement {
                 .or(online.last())
                 .ok_or(PlacementError::TooFewCores { workers, free: 0 })?,
         };
-        let generate = if wanted.is_empty() { first_cores(online, workers, dut)? } else { wanted.to_vec() };
-        let spare = online.iter().rfind(|core| **core != dut && !generate.contains(core));
+        let kept = if named.is_empty() { vec![dut] } else { named.clone() };
+        let generate = if wanted.is_empty() { first_cores(online, workers, &kept)? } else { wanted.to_vec() };
+        let dut_workers = further_cores(online, kept, &wishes.dut_workers, &generate, &wishes.receive)?;
+        let spare = online.iter().rfind(|core| !dut_workers.contains(core) && !generate.contains(core));
         let receive = spare.copied().unwrap_or(dut);
         let receive_cores = wishes.receive.clone();
-        let mut placement = Self { generate, receive, receive_cores, dut, notes: Vec::new() };
+        let mut placement = Self { generate, receive, receive_cores, dut, dut_workers, notes: Vec::new() };
         placement.notes = placement.caveats(online.len());
         Ok(placement)
     }
@@ -125,12 +153,24 @@ impl Placement {
     /// Which core does what, for people.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let cores = self.generate.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let Self { dut, receive, .. } = self;
-        match self.receives_on_dut_core() {
-            true => format!("generator on core {cores}, device and receiver on core {dut}"),
-            false => format!("generator on core {cores}, device on core {dut}, receiver on core {receive}"),
+        let cores = numbers(&self.generate);
+        let Self { dut, dut_workers, receive, .. } = self;
+        match dut_workers.as_slice() {
+            [_, _, ..] => {
+                let device = numbers(dut_workers);
+                format!("generator on core {cores}, device on cores {device}, receiver on core {receive}")
+            }
+            _ if self.receives_on_dut_core() => {
+                format!("generator on core {cores}, device and receiver on core {dut}")
+            }
+            _ => format!("generator on core {cores}, device on core {dut}, receiver on core {receive}"),
         }
+    }
+
+    /// Whether the tester sends, or receives in user space, on a core that a worker of the device has.
+    #[must_use]
+    pub fn shares_dut_cores(&self) -> bool {
+        self.dut_workers.iter().any(|core| self.generate.contains(core) || self.receive_cores.contains(core))
     }
 
     /// Whether the tester's ports receive on the device's core, in its time.
@@ -139,17 +179,23 @@ impl Placement {
         self.receive == self.dut
     }
 
+    /// Which cores the generator and the device share, for a reader of the results.
+    #[must_use]
+    pub fn shared_cores(&self) -> Option<String> {
+        let both = self.dut_workers.iter().copied().filter(|core| self.generate.contains(core));
+        let both: Vec<usize> = both.collect();
+        let cores = numbers(&both);
+        (!both.is_empty()).then(|| {
+            format!("generator and device share core {cores}: the rates are those of the two together")
+        })
+    }
+
     /// What a reader must know of this placement on a host with so many `cores`.
     fn caveats(&self, cores: usize) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.generate.contains(&self.dut) {
-            notes.push(format!(
-                "generator and device share core {}: the rates are those of the two together",
-                self.dut
-            ));
-        }
+        notes.extend(self.shared_cores());
         if self.receives_on_dut_core() {
-            let (why, remedy) = match cores > self.generate.len() + 1 {
+            let (why, remedy) = match cores > self.generate.len() + self.dut_workers.len() {
                 true => (String::new(), "name another core to receive on"),
                 false => (format!("only {cores} cores: "), "add a core"),
             };
@@ -162,17 +208,36 @@ impl Placement {
     }
 }
 
-/// The first cores that are not the device's; the device's only if it is the only one.
-fn first_cores(online: &[usize], workers: usize, dut: usize) -> Result<Vec<usize>, PlacementError> {
-    let mut free: Vec<usize> = online.iter().copied().filter(|core| *core != dut).collect();
+/// The first cores that are not the device's; one of these only if there is no other.
+fn first_cores(online: &[usize], workers: usize, dut: &[usize]) -> Result<Vec<usize>, PlacementError> {
+    let mut free: Vec<usize> = online.iter().copied().filter(|core| !dut.contains(core)).collect();
     if free.is_empty() {
-        free.push(dut);
+        free.extend(dut.last());
     }
     if workers > free.len() {
         return Err(PlacementError::TooFewCores { workers, free: free.len() });
     }
     free.truncate(workers);
     Ok(free)
+}
+
+/// The cores of the device's workers: those that it has, and the last ones that the tester does not use.
+fn further_cores(
+    online: &[usize],
+    mut cores: Vec<usize>,
+    workers: &Workers,
+    generate: &[usize],
+    receive: &[usize],
+) -> Result<Vec<usize>, PlacementError> {
+    let is_free = |core: &&usize| ![&cores[..], generate, receive].iter().any(|taken| taken.contains(core));
+    let free: Vec<usize> = online.iter().rev().filter(is_free).copied().collect();
+    let further = workers.count.max(1).saturating_sub(cores.len());
+    if further + workers.beside > free.len() {
+        let needed = workers.count.max(1) + workers.beside;
+        return Err(PlacementError::TooFewForDevice { needed, tester: generate.len(), cores: online.len() });
+    }
+    cores.extend(free.into_iter().take(further));
+    Ok(cores)
 }
 
 #[cfg(test)]
@@ -200,6 +265,33 @@ mod tests {
         assert_eq!(place(&[0, 1, 2], &two), (vec![0, 1], 2, 2, 1));
         let refused = Placement::choose(&[0, 1], &two).unwrap_err();
         assert_eq!(refused, PlacementError::TooFewCores { workers: 2, free: 1 });
+    }
+
+    #[test]
+    fn the_device_s_workers_get_the_last_cores_or_those_that_it_names() {
+        let of = |online: &[usize], count, cores: &[usize], beside| {
+            let dut_workers = Workers { count, cores: cores.to_vec(), beside };
+            Placement::choose(online, &Wishes { dut_workers, ..Wishes::default() })
+        };
+        let placed = of(&[0, 1, 2, 3], 3, &[], 0).unwrap();
+        assert_eq!((placed.generate.as_slice(), placed.dut_workers.as_slice()), (&[0][..], &[3, 2, 1][..]));
+        assert_eq!((placed.dut, placed.receive), (3, 3), "no core is left to receive on");
+        let words = "generator on core 0, device on cores 3, 2, 1, receiver on core 3";
+        assert_eq!(placed.in_words(), words);
+        let placed = of(&[0, 1, 2, 3], 2, &[], 1).unwrap();
+        assert_eq!((placed.dut_workers.as_slice(), placed.receive, placed.notes.len()), (&[3, 2][..], 1, 0));
+        let named = of(&[0, 1], 2, &[1, 0], 0).unwrap();
+        assert_eq!((named.generate.as_slice(), named.dut_workers.as_slice()), (&[0][..], &[1, 0][..]));
+        assert!(named.shares_dut_cores() && !placed.shares_dut_cores());
+        assert!(named.notes[0].starts_with("generator and device share core 0:"), "{:?}", named.notes);
+        let refused = of(&[0, 1], 2, &[], 0).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "the device needs 2 cores beside the 1 that the tester generates on, and there are 2 in all. Ask for fewer \
+             workers, take a host with more cores, or name cores that both then share (cores=0+1)"
+        );
+        assert!(matches!(of(&[0, 1, 2], 2, &[], 1), Err(PlacementError::TooFewForDevice { needed: 3, .. })));
+        assert!(matches!(of(&[0, 1], 2, &[0, 7], 0), Err(PlacementError::NoSuchCore { core: 7, .. })));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The board enters; its metrics in Prometheus's text format leave: names end in their base unit, sums in `_total`.
 
-use std::fmt::{Display, Write};
-
 use results::record::DirectionSample;
+use web::metrics::Text;
 
 use crate::Shown;
 
@@ -11,7 +10,7 @@ type Read = fn(&results::record::Latency) -> u64;
 const QUANTILES: [(&str, Read); 2] = [("0.5", |latency| latency.p50_ns), ("0.99", |latency| latency.p99_ns)];
 
 pub(crate) fn text(shown: &Shown) -> String {
-    let mut text = Text(String::new());
+    let mut text = Text::default();
     text.head("linerate_run_info", "gauge", "The run, by its labels; always 1.");
     let about = &shown.about;
     let labels =
@@ -43,7 +42,7 @@ pub(crate) fn text(shown: &Shown) -> String {
             text.line(name, &[("thread", thread.as_str()), ("node", node.as_str())], clocks);
         }
     }
-    text.0
+    text.into()
 }
 
 fn sums(shown: &Shown, text: &mut Text) {
@@ -107,21 +106,4 @@ fn latency(shown: &Shown, text: &mut Text) {
 
 fn way(direction: usize) -> &'static str {
     ["0-1", "1-0"].get(direction).copied().unwrap_or("other")
-}
-
-struct Text(String);
-
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // A string takes all that is written to it.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let labels: Vec<_> =
-            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
 }

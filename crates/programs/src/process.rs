@@ -60,11 +60,11 @@ impl Said {
 }
 
 impl Process {
-    /// Starts `words` in `namespace`, or where we are, on `core`, with `input` in the file that
+    /// Starts `words` in `namespace`, or where we are, on `cores`, with `input` in the file that
     /// [`INPUT`] stands for.
     pub fn start(
         namespace: Option<&Namespace>,
-        core: usize,
+        cores: &[usize],
         words: &[String],
         input: Option<&[u8]>,
     ) -> Result<Self> {
@@ -83,7 +83,7 @@ impl Process {
         command.process_group(0);
         bind(&mut command)?;
         namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
-        place(&mut command, core)?;
+        place(&mut command, cores)?;
         let (child, keeper) = spawn(command).with_context(|| format!("cannot start {program}"))?;
         Ok(Self { child, stdout, stderr, _input: input, _keeper: keeper })
     }
@@ -200,9 +200,10 @@ fn bind(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Makes `command` run on `core`.
-fn place(command: &mut Command, core: usize) -> Result<()> {
-    let cores = Cores::of(&[core]).with_context(|| format!("there is no core {core}"))?;
+/// Makes `command` run on `cores`.
+fn place(command: &mut Command, cores: &[usize]) -> Result<()> {
+    let cores =
+        Cores::of(cores).with_context(|| format!("there is none or not all of the cores {cores:?}"))?;
     let placed = move || Ok(cores.keep(Pid::from_raw(0))?);
     // SAFETY: between fork and exec it only makes a system call.
     unsafe { command.pre_exec(placed) };
@@ -230,7 +231,7 @@ mod tests {
     fn start(script: &str, input: Option<&[u8]>) -> Process {
         let namespace = Namespace::create().unwrap();
         let words = ["sh", "-c", script, "sh", INPUT].map(str::to_owned);
-        Process::start(Some(&namespace), online().unwrap()[0], &words, input).unwrap()
+        Process::start(Some(&namespace), &online().unwrap()[..1], &words, input).unwrap()
     }
 
     fn has_namespaces() -> bool {

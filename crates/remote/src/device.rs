@@ -120,6 +120,23 @@ impl<S: Shell> Device<S> {
         Ok(found)
     }
 
+    /// What the nodes of the device's graph have done so far, as its driver prints it; empty where it prints nothing.
+    ///
+    /// # Errors
+    /// What failed, or that the connection is lost.
+    pub fn nodes(&mut self) -> Result<String> {
+        let mut text = String::new();
+        for reading in self.plan.nodes() {
+            let answer = self.shell.run(&reading.text)?;
+            if !answer.is_good() {
+                let command = reading.text.lines().last().unwrap_or_default();
+                return Err(failed(&self.shell, &reading.what, command, &answer));
+            }
+            text += &answer.stdout;
+        }
+        Ok(text)
+    }
+
     /// Undoes what was done, the last step first; all of them, even if one fails. What could not be undone
     /// leaves, in words.
     ///
@@ -236,6 +253,9 @@ mod tests {
         [[counters]]
         name = "c"
         run = "count"
+        [[nodes]]
+        name = "n"
+        run = "show"
     "#;
 
     fn device(fails: &'static str) -> Result<Device<Simulated>> {
@@ -304,5 +324,11 @@ mod tests {
         let found = device.fingerprint().unwrap();
         assert_eq!((found["seven"].as_str(), found["eight"].as_str()), ("7", "unknown: cannot"));
         assert_eq!(device.counters().unwrap()["drops"], 4);
+        assert_eq!(
+            (device.nodes().unwrap().as_str(), device.shell.log.last().unwrap().as_str()),
+            ("", "run show")
+        );
+        device.shell.fails = "show";
+        assert!(device.nodes().unwrap_err().to_string().starts_with("dut: n: "));
     }
 }

@@ -39,6 +39,7 @@ pub struct Driver {
     pub(crate) steps: Vec<Step>,
     pub(crate) fingerprint: Vec<Reading>,
     pub(crate) counters: Vec<Reading>,
+    pub(crate) nodes: Vec<Reading>,
 }
 
 /// What the user may set.
@@ -111,6 +112,8 @@ struct Document {
     fingerprint: Vec<ReadingEntry>,
     #[serde(default)]
     counters: Vec<ReadingEntry>,
+    #[serde(default)]
+    nodes: Vec<ReadingEntry>,
 }
 
 #[derive(Deserialize)]
@@ -243,6 +246,7 @@ impl Source<'_> {
             steps: steps.collect::<Result<_>>()?,
             fingerprint: readings(&document.fingerprint)?,
             counters: readings(&document.counters)?,
+            nodes: readings(&document.nodes)?,
             functions: functions.to_owned(),
             parameters: parameters.clone(),
             name: document.name,

@@ -141,6 +141,11 @@ impl Plan {
         self.readings(&self.driver.counters)
     }
 
+    /// The scripts that tell what the nodes of the device's graph have done.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Script> {
+        self.readings(&self.driver.nodes)
+    }
+
     fn readings<'p>(&'p self, readings: &'p [crate::driver::Reading]) -> impl Iterator<Item = Script> + 'p {
         readings
             .iter()

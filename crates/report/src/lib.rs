@@ -9,6 +9,7 @@
 //!             of a comparison: lead (the sentence that a report begins with)
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
+//!                      workers (how packets are spread over a device's threads)
 //! ```
 
 pub mod bench;
@@ -32,5 +33,6 @@ mod search;
 pub mod sets;
 mod shared_core;
 pub mod terminal;
+mod workers;
 
 pub use evidence::{bounds, is_clearer, may_have_changed, second_searches};

@@ -30,7 +30,7 @@ use crate::figures::percent;
 use crate::lead::Lead;
 use crate::links::Links;
 use crate::outcome::{Kind, Mark, Outcome, limited_by, status};
-use crate::{evidence, shared_core};
+use crate::{evidence, shared_core, workers};
 use columns::{Align, Columns, Text};
 use repeats::{Repeats, repeats};
 
@@ -253,6 +253,10 @@ pub fn verdict(record: &Record, colour: bool) -> String {
         text.push_str(&remote::table(device, colour));
     }
     text.push_str(&nodes::table(&record.nodes, colour));
+    for worker in workers::workers(&record.nodes) {
+        let line = format!("{}: {}", worker.name, worker.text());
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&line, colour));
+    }
     for queues in record.queues.iter().filter_map(queue_use::line) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&queues, colour));
     }
@@ -318,6 +322,7 @@ fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }
     }
+    remarks.extend(workers::uneven(record));
     if run.marks.contains(&Mark::Tester) {
         remarks.push(Mark::Tester.meaning().to_owned());
     }

@@ -346,6 +346,7 @@ impl Scenario {
             parameters: BTreeMap::new(),
             configuration: table(configuration),
             core: Some(1),
+            cores: Vec::new(),
             remote: None,
         }
     }

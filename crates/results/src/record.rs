@@ -103,7 +103,7 @@ pub struct Record {
     /// Which queues of the device's interfaces the frames took, where they can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<InterfaceQueues>,
-    /// What the device's graph nodes did, where it is Linerate's own graph of nodes.
+    /// What the device's nodes did, where it is a graph of them (fastpath, VPP), by thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
     /// Seconds between the two readings of `nodes`.
@@ -206,6 +206,9 @@ pub struct Dut {
     pub configuration: BTreeMap<String, String>,
     /// The core its work was placed on, where that is known.
     pub core: Option<usize>,
+    /// The core of each of its workers, where it has several; `core` is the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<usize>,
     /// How it was reached and what it counted, if it is another computer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Box<Remote>>,

@@ -88,7 +88,7 @@ impl<'a> InLab<'a> {
         let server = launch.server.as_ref().map(|words| serve(lab, *dut, words)).transpose()?;
         let before = count(lab)?;
         let input = launch.input.as_ref().map(|input| input.bytes.as_slice());
-        let process = Process::start(Some(lab.tester_namespace()), core, &launch.words, input)?;
+        let process = Process::start(Some(lab.tester_namespace()), &[core], &launch.words, input)?;
         Ok(Started { launch, ground: Box::new(Self { lab, process, _server: server }), before })
     }
 }
@@ -138,7 +138,7 @@ pub fn words_of(said: &Said) -> String {
 
 /// Starts what must run at the far end, on the device's core, and waits until it listens.
 fn serve(lab: &Lab, core: usize, words: &[String]) -> Result<Process> {
-    let mut server = Process::start(Some(lab.dut_namespace()), core, words, None)?;
+    let mut server = Process::start(Some(lab.dut_namespace()), &[core], words, None)?;
     let deadline = Instant::now() + SERVER_PATIENCE;
     let sockets =
         [4, 6].map(|version| format!("/proc/{}/net/tcp{}", server.id(), if version == 6 { "6" } else { "" }));

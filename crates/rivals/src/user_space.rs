@@ -107,7 +107,7 @@ pub fn start(program: &'static dyn Program, task: &Task, testbed: &Testbed) -> R
         };
         (Sender::Own(source), sink)
     } else {
-        let mut process = Process::start(None, task.core, &launch.words, None)?;
+        let mut process = Process::start(None, &[task.core], &launch.words, None)?;
         if ends.is_some() {
             wait_until_ready(&mut process)?;
         }

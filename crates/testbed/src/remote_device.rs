@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::Result;
+use dut::program::vpp;
 use lab::InterfaceCounters;
 use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
-use results::record;
+use results::record::{self, NodeRuntimes};
 use wording::usage::{in_one_line, misuse};
 
 use crate::target::{Ports, Remote};
@@ -67,6 +68,14 @@ impl RemoteDevice {
         Ok(self.connected.borrow_mut().counters()?)
     }
 
+    /// What the nodes of the device's graph have done so far; none where it is no graph of nodes.
+    ///
+    /// # Errors
+    /// When it does not tell, or the connection is lost.
+    pub fn nodes(&self) -> Result<NodeRuntimes> {
+        Ok(vpp::runtime(&self.connected.borrow_mut().nodes()?))
+    }
+
     /// The driver's name.
     pub fn driver(&self) -> &str {
         &self.driver
@@ -89,6 +98,7 @@ impl RemoteDevice {
             parameters: self.given.clone(),
             configuration: self.fingerprint.clone(),
             core: None,
+            cores: Vec::new(),
             remote: Some(Box::new(remote)),
         }
     }

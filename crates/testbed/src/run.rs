@@ -371,7 +371,9 @@ impl Surroundings for Watcher<'_> {
     }
 
     fn nodes(&mut self) -> Option<NodeRuntimes> {
-        self.testbed.nodes().ok().filter(|nodes| !nodes.is_empty())
+        // Nothing is run on another computer while frames are sent.
+        let ours = self.testbed.remote().is_none().then(|| self.testbed.nodes().ok())?;
+        ours.filter(|nodes| !nodes.is_empty())
     }
 
     fn dut_core_busy(&mut self) -> Option<f64> {

@@ -41,6 +41,17 @@ pub enum Place {
     Testers(Vec<TesterAddress>),
 }
 
+impl Place {
+    /// The workers of a device that Linerate starts.
+    #[must_use]
+    pub fn dut_workers(&self) -> lab::Workers {
+        match self {
+            Self::Lab(dut) | Self::Started(dut) => lab::Device::workers(dut),
+            Self::Ports(_) | Self::Named(_) | Self::Testers(_) => lab::Workers::default(),
+        }
+    }
+}
+
 /// Where a TRex stateless server listens for calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TesterAddress {

@@ -110,7 +110,7 @@ impl Testbed {
                 Site::Real(real::open(ports, patience)?, remote.map(Box::new))
             }
             Place::Lab(dut) => {
-                if let Some(refusal) = user_space::refusal(device.engine, Some(dut.name())) {
+                if let Some(refusal) = user_space::refusal(device.engine, Some(dut)) {
                     return Err(misuse(refusal));
                 }
                 let dut = Arc::new(dut.clone());
@@ -151,6 +151,8 @@ impl Testbed {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
             testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
+        let is_own = testbed.user_space().is_some_and(UserSpace::has_own_dut);
+        testbed.notes.extend(testbed.placement.shared_cores().filter(|_| is_own));
         Ok(testbed)
     }
 
@@ -491,6 +493,7 @@ fn place(device: &Target) -> Result<Placement> {
         generate: device.cores.clone(),
         receive: device.receive_cores.clone().unwrap_or_default(),
         dut: device.dut_core,
+        dut_workers: device.place.dut_workers(),
     };
     let online = lab::placement::online().map_err(lab::Error::from)?;
     Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))

@@ -113,6 +113,7 @@ impl Testers {
             parameters: BTreeMap::new(),
             configuration,
             core: None,
+            cores: Vec::new(),
             remote: None,
         }
     }

@@ -20,6 +20,7 @@ use dut::{DutSpec, Passed};
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
+use lab::placement::Wishes;
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use programs::is_installed;
 use results::record::{self, NodeRuntimes};
@@ -42,6 +43,8 @@ pub struct UserSpace {
     watch: RefCell<Option<Watch>>,
     /// Where a device is started.
     site: Site,
+    /// The core of such a device, or of its first worker.
+    core: usize,
 }
 
 /// A device without rules in the place of the one under test, which is held up meanwhile.
@@ -96,7 +99,8 @@ impl UserSpace {
     ) -> Self {
         let ports = [0, 1].map(|number| port(number, &link.devices()[usize::from(number)], next_hops));
         let receive_cores = placement.receive_cores.clone();
-        Self { engine, ports, link, dut, receive_cores, watch: RefCell::default(), site }
+        let core = placement.dut;
+        Self { engine, ports, link, dut, receive_cores, watch: RefCell::default(), site, core }
     }
 
     /// The ports, as far as they are known before they are open.
@@ -150,9 +154,9 @@ impl UserSpace {
     pub fn cable(&self) -> Result<Option<Cable<'_>>> {
         let Some(dut) = &self.dut else { return Ok(None) };
         let paused = dut.pause();
-        let device = Dut::start(&"calibrated".parse()?, &self.site, [mac(0), mac(1)])?;
-        let core = self.site.core;
-        let link = to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, core)?;
+        let site = Site { cores: vec![self.core], ..self.site.clone() };
+        let device = Dut::start(&"calibrated".parse()?, &site, [mac(0), mac(1)])?;
+        let link = to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, self.core)?;
         Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
     }
 
@@ -206,7 +210,8 @@ impl UserSpace {
                 Some(dut) => dut.configuration().clone(),
                 None => text(&[("port 0", &self.devices()[0]), ("port 1", &self.devices()[1])]),
             },
-            core: self.dut.as_ref().map(|_| self.site.core),
+            core: self.dut.as_ref().map(|_| self.core),
+            cores: several(&self.site.cores),
             remote: None,
         }
     }
@@ -226,17 +231,18 @@ impl Cable<'_> {
 
 /// A core that neither the tester nor a device that is started here needs.
 fn spare(placement: &Placement) -> Result<Option<usize>> {
-    let Placement { generate, receive_cores, dut, .. } = placement;
+    let Placement { generate, receive_cores, dut_workers, .. } = placement;
     let online = lab::placement::online().map_err(lab::Error::from)?;
-    Ok(online
-        .into_iter()
-        .find(|core| core != dut && !generate.contains(core) && !receive_cores.contains(core)))
+    let is_free =
+        |core: &usize| ![generate, receive_cores, dut_workers].iter().any(|taken| taken.contains(core));
+    Ok(online.into_iter().find(is_free))
 }
 
 /// Where a device is started.
 fn site(placement: &Placement, max_frame_size: usize) -> Result<Site> {
     Ok(Site {
-        core: placement.dut,
+        cores: placement.dut_workers.clone(),
+        shared: placement.shares_dut_cores(),
         spare: spare(placement)?,
         // As many of each port as the engine opens.
         queues: placement.generate.len().max(placement.receive_cores.len()),
@@ -288,19 +294,32 @@ fn engine_refusal(engine: EngineName) -> Option<String> {
 }
 
 /// What keeps a load test by `engine` from being run, through the device `dut` or between ports of the user's.
-pub fn refusal(engine: EngineName, dut: Option<&str>) -> Option<String> {
+pub fn refusal(engine: EngineName, dut: Option<&DutSpec>) -> Option<String> {
     if let Some(refusal) = engine_refusal(engine) {
         return Some(refusal);
     }
-    match dut?.split(':').next()? {
+    let dut = dut?;
+    match dut.name() {
         // The lab has its own word on devices that are none of it.
-        _ if !engine.is_in_user_space() => None,
+        _ if !engine.is_in_user_space() => too_few_cores(dut),
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
         }
-        vpp::NAME => vpp::refusal(),
-        _ => None,
+        vpp::NAME => vpp::refusal().or_else(|| too_few_cores(dut)),
+        _ => too_few_cores(dut),
     }
+}
+
+/// Why the workers of `dut` find no place on this machine beside a tester on one core.
+fn too_few_cores(dut: &DutSpec) -> Option<String> {
+    let wishes = Wishes { dut_workers: lab::Device::workers(dut), ..Wishes::default() };
+    let placed = Placement::choose(&lab::placement::online().ok()?, &wishes);
+    Some(format!("{dut}: {}", placed.err()?))
+}
+
+/// The cores of a device that has several.
+pub fn several(cores: &[usize]) -> Vec<usize> {
+    if cores.len() > 1 { cores.to_vec() } else { Vec::new() }
 }
 
 /// The other ends of a device that listens at `sockets`, for frames of up to `longest` bytes; `core` is for
@@ -334,6 +353,20 @@ fn to_named(engine: EngineName, devices: [String; 2], core: usize, force: u8) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_workers_than_cores_are_refused_with_the_remedy() {
+        let refused = |engine, dut: &str| refusal(engine, Some(&dut.parse().unwrap()));
+        for engine in [EngineName::Auto, EngineName::Memif] {
+            assert_eq!(refused(engine, "fastpath"), None);
+            let said = refused(engine, "fastpath:workers=64").unwrap();
+            assert!(
+                said.starts_with("fastpath:workers=64: the device needs 64 cores beside the 1"),
+                "{said}"
+            );
+            assert!(said.contains("take a host with more cores, or name cores"), "{said}");
+        }
+    }
 
     #[test]
     fn a_port_is_named_after_its_device() {

@@ -13,11 +13,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use lab::{InterfaceCounters, Namespace, SIDES, Side};
 use programs::is_installed;
 use results::record::NodeRuntimes;
+pub use said::runtime;
 use wire::MacAddress;
 
 use super::private::{self, DIRECTORY, outside, socket};
 use super::{MODE, ROUTES, Site};
 use crate::routes;
+use crate::workers::Spread;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "vpp";
@@ -46,6 +48,8 @@ pub(super) struct Vpp {
     mode: String,
     /// Routes of its table.
     routes: Option<usize>,
+    /// How packets come to its workers.
+    spread: Spread,
 }
 
 /// Why it cannot be started here, with the remedy.
@@ -67,7 +71,7 @@ impl Vpp {
         }
         let mode = parameters.get(MODE).cloned().unwrap_or_default();
         let routes = parameters.get(ROUTES).and_then(|routes| routes::count(routes));
-        Ok(Self { namespace: private::create()?, mode, routes })
+        Ok(Self { namespace: private::create()?, mode, routes, spread: Spread::of(parameters) })
     }
 
     /// Where it is to be started.
@@ -96,7 +100,7 @@ impl Vpp {
         site: &Site,
         tester: [MacAddress; 2],
     ) -> Result<BTreeMap<String, String>> {
-        let mut commands = commands(&self.mode, site, tester);
+        let mut commands = commands(&self.mode, self.spread, site, tester);
         if let Some(count) = self.routes {
             let file = outside(pid, TABLE);
             fs::write(&file, table(count)).with_context(|| format!("cannot write {file}"))?;
@@ -128,16 +132,17 @@ impl Vpp {
 
     /// What the nodes of the process `pid` did since it started.
     pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
-        Ok(said::runtime(&ask(pid, "show runtime")?))
+        Ok(runtime(&ask(pid, "show runtime")?))
     }
 }
 
-/// Its command line, which is its start-up configuration: in ordinary memory, with no plugin but memif's. One
-/// worker forwards, and the main thread is out of its way; with no core for that, the main thread forwards.
+/// Its command line, which is its start-up configuration: in ordinary memory, with no plugin but memif's.
+/// Workers forward, and the main thread is out of their way; with no core for that, the main thread forwards.
 pub(super) fn words(site: &Site, has_a_table: bool) -> Vec<String> {
+    let workers = site.cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let cores = match site.spare {
-        Some(spare) => format!("main-core {spare} corelist-workers {}", site.core),
-        None => format!("main-core {}", site.core),
+        Some(spare) => format!("main-core {spare} corelist-workers {workers}"),
+        None => format!("main-core {workers}"),
     };
     let heap = if has_a_table { "2G" } else { "512M" };
     // Before other processes on its core, as testpmd.
@@ -164,18 +169,27 @@ fn gateways(mac: MacAddress) -> impl Iterator<Item = String> {
     gateways.map(move |gateway| format!("set ip neighbor {} {gateway} {mac} static", interface(1)))
 }
 
-/// What makes it do as `mode` says, between the `tester`'s two addresses.
-fn commands(mode: &str, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
+/// What makes it do as `mode` and `spread` say, between the `tester`'s two addresses.
+///
+/// Each of its threads sends by a queue of its own, as far as the tester has one for it. RSS in software is a hand-off to
+/// the workers, of which all take part.
+fn commands(mode: &str, spread: Spread, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
     let mut commands = Vec::new();
+    let workers = site.cores.len();
     for (number, side) in SIDES.into_iter().enumerate() {
-        let (id, name, queues) = (number + 1, interface(number), site.queues);
+        let (id, name, queues) = (number + 1, interface(number), spread.queues.unwrap_or(site.queues));
+        let send = if workers > 1 { workers + 1 } else { queues };
         commands.push(format!("create memif socket id {id} filename {DIRECTORY}/{}", socket(number)));
         commands.push(format!(
-            "create interface memif id 0 socket-id {id} hw-addr {} rx-queues {queues} tx-queues {queues} master",
+            "create interface memif id 0 socket-id {id} hw-addr {} rx-queues {queues} tx-queues {send} master",
             side.interface_mac
         ));
         if site.max_frame_size > LONGEST {
             commands.push(format!("set interface mtu {} {name}", site.max_frame_size - OVERHEAD));
+        }
+        if spread.rss && workers > 1 {
+            let last = workers - 1;
+            commands.push(format!("set interface handoff {name} workers 0-{last} symmetrical"));
         }
         commands.push(format!("set interface state {name} up"));
     }
@@ -242,7 +256,19 @@ mod tests {
     const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
 
     fn site(spare: Option<usize>, max_frame_size: usize) -> Site {
-        Site { core: 3, spare, queues: 2, max_frame_size }
+        Site { cores: vec![3], shared: false, spare, queues: 2, max_frame_size }
+    }
+
+    const ALONE: Spread = Spread { queues: None, rss: true };
+
+    #[test]
+    fn several_workers_have_cores_and_queues_and_share_the_flows() {
+        let site = Site { cores: vec![3, 2], ..site(Some(1), 64) };
+        let line = words(&site, false).join(" ");
+        assert!(line.contains("cpu { main-core 1 corelist-workers 3,2 }"), "{line}");
+        let text = commands(ROUTER, Spread { queues: Some(4), rss: true }, &site, TESTER).join("\n");
+        assert!(text.contains("rx-queues 4 tx-queues 3 master"), "{text}");
+        assert!(text.contains("\nset interface handoff memif2/0 workers 0-1 symmetrical\n"), "{text}");
     }
 
     #[test]
@@ -268,7 +294,7 @@ create interface memif id 0 socket-id 2 hw-addr 02:4c:6e:72:02:01 rx-queues 2 tx
                 mtu[0], mtu[1]
             )
         };
-        let router = commands(ROUTER, &site(None, 9018), TESTER).join("\n");
+        let router = commands(ROUTER, ALONE, &site(None, 9018), TESTER).join("\n");
         let routes = "
 set interface ip address memif1/0 100.65.1.1/24
 set interface ip address memif1/0 2001:2:0:1::1/64
@@ -289,7 +315,10 @@ ip route add 2001:2:0:48::/64 via 2001:2:0:2::2 memif2/0";
         let connected = "
 set interface l2 xconnect memif1/0 memif2/0
 set interface l2 xconnect memif2/0 memif1/0";
-        assert_eq!(commands("xconnect", &site(None, 9216), TESTER).join("\n"), interfaces(jumbo) + connected);
+        assert_eq!(
+            commands("xconnect", ALONE, &site(None, 9216), TESTER).join("\n"),
+            interfaces(jumbo) + connected
+        );
     }
     #[test]
     fn a_table_is_commands_in_a_file_and_its_gateways_are_known() {

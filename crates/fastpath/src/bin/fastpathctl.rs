@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use fastpath::client::Client;
 use fastpath::config::SOCKET;
-use fastpath::control::{Answer, Clear, Hop, Request, Set, Show, To};
+use fastpath::control::{Answer, Clear, Hop, IpVersion, Pcap, Request, Set, Show, To};
 
 /// Shows what a running fastpath does, and changes it.
 #[derive(Parser)]
-#[command(name = "fastpathctl", version, max_term_width = 100)]
+#[command(name = "fastpathctl", version, max_term_width = 100, infer_subcommands = true)]
 struct Cli {
     /// The control socket of the router
     #[arg(long, default_value = SOCKET, global = true)]
@@ -37,6 +37,9 @@ enum Command {
     /// Capture a packet trace
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Capture packets to a file
+    #[command(subcommand)]
+    Pcap(PcapCommand),
     /// Reload the configuration
     Reload {
         /// Another configuration file than the one that the router was started with
@@ -52,8 +55,42 @@ enum ShowCommand {
         /// The most expensive call of each node instead
         max: Option<Max>,
     },
+    /// Interfaces and what went through them
+    #[command(visible_alias = "interface")]
+    Interfaces {
+        /// Their names; all if none is named
+        names: Vec<String>,
+    },
+    /// What there is of IPv4, in the words of VPP
+    #[command(subcommand)]
+    Ip(IpCommand),
+    /// What there is of IPv6, in the words of VPP
+    #[command(subcommand)]
+    Ip6(IpCommand),
     #[command(flatten)]
     Other(Show),
+}
+
+#[derive(Subcommand)]
+enum IpCommand {
+    /// Routes, as of show fib
+    Fib {
+        /// A prefix, or an address
+        of: Option<String>,
+    },
+    /// Neighbours whose link address is known
+    #[command(visible_alias = "neighbours")]
+    Neighbors,
+}
+
+#[derive(Subcommand)]
+enum PcapCommand {
+    /// Begin with the next packets: rx and tx, max N, max-bytes-per-pkt N, intfc NAME, file NAME; or off, or status
+    Trace {
+        /// The words, in any order
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -63,10 +100,11 @@ enum Max {
 
 #[derive(Subcommand)]
 enum TraceCommand {
-    /// Trace the next packets of each worker, node by node
+    /// Trace the next packets, node by node
     Add {
-        /// How many packets
-        count: u32,
+        /// How many packets; before it may stand the node that takes them from devices, as VPP's users write
+        #[arg(required = true, num_args = 1..=2, value_names = ["NODE", "COUNT"])]
+        words: Vec<String>,
     },
 }
 
@@ -145,6 +183,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
+    let shown = Shown::of_command(&cli.command);
     let request = match request(cli.command) {
         Ok(request) => request,
         Err(misuse) => {
@@ -152,7 +191,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match Client::connect(&cli.socket).and_then(|mut client| client.ask(&request)) {
+    let asked = Client::connect(&cli.socket).and_then(|mut client| client.ask(&request));
+    match asked.map(|answer| shown.of(answer)) {
         Ok(answer) => {
             // The reader of the output may have seen enough.
             let _ = print(&answer, cli.json);
@@ -169,15 +209,72 @@ fn request(command: Command) -> Result<Request, String> {
     Ok(match command {
         Command::Show(ShowCommand::Runtime { max: None }) => Request::Show(Show::Runtime),
         Command::Show(ShowCommand::Runtime { max: Some(Max::Max) }) => Request::Show(Show::RuntimeMax),
+        Command::Show(ShowCommand::Interfaces { .. }) => Request::Show(Show::Interfaces),
+        Command::Show(ShowCommand::Ip(IpCommand::Fib { of })) => {
+            Request::Show(Show::Fib { version: IpVersion::Ip4, of })
+        }
+        Command::Show(ShowCommand::Ip6(IpCommand::Fib { of })) => {
+            Request::Show(Show::Fib { version: IpVersion::Ip6, of })
+        }
+        Command::Show(ShowCommand::Ip(_) | ShowCommand::Ip6(_)) => Request::Show(Show::Neighbours),
         Command::Show(ShowCommand::Other(show)) => Request::Show(show),
         Command::Clear(clear) => Request::Clear(clear),
-        Command::Trace(TraceCommand::Add { count }) => Request::Trace(count),
+        Command::Trace(TraceCommand::Add { words }) => Request::Trace(traced(&words)?),
+        Command::Pcap(PcapCommand::Trace { words }) => Request::Pcap(Pcap::parse(&words)?),
         Command::Set(set) => Request::Set(self::set(set)?),
         // The router may be in another directory.
         Command::Reload { file } => {
             Request::Reload { file: file.map(|file| std::path::absolute(&file).unwrap_or(file)) }
         }
     })
+}
+
+/// How many packets `trace add` is to trace: they are taken where they come from devices, however that node is called.
+fn traced(words: &[String]) -> Result<u32, String> {
+    let (count, nodes) = words.split_last().ok_or("trace add needs a number of packets")?;
+    if let Some(node) = nodes.iter().find(|node| !node.ends_with("-input")) {
+        return Err(format!(
+            "packets are traced from where they arrive, not from {node}: write device-input, or no node"
+        ));
+    }
+    count.parse().map_err(|_| format!("'{count}' is no number of packets"))
+}
+
+/// Which part of an answer was asked for.
+enum Shown {
+    All,
+    /// Interfaces of these names.
+    Interfaces(Vec<String>),
+    /// Neighbours of one version of IP.
+    Neighbours(IpVersion),
+}
+
+impl Shown {
+    fn of_command(command: &Command) -> Self {
+        match command {
+            Command::Show(ShowCommand::Interfaces { names }) if !names.is_empty() => {
+                Self::Interfaces(names.clone())
+            }
+            Command::Show(ShowCommand::Ip(IpCommand::Neighbors)) => Self::Neighbours(IpVersion::Ip4),
+            Command::Show(ShowCommand::Ip6(IpCommand::Neighbors)) => Self::Neighbours(IpVersion::Ip6),
+            _ => Self::All,
+        }
+    }
+
+    /// The part of `answer`.
+    fn of(&self, mut answer: Answer) -> Answer {
+        match (self, &mut answer) {
+            (Self::Interfaces(names), Answer::Interfaces(shown)) => {
+                shown.interfaces.retain(|row| names.contains(&row.name));
+            }
+            (Self::Neighbours(version), Answer::Neighbours(shown)) => {
+                let is_six = *version == IpVersion::Ip6;
+                shown.neighbours.retain(|row| row.address.contains(':') == is_six);
+            }
+            _ => {}
+        }
+        answer
+    }
 }
 
 fn set(command: SetCommand) -> Result<Set, String> {

@@ -16,7 +16,7 @@ mod validate;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::BufRead;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub struct Config {
     pub workers: Workers,
     /// Whether the routes of the kernel's main table are the router's too.
     pub routes_from_kernel: bool,
+    /// Where metrics are served, if they are.
+    pub metrics: Option<SocketAddr>,
     /// By number; those with VLAN tags follow the one whose device they share.
     pub interfaces: Vec<Interface>,
     /// Bridges, by number: in the order of their names.

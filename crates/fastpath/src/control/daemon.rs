@@ -18,6 +18,7 @@ mod state;
 mod tests;
 
 use std::io::BufReader;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -32,7 +33,7 @@ use self::devices::Opened;
 use self::ports::Ports;
 use self::state::State;
 use crate::control::config::{self, Config};
-use crate::control::protocol::{Reply, Request};
+use crate::control::protocol::{Answer, Reply, Request, Show};
 use crate::control::server::Socket;
 use crate::control::threads::{self, Job, Workers};
 use crate::dataplane::counters::Counters;
@@ -94,10 +95,12 @@ fn run_started(
     threads::check(&config.workers.cores)?;
     // Before anything else: another router that has the socket has the devices too.
     let socket = Socket::open(&config.socket)?;
+    let metrics = config.metrics.map(listen).transpose()?;
     let (tell, told) = mpsc::channel();
     signals(tell.clone())?;
     let (mut state, workers) = start(config, file)?;
     memory::give_back();
+    let metrics = metrics.map(|listener| serve_metrics(listener, tell.clone())).transpose()?;
     serve(&socket, tell)?;
     log(&format!(
         "in control at {}, with {} workers",
@@ -105,6 +108,8 @@ fn run_started(
         workers.running.len()
     ));
     let ended = attend(&mut state, &workers, &told, log);
+    // Whoever waits for an answer gets none now.
+    drop((told, metrics));
     drop(workers);
     ended
 }
@@ -195,15 +200,46 @@ fn signals(tell: Sender<Message>) -> Result<()> {
 
 /// Has requests told.
 fn serve(socket: &Socket, tell: Sender<Message>) -> Result<()> {
-    let answer = move |request| {
-        let (reply, replied) = mpsc::sync_channel(1);
-        let gone = || Reply::Error("fastpath is about to end: start it again".into());
-        if tell.send(Message::Asked(request, reply)).is_err() {
-            return gone();
+    Ok(socket.serve(move |request| ask(&tell, request))?)
+}
+
+/// What the main thread answers.
+fn ask(tell: &Sender<Message>, request: Request) -> Reply {
+    let (reply, replied) = mpsc::sync_channel(1);
+    let gone = || Reply::Error("fastpath is about to end: start it again".into());
+    if tell.send(Message::Asked(request, reply)).is_err() {
+        return gone();
+    }
+    replied.recv().unwrap_or_else(|_| gone())
+}
+
+/// Listens where metrics are to be served.
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| {
+        format!("cannot serve metrics at {address}: is the address this machine's, and the port free?")
+    })
+}
+
+/// Serves metrics to whoever asks there for `/metrics`.
+fn serve_metrics(listener: TcpListener, tell: Sender<Message>) -> Result<web::Server> {
+    let answer = move |request: &web::Request, _: &[u8]| {
+        let with_body = match request.method.as_str() {
+            "GET" => true,
+            "HEAD" => false,
+            _ => return web::refuse("405 Method Not Allowed", "only GET is answered"),
+        };
+        if request.target != "/metrics" {
+            return web::refuse("404 Not Found", "there is only /metrics");
         }
-        replied.recv().unwrap_or_else(|_| gone())
+        match ask(&tell, Request::Show(Show::Metrics)) {
+            Reply::Answer(Answer::Metrics(metrics)) => {
+                web::reply("200 OK", web::metrics::KIND, &metrics.text, with_body)
+            }
+            Reply::Answer(_) => web::refuse("500 Internal Server Error", "there are no metrics"),
+            Reply::Error(reason) => web::refuse("503 Service Unavailable", &reason),
+        }
     };
-    Ok(socket.serve(answer)?)
+    web::Server::start(listener, "metrics", Box::new(answer)).context("cannot serve metrics")
 }
 
 /// Where a file is, whatever directory this process is in.

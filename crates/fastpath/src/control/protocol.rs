@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::control::capture::Pcap;
 use crate::control::show::acl::AccessLists;
 use crate::control::show::bridge::Bridges;
 use crate::control::show::cpu::Cpu;
@@ -16,6 +17,7 @@ use crate::control::show::flows::Flows;
 use crate::control::show::graph::Graph;
 use crate::control::show::hardware::Hardware;
 use crate::control::show::interfaces::Interfaces;
+use crate::control::show::metrics::Metrics;
 use crate::control::show::neighbours::Neighbours;
 use crate::control::show::runtime::Runtime;
 use crate::control::show::runtime_max::RuntimeMax;
@@ -34,6 +36,8 @@ pub enum Request {
     Set(Set),
     /// To note what nodes see of so many packets more, of each worker.
     Trace(u32),
+    /// To capture packets to a file.
+    Pcap(Pcap),
     /// To become what a configuration says.
     Reload {
         /// The file with it; the one that the router began with if none is named.
@@ -52,14 +56,19 @@ pub enum Show {
     #[command(skip)]
     RuntimeMax,
     /// Interfaces and what went through them.
+    #[command(skip)]
     Interfaces,
     /// Why packets went no further.
+    #[command(alias = "error")]
     Errors,
+    /// All that is counted, in Prometheus's text format.
+    Metrics,
     /// The threads of the router.
     Threads,
     /// The processor.
     Cpu,
     /// Devices, and which worker serves which queue.
+    #[command(visible_alias = "hardware-interfaces")]
     Hardware,
     /// Bridges and their stations.
     Bridge,
@@ -85,6 +94,7 @@ pub enum Show {
         of: Option<String>,
     },
     /// The neighbours whose link address is known.
+    #[command(visible_alias = "neighbors")]
     Neighbours,
     /// What nodes saw of packets; see trace add.
     Trace,
@@ -107,6 +117,7 @@ pub enum Clear {
     /// What workers do.
     Runtime,
     /// What goes through interfaces.
+    #[command(visible_alias = "hardware-interfaces")]
     Interfaces,
     /// Why packets go no further.
     Errors,
@@ -198,6 +209,8 @@ pub enum Answer {
     Interfaces(Interfaces),
     /// Why packets went no further.
     Errors(Errors),
+    /// Metrics.
+    Metrics(Metrics),
     /// The threads.
     Threads(Threads),
     /// The processor.
@@ -249,6 +262,7 @@ impl Answer {
             Self::Flows(answer) => serde_json::to_value(answer),
             Self::Interfaces(answer) => serde_json::to_value(answer),
             Self::Errors(answer) => serde_json::to_value(answer),
+            Self::Metrics(answer) => serde_json::to_value(answer),
             Self::Threads(answer) => serde_json::to_value(answer),
             Self::Cpu(answer) => serde_json::to_value(answer),
             Self::Hardware(answer) => serde_json::to_value(answer),
@@ -273,6 +287,7 @@ impl fmt::Display for Answer {
             Self::Flows(answer) => answer.fmt(formatter),
             Self::Interfaces(answer) => answer.fmt(formatter),
             Self::Errors(answer) => answer.fmt(formatter),
+            Self::Metrics(answer) => answer.fmt(formatter),
             Self::Threads(answer) => answer.fmt(formatter),
             Self::Cpu(answer) => answer.fmt(formatter),
             Self::Hardware(answer) => answer.fmt(formatter),

@@ -10,6 +10,7 @@ pub mod flows;
 pub mod graph;
 pub mod hardware;
 pub mod interfaces;
+pub mod metrics;
 pub mod neighbours;
 pub mod runtime;
 pub mod runtime_max;

@@ -201,9 +201,8 @@ impl Graph {
         mut clock: u64,
         before: &mut impl FnMut(Node, &mut Packets),
     ) -> u64 {
-        if node == Node::DeviceInput {
-            context.trace.begin(count);
-        }
+        // What was injected has no way to trace, but leaves to be captured.
+        context.trace.begin(if node == Node::DeviceInput { count } else { 0 });
         for index in 0..count {
             self.waiting.enqueue(index as Index, node);
         }

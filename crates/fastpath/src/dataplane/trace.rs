@@ -3,7 +3,8 @@
 //!
 //! A worker notes raw facts of a packet after each node that had it; what they mean is told later, on the
 //! router's side. While nothing is wished for, that costs a worker one branch for each node's call. While
-//! something is, a worker takes a lock at the end of a pass.
+//! something is, a worker takes a lock at the end of a pass. Packets are captured ([`crate::dataplane::capture`]) at the
+//! same places, by the same branch.
 
 mod format;
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::clocks;
+use crate::dataplane::capture::Capture;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::node::Node;
@@ -21,6 +23,9 @@ use crate::dataplane::vector::{Index, Packets};
 
 /// The most packets that are kept; further wishes are cut to it.
 pub const MOST: u32 = 1000;
+
+/// Says beside the number of wishes that packets are captured.
+const CAPTURING: u32 = 1 << 31;
 
 /// Bytes of a packet that are noted at every node.
 const NOTED: usize = 96;
@@ -84,29 +89,40 @@ struct Notes {
 /// Where workers put what they noted, and the router finds it.
 #[derive(Default)]
 pub struct Traces {
-    /// How many packets are wished for.
+    /// How many packets are wished for, and [`CAPTURING`].
     wanted: AtomicU32,
     noted: Mutex<Vec<Notes>>,
+    capture: Mutex<Option<Arc<Capture>>>,
 }
 
 impl Traces {
     /// Has the next `count` packets that arrive anywhere traced, too.
     pub fn add(&self, count: u32) {
         let kept = self.noted().len() as u32;
-        let more = |wanted: u32| Some(wanted.saturating_add(count).min(MOST.saturating_sub(kept)));
+        let more = |wanted: u32| {
+            let count = (wanted & !CAPTURING).saturating_add(count).min(MOST.saturating_sub(kept));
+            Some(wanted & CAPTURING | count)
+        };
         let _ = self.wanted.fetch_update(Relaxed, Relaxed, more);
     }
 
     /// Forgets all traces and wishes.
     pub fn clear(&self) {
-        self.wanted.store(0, Relaxed);
+        self.wanted.fetch_and(CAPTURING, Relaxed);
         self.noted().clear();
+    }
+
+    /// Has packets captured from now on, or no more.
+    pub fn capture(&self, capture: Option<Capture>) {
+        let bit = if capture.is_some() { CAPTURING } else { 0 };
+        *self.capture.lock().unwrap_or_else(PoisonError::into_inner) = capture.map(Arc::new);
+        let _ = self.wanted.fetch_update(Relaxed, Relaxed, |wanted| Some(wanted & !CAPTURING | bit));
     }
 
     /// How many packets are still waited for.
     #[must_use]
     pub fn wanted(&self) -> u32 {
-        self.wanted.load(Relaxed)
+        self.wanted.load(Relaxed) & !CAPTURING
     }
 
     /// The traced packets, in the order in which their passes ended. Interfaces are called as in
@@ -133,8 +149,9 @@ impl Traces {
     /// Of `count` packets, how many are wished for; the wish is thereby granted.
     fn take(&self, count: usize) -> usize {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let less = |wanted: u32| Some(wanted.saturating_sub(count));
-        self.wanted.fetch_update(Relaxed, Relaxed, less).map_or(0, |wanted| wanted.min(count) as usize)
+        let less = |wanted: u32| Some(wanted & CAPTURING | (wanted & !CAPTURING).saturating_sub(count));
+        let before = self.wanted.fetch_update(Relaxed, Relaxed, less);
+        before.map_or(0, |wanted| (wanted & !CAPTURING).min(count) as usize)
     }
 }
 
@@ -144,18 +161,22 @@ pub(crate) struct Tracer {
     worker: u16,
     /// The traced packets of this pass: its first ones.
     traced: Vec<Notes>,
+    /// What captures packets of this pass.
+    capture: Option<Arc<Capture>>,
+    /// Whether there is any of that.
+    on: bool,
 }
 
 impl Tracer {
     /// For the worker of this number.
     pub fn new(traces: Arc<Traces>, worker: u16) -> Self {
-        Self { traces, worker, traced: Vec::new() }
+        Self { traces, worker, traced: Vec::new(), capture: None, on: false }
     }
 
-    /// Whether a packet of this pass is traced.
+    /// Whether a packet of this pass is traced, or captured.
     #[inline(always)]
     pub fn on(&self) -> bool {
-        !self.traced.is_empty()
+        self.on
     }
 
     /// A pass over `count` packets that have arrived begins.
@@ -171,6 +192,9 @@ impl Tracer {
         let (worker, began) = (self.worker, clocks());
         let notes = || Notes { worker, began, notes: Vec::new() };
         self.traced = std::iter::repeat_with(notes).take(self.traces.take(count)).collect();
+        // A capture that begins or ends right now begins or ends with the next pass.
+        self.capture = self.traces.capture.try_lock().ok().and_then(|capture| capture.clone());
+        self.on = !self.traced.is_empty() || self.capture.is_some();
     }
 
     /// A node is done with a vector: notes what is to be seen of the traced packets in it. `beside` is as in
@@ -185,6 +209,12 @@ impl Tracer {
         next: &[Node],
         beside: &[(Index, Node)],
     ) {
+        if let Some(capture) = &self.capture {
+            capture.note(node, packets, vector, beside);
+        }
+        if self.traced.is_empty() {
+            return;
+        }
         let clock = clocks();
         for (&index, &next) in vector.iter().zip(next) {
             let Some(traced) = self.traced.get_mut(usize::from(index)) else { continue };
@@ -217,6 +247,10 @@ impl Tracer {
 
     #[cold]
     fn hand_over(&mut self) {
-        self.traces.noted().append(&mut self.traced);
+        self.on = false;
+        self.capture = None;
+        if !self.traced.is_empty() {
+            self.traces.noted().append(&mut self.traced);
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::figures::duration;
 use crate::links::Links;
 use crate::nodes::in_order;
 use crate::terminal::meanwhile;
+use crate::workers::workers;
 
 /// A name and its value.
 pub type Fact = (String, String);
@@ -118,7 +119,10 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     run.push(pair("loss threshold", &format!("{} %", record.strategy.loss_threshold * 100.0)));
 
     let mut device = vec![pair("device", &record.dut.label())];
-    device.extend(record.dut.core.map(|core| pair("core", &core.to_string())));
+    match record.dut.cores.as_slice() {
+        [] => device.extend(record.dut.core.map(|core| pair("core", &core.to_string()))),
+        cores => device.push(pair("cores of its workers", &list(cores))),
+    }
     device.extend(named(&record.dut.configuration));
     let mut facts: Vec<Facts> = Links::of(record)
         .map(|links| Facts { title: "As bandwidth", pairs: links.pairs() })
@@ -140,6 +144,11 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
         let pairs = nodes.into_iter().filter_map(node).collect();
         facts.push(Facts { title: "Graph nodes", pairs });
+    }
+    let workers = workers(&record.nodes);
+    if !workers.is_empty() {
+        let pairs = workers.iter().map(|worker| pair(worker.name, &worker.text())).collect();
+        facts.push(Facts { title: "Workers of the device", pairs });
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts
@@ -171,7 +180,6 @@ fn profile(profile: &record::Profile) -> Vec<Fact> {
 }
 
 fn tester(tester: &Tester) -> Vec<Fact> {
-    let list = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut pairs = vec![pair("engine", &tester.engine), pair("generating cores", &list(&tester.cores))];
     pairs.extend(tester.receive_core.map(|core| pair("receiving core", &core.to_string())));
     if !tester.receive_cores.is_empty() {
@@ -183,6 +191,10 @@ fn tester(tester: &Tester) -> Vec<Fact> {
         pairs.push(pair(&format!("port {at}"), &port_text(port)));
     }
     pairs
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn port_text(port: &Port) -> String {

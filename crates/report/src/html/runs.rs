@@ -12,6 +12,7 @@ use crate::comparison::Comparison;
 use crate::evidence;
 use crate::figures::{loss, percent};
 use crate::outcome::{Kind, Outcome, limited_by, status};
+use crate::workers;
 
 /// A run and its full record.
 pub struct Run<'a> {
@@ -121,6 +122,7 @@ fn remarks(record: &Record) -> Vec<String> {
         remarks.extend(evidence::searched(record));
         remarks.extend(evidence::loss_began(record));
     }
+    remarks.extend(workers::uneven(record));
     remarks
 }
 

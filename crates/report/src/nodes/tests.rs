@@ -84,6 +84,21 @@ fn threads_that_forward_are_added_up_and_others_left_out() {
 }
 
 #[test]
+fn what_a_worker_hands_over_to_another_came_in_once() {
+    let mut record = Scenario::default().record();
+    record.nodes = vec![
+        node("worker 0", "device-input", 10, 1_000, 50.0),
+        node("worker 0", "worker-handoff", 10, 1_000, 12.0),
+        node("worker 0", "ethernet-input", 10, 500, 10.0),
+        node("worker 1", "device-input", 10, 500, 50.0),
+        node("worker 1", "ethernet-input", 10, 500, 10.0),
+    ];
+    let costs = Costs::of(&record).unwrap();
+    assert_eq!(costs.packets, 1_000);
+    assert!((costs.without_polling - (12.0 + 10.0)).abs() < 1e-9, "{costs:?}");
+}
+
+#[test]
 fn where_ways_part_each_packet_is_counted_once() {
     let mut record = Scenario::default().record();
     record.nodes = vec![

@@ -252,6 +252,7 @@ impl Loadtest {
                 parameters: BTreeMap::new(),
                 configuration: BTreeMap::new(),
                 core: None,
+                cores: Vec::new(),
                 remote: None,
             },
             tester: Tester {

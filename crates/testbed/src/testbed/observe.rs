@@ -11,7 +11,7 @@ use results::record;
 
 use super::{Site, Testbed};
 use crate::target::EngineName;
-use crate::user_space::UserSpace;
+use crate::user_space::{UserSpace, several};
 
 impl Testbed {
     /// Every thread that does the work of a device that Linerate started, by its id.
@@ -25,11 +25,11 @@ impl Testbed {
 
     /// Which cores the tester uses for what.
     pub fn cores_in_words(&self) -> String {
-        let Placement { generate, receive, receive_cores, dut, .. } = &self.placement;
+        let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
         match &self.site {
             Site::Lab(..) => format!("cores {generate:?}, receiving on {receive}"),
             Site::UserSpace(user_space) if user_space.has_own_dut() => {
-                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut}")
+                format!("cores {generate:?}, receiving on {receive_cores:?}, the device on {dut_workers:?}")
             }
             Site::Real(..) | Site::UserSpace(_) => format!("cores {generate:?}"),
             Site::Testers(_) => "cores of the testers' own".to_owned(),
@@ -86,6 +86,7 @@ impl Testbed {
                 parameters: lab.dut().parameters().clone(),
                 configuration: lab.dut_configuration()?,
                 core: Some(self.placement.dut),
+                cores: several(&self.placement.dut_workers),
                 remote: None,
             },
             Site::Real(_, Some(remote)) => remote.describe(),
@@ -96,6 +97,7 @@ impl Testbed {
                 parameters: BTreeMap::new(),
                 configuration: BTreeMap::new(),
                 core: None,
+                cores: Vec::new(),
                 remote: None,
             },
         };
@@ -152,10 +154,12 @@ impl Testbed {
         }
     }
 
-    /// What the nodes of the device have done since it started, where it is a graph of them and ours.
+    /// What the nodes of the device have done since it started, where it is a graph of them that tells. One that is
+    /// another computer is asked over its connection.
     pub fn nodes(&self) -> Result<record::NodeRuntimes> {
         match (&self.site, self.program()) {
             (Site::UserSpace(user_space), _) => user_space.nodes(),
+            (Site::Real(_, Some(remote)), _) => remote.nodes(),
             (_, Some(program)) => program.nodes(),
             (_, None) => Ok(record::NodeRuntimes::new()),
         }
@@ -166,13 +170,13 @@ impl Testbed {
         let mut cores = self.placement.generate.clone();
         let threads = match &self.site {
             Site::Lab(program, lab) => {
-                cores.extend([self.placement.dut, self.placement.receive]);
+                cores.extend(self.placement.dut_workers.iter().chain([&self.placement.receive]));
                 let mut threads = lab.threads()?;
                 threads.extend(program.iter().flat_map(|program| program.threads()));
                 threads
             }
             Site::UserSpace(user_space) if user_space.has_own_dut() => {
-                cores.push(self.placement.dut);
+                cores.extend(&self.placement.dut_workers);
                 cores.extend(&self.placement.receive_cores);
                 user_space.dut_threads()
             }

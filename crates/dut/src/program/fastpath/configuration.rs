@@ -12,6 +12,7 @@ use crate::fastpath::Rules;
 use crate::program::private::{DIRECTORY, socket};
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
+use crate::workers::Spread;
 
 /// What it is unless asked for something else.
 pub(crate) const ROUTER: &str = "router";
@@ -40,6 +41,8 @@ pub(super) struct Task {
     pub rules: Option<Rules>,
     /// Routes of a table, which are for the process to write, too.
     pub routes: Option<usize>,
+    /// How packets come to its workers.
+    pub spread: Spread,
 }
 
 impl Task {
@@ -52,6 +55,7 @@ impl Task {
             // What is wrong was said when they were read.
             rules: Rules::of(parameters).ok().flatten(),
             routes: text(ROUTES).and_then(routes::count),
+            spread: Spread::of(parameters),
         }
     }
 
@@ -84,33 +88,39 @@ impl Ports {
         }
     }
 
-    /// What it sends and receives by there.
-    fn device(self, number: usize, site: &Site) -> String {
+    /// What it sends and receives by there, from so many `queues`.
+    fn device(self, number: usize, queues: usize, site: &Site) -> String {
         match self {
             Self::Memif => format!(
                 "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
                 socket(number),
-                site.queues,
+                queues,
                 room(site.max_frame_size),
             ),
-            Self::AfXdp => format!("af_xdp:{}", SIDES[number].interface),
+            Self::AfXdp if queues == 1 => format!("af_xdp:{}", SIDES[number].interface),
+            Self::AfXdp => format!("af_xdp:{},queues={queues}", SIDES[number].interface),
         }
     }
 
-    /// What its worker does while no packet comes. At interfaces of the kernel it shares its core with the
+    /// What its worker does at `site` while no packet comes. At interfaces of the kernel it shares its core with the
     /// threads that hand it the packets and with those that set up and take down the lab. It goes before them, and
     /// leaves them the core while it has nothing to do: otherwise they would receive all the time under a load that is
-    /// too high, and it would forward next to nothing.
-    fn idle(self) -> &'static str {
+    /// too high, and it would forward next to nothing. The same where a worker shares its core with the tester.
+    fn idle(self, site: &Site) -> &'static str {
         match self {
-            Self::Memif => "poll",
-            Self::AfXdp => "sleep",
+            Self::Memif if !site.shared => "poll",
+            Self::Memif | Self::AfXdp => "sleep",
         }
     }
 }
 
 /// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
 pub(super) fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+    let Spread { queues, rss } = task.spread;
+    let queues = queues.unwrap_or(site.queues);
+    // Each worker knows its own states alone: both directions of a flow come to one.
+    let keeps_states = task.rules.is_some_and(|rules| rules.keeps_states);
+    let rss = rss || (keeps_states && site.cores.len() > 1);
     let mut text = String::new();
     if task.routes.is_some() {
         text += &format!("routes-file = \"{TABLE}\"\n");
@@ -119,18 +129,19 @@ pub(super) fn configuration(task: &Task, ports: Ports, site: &Site, tester: [Mac
     let _ = write!(
         text,
         "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
-         workers = {{ cores = [{}], idle = \"{}\", precedence = \"urgent\" }}\n",
-        site.core,
-        ports.idle()
+         workers = {{ cores = {:?}, idle = \"{}\", precedence = \"urgent\" }}\n",
+        site.cores,
+        ports.idle(site)
     );
     for (number, side) in SIDES.into_iter().enumerate() {
         let _ = write!(
             text,
-            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n",
+            "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n{}",
             ports.interface(number),
-            ports.device(number, site),
+            ports.device(number, queues, site),
             side.interface_mac,
             site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
+            if rss { "rss = true\n" } else { "" },
         );
         if let Some(id) = task.vlan {
             let _ = writeln!(text, "[[interface.vlan]]\nid = {id}");
@@ -219,12 +230,12 @@ mod tests {
     const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
 
     fn task(mode: &str) -> Task {
-        Task { mode: mode.to_owned(), vlan: None, rules: None, routes: None }
+        Task { mode: mode.to_owned(), vlan: None, rules: None, routes: None, spread: Spread::default() }
     }
 
     /// The text of a task at both kinds of ports, each with what it says.
     fn both(task: &Task, more: &str) -> [(String, Config); 2] {
-        let site = Site { core: 1, spare: None, queues: 2, max_frame_size: 9216 };
+        let site = Site { cores: vec![1, 3], shared: false, spare: None, queues: 2, max_frame_size: 9216 };
         [Ports::Memif, Ports::AfXdp].map(|ports| {
             let text = configuration(task, ports, &site, TESTER) + more;
             let config = Config::parse("device", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -237,6 +248,11 @@ mod tests {
         for (text, config) in both(&task(ROUTER), "") {
             assert_eq!((config.interfaces.len(), config.neighbours.len()), (2, 4), "{text}");
             assert!(text.contains("48.0.0.0/8") && text.contains("mtu = 9198"), "{text}");
+            assert_eq!(config.workers.cores, [1, 3]);
+        }
+        let spread = Spread { queues: Some(4), rss: true };
+        for (text, config) in both(&Task { spread, ..task(ROUTER) }, "") {
+            assert!(text.contains("queues=4") && config.interfaces.iter().all(|it| it.rss), "{text}");
         }
         for (text, config) in both(&task("xconnect"), "") {
             assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{text}");

@@ -41,6 +41,10 @@ fn first_word(line: &str) -> &str {
 }
 
 /// What `show runtime` says: on each thread, the nodes that were called.
+///
+/// Names are cut to 30 characters, after which the two nodes of an interface that has a long one are the same: the first of
+/// them is its output, the second its tx, in the alphabet's order.
+#[must_use]
 pub fn runtime(shown: &str) -> NodeRuntimes {
     // With one thread alone, it is not named.
     let mut thread = "vpp_main".to_owned();
@@ -50,7 +54,13 @@ pub fn runtime(shown: &str) -> NodeRuntimes {
         if let ["Thread", _, name, ..] = words.as_slice() {
             thread = (*name).to_owned();
         } else if let Some((name, did)) = node(&words) {
-            nodes.insert((thread.clone(), name.to_owned()), did);
+            let key = |ending: &str| (thread.clone(), format!("{name}{ending}"));
+            if let Some(first) = nodes.remove(&key("")) {
+                nodes.insert(key("-output"), first);
+                nodes.insert(key("-tx"), did);
+            } else {
+                nodes.insert(key(""), did);
+            }
         }
     }
     nodes
@@ -141,6 +151,20 @@ memif-input                      polling             61406        11721472      
         );
         assert_eq!(told("vpp_main", "api-rx-from-ring").suspends, 52);
         assert_eq!(told("vpp_wk_0", "acl-plugin-fa-worker-cleaner-pinterrupt").calls, 7);
+    }
+
+    /// Recorded by the author of "VPP on FreeBSD, part 2".
+    const RECORDED: &str = include_str!("../../../../../tests/remote/show-runtime.txt");
+
+    #[test]
+    fn nodes_of_interfaces_whose_long_names_are_cut_are_told_apart() {
+        let nodes = runtime(RECORDED);
+        assert_eq!(nodes.len(), 3 * 9, "{nodes:?}");
+        let of = |name: &str| nodes[&("vpp_wk_0".to_owned(), name.to_owned())];
+        let interface = "TwentyFiveGigabitEthernet6/0/1";
+        assert_eq!(of(&format!("{interface}-output")).clocks, 14.5);
+        assert_eq!(of(&format!("{interface}-tx")).clocks, 134.0);
+        assert_eq!(of("dpdk-input").vectors, 413_802_792);
     }
 
     #[test]

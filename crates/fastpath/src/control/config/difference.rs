@@ -124,6 +124,9 @@ fn fixed(old: &Config, new: &Config) -> Vec<Fixed> {
     if old.states.maximum != new.states.maximum {
         fixed.push(Fixed("the maximum of states, whose memory is taken at once,".into()));
     }
+    if old.metrics != new.metrics {
+        fixed.push(Fixed("the address of the metrics".into()));
+    }
     for interface in &new.interfaces {
         match old.interface(&interface.name) {
             None => fixed.push(Fixed(format!("the set of devices and VLANs ({} is new)", interface.name))),

@@ -22,6 +22,7 @@ pub(super) struct Document {
     pub names_workers: bool,
     pub routes_from_kernel: Option<Spanned<bool>>,
     pub routes_file: Option<Spanned<String>>,
+    pub metrics: Option<Spanned<String>>,
     pub interfaces: Vec<InterfaceEntry>,
     /// The names of those that cannot be read.
     pub misread: HashSet<String>,
@@ -218,6 +219,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
             }
             "routes-from-kernel" => document.routes_from_kernel = entry(text, value, problems),
             "routes-file" => document.routes_file = entry(text, value, problems),
+            "metrics" => document.metrics = entry(text, value, problems),
             "access-list" => {
                 document.named_lists = names(&value).into_iter().collect();
                 document.access_lists = entries(text, "access-list", value, problems);
@@ -229,7 +231,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Document> {
             unknown => problems.add(
                 at.start,
                 format!(
-                    "unknown key `{unknown}`: there are routes-from-kernel, routes-file, [control], [workers], \
+                    "unknown key `{unknown}`: there are routes-from-kernel, routes-file, metrics, [control], [workers], \
                      [[interface]], [[bridge]], [[access-list]], [states], [[route]] and [[neighbour]]"
                 ),
             ),

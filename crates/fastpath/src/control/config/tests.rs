@@ -188,6 +188,7 @@ fn what_cannot_be_is_refused_with_what_to_write_instead() {
         ("[workers]\ncores = [1]\nidle = \"rest\"".into(), "expected `poll` or `sleep`"),
         (format!("{HEAD}[control]\nsocket = \"here\""), "write a path from / on"),
         (format!("{HEAD}[control]"), "`socket` is missing: write socket = …"),
+        (format!("metrics = \"9482\"\n{HEAD}"), "like 127.0.0.1:9482"),
         (format!("{HEAD}{}", interface("lan 1", "")), "letters, digits"),
         (format!("{HEAD}{}{}", interface("lan", ""), interface("lan", "")), "two interfaces 'lan'"),
         (two("mac = \"3:4\""), "six hexadecimal bytes"),

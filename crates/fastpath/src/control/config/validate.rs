@@ -8,7 +8,7 @@ mod routes;
 mod states;
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
         socket,
         workers,
         routes_from_kernel,
+        metrics: metrics(&document, problems),
         interfaces: interfaces.all,
         bridges: bridges::bridges(&document, problems),
         access_lists: access_lists::access_lists(&document.access_lists, problems),
@@ -104,6 +105,15 @@ fn routes_file(document: &Document, problems: &mut Problems) -> Option<PathBuf> 
         problems.add(written.span().start, "no name of a file: write one like \"table.txt\"");
     }
     Some(text.into())
+}
+
+fn metrics(document: &Document, problems: &mut Problems) -> Option<SocketAddr> {
+    let written = document.metrics.as_ref()?;
+    let text = written.get_ref();
+    let address = text.parse().map_err(|_| {
+        format!("'{text}' is no address for metrics: write an IP address and a port, like 127.0.0.1:9482")
+    });
+    problems.check(written.span().start, address)
 }
 
 fn is_name(text: &str) -> bool {

@@ -1,6 +1,7 @@
 //! What the main thread owns: requests and configurations enter, replies leave, and the router changes.
 
 mod answers;
+mod captures;
 mod routes;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use super::devices::Opened;
 use super::facts::{self, Moment};
 use super::kernel::{Kernel, mtu_of_tap};
 use super::memory;
+use crate::control::capture::Capturing;
 use crate::control::config::{self, Attachment, Change, Config, difference};
 use crate::control::kernel::Tap;
 use crate::control::log::Limit;
@@ -56,6 +58,8 @@ pub(super) struct State {
     runtime: Baseline,
     interfaces: Baseline,
     errors: Baseline,
+    /// The packet capture that goes on.
+    capturing: Option<Capturing>,
 }
 
 impl Baseline {
@@ -101,6 +105,7 @@ impl State {
             runtime: Baseline::new(),
             interfaces: Baseline::new(),
             errors: Baseline::new(),
+            capturing: None,
             config: Config {
                 interfaces: config.interfaces.iter().map(bare).collect(),
                 routes: Default::default(),
@@ -170,6 +175,7 @@ impl State {
             self.warn(log);
         }
         self.devices.iter_mut().filter_map(Opened::poll).for_each(|said| log(&said));
+        self.write_captured(log);
         self.kernel.poll(&mut self.router, log)
     }
 
@@ -208,6 +214,7 @@ impl State {
                 self.router.traces().add(count);
                 Ok(Answer::Done(format!("the next {count} packets are traced: see show trace")))
             }
+            Request::Pcap(pcap) => self.pcap(pcap).map(Answer::Done),
             Request::Set(set) => self.set(&set).map(Answer::Done),
             Request::Reload { file } => self.reload(file.as_deref()).map(Answer::Done),
         };

@@ -130,7 +130,7 @@ fn check(plan: &Plan) -> Result<Checked> {
         let missing = requirement::missing(&described.dut.requires)
             .or_else(|| {
                 let through = match &described.dut.place {
-                    Place::Lab(dut) | Place::Started(dut) => Some(dut.name()),
+                    Place::Lab(dut) | Place::Started(dut) => Some(dut),
                     Place::Ports(_) | Place::Named(_) | Place::Testers(_) => None,
                 };
                 user_space::refusal(described.dut.engine, through)

@@ -13,7 +13,7 @@ use crate::control::daemon::facts;
 use crate::control::protocol::{Answer, Clear, IpVersion, Show, Version};
 use crate::control::router::Asked;
 use crate::control::show::{
-    bridge, errors, fib, flows, graph, hardware, interfaces, neighbours, runtime, runtime_max, trace,
+    bridge, errors, fib, flows, graph, hardware, interfaces, metrics, neighbours, runtime, runtime_max, trace,
 };
 use crate::control::snapshot::Snapshot;
 use crate::control::threads;
@@ -57,6 +57,7 @@ impl State {
             Show::Acl { name } => Answer::Acl(self.access_lists.show(&self.router, name.as_deref())?),
             Show::Flows => Answer::Flows(self.show_flows()),
             Show::Errors => Answer::Errors(errors::errors(&self.errors.of_all(&self.counters))),
+            Show::Metrics => Answer::Metrics(self.metrics()),
             Show::Threads => Answer::Threads(facts::threads(&self.placed)),
             Show::Cpu => Answer::Cpu(facts::cpu(self.start)),
             Show::Hardware => Answer::Hardware(hardware::Hardware {
@@ -78,6 +79,13 @@ impl State {
                 seconds: self.start.time.elapsed().as_secs(),
             }),
         })
+    }
+
+    /// What all workers counted since they started, in Prometheus's text format.
+    pub fn metrics(&self) -> metrics::Metrics {
+        let counted = self.counters.iter().map(|counters| Snapshot::of(counters)).enumerate();
+        let workers: Vec<_> = counted.map(|(number, counted)| (threads::name(number), counted)).collect();
+        metrics::metrics(self.router.forwarding(), &workers, self.start.time.elapsed().as_secs_f64())
     }
 
     /// What each worker does, and all that it counted.
