@@ -293,26 +293,29 @@ fn engine_refusal(engine: EngineName) -> Option<String> {
     None
 }
 
-/// What keeps a load test by `engine` from being run, through the device `dut` or between ports of the user's.
-pub fn refusal(engine: EngineName, dut: Option<&DutSpec>) -> Option<String> {
+/// What keeps a load test by `engine` with further `options` from being run, through the device `dut` or between ports of
+/// the user's.
+pub fn refusal(engine: EngineName, dut: Option<&DutSpec>, options: &[String]) -> Option<String> {
     if let Some(refusal) = engine_refusal(engine) {
         return Some(refusal);
     }
     let dut = dut?;
     match dut.name() {
         // The lab has its own word on devices that are none of it.
-        _ if !engine.is_in_user_space() => too_few_cores(dut),
+        _ if !engine.is_in_user_space() => too_few_cores(dut, options),
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
         }
-        vpp::NAME => vpp::refusal().or_else(|| too_few_cores(dut)),
-        _ => too_few_cores(dut),
+        vpp::NAME => vpp::refusal().or_else(|| too_few_cores(dut, options)),
+        _ => too_few_cores(dut, options),
     }
 }
 
-/// Why the workers of `dut` find no place on this machine beside a tester on one core.
-fn too_few_cores(dut: &DutSpec) -> Option<String> {
-    let wishes = Wishes { dut_workers: lab::Device::workers(dut), ..Wishes::default() };
+/// Why the workers of `dut` find no place on this machine beside a tester on the cores that `options` name, or on one.
+fn too_few_cores(dut: &DutSpec, options: &[String]) -> Option<String> {
+    let cores = options.windows(2).find(|pair| pair[0] == "--cores").map(|pair| pair[1].split(','));
+    let generate = cores.map(|cores| cores.filter_map(|core| core.parse().ok()).collect());
+    let wishes = Wishes { generate, dut_workers: lab::Device::workers(dut), ..Wishes::default() };
     let placed = Placement::choose(&lab::placement::online().ok()?, &wishes);
     Some(format!("{dut}: {}", placed.err()?))
 }
@@ -356,7 +359,7 @@ mod tests {
 
     #[test]
     fn more_workers_than_cores_are_refused_with_the_remedy() {
-        let refused = |engine, dut: &str| refusal(engine, Some(&dut.parse().unwrap()));
+        let refused = |engine, dut: &str| refusal(engine, Some(&dut.parse().unwrap()), &[]);
         for engine in [EngineName::Auto, EngineName::Memif] {
             assert_eq!(refused(engine, "fastpath"), None);
             let said = refused(engine, "fastpath:workers=64").unwrap();
@@ -366,6 +369,10 @@ mod tests {
             );
             assert!(said.contains("take a host with more cores, or name cores"), "{said}");
         }
+        let all: Vec<String> = lab::placement::online().unwrap().iter().map(ToString::to_string).collect();
+        let (cores, dut) = (["--cores".to_owned(), all.join(",")], "fastpath:workers=2".parse().unwrap());
+        let said = refusal(EngineName::Memif, Some(&dut), &cores).unwrap();
+        assert!(said.contains(&format!("beside the {} that the tester", all.len())), "{said}");
     }
 
     #[test]
