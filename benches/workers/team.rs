@@ -15,6 +15,7 @@ use fastpath::router::{Hop, Router};
 use fastpath::vector::VECTOR;
 use fastpath::worker::{Receive, Worker};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use stats::random::Random;
 use wire::MacAddress;
@@ -51,6 +52,8 @@ impl Queues {
 pub struct Figure {
     /// All together.
     pub mpps: f64,
+    /// The same in a second of the time that each had its core: what other processes took of it does not count.
+    pub own_mpps: f64,
     /// Of each worker in what was sent, 0 to 1.
     pub shares: Vec<f64>,
     /// Of all nodes of all workers, for each frame that was sent.
@@ -58,6 +61,18 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Of two turns.
+    pub fn mean([one, other]: [Self; 2]) -> Self {
+        let mean = |one: f64, other: f64| f64::midpoint(one, other);
+        let shares = one.shares.iter().zip(&other.shares).map(|(one, other)| mean(*one, *other)).collect();
+        Self {
+            mpps: mean(one.mpps, other.mpps),
+            own_mpps: mean(one.own_mpps, other.own_mpps),
+            shares,
+            clocks: mean(one.clocks, other.clocks),
+        }
+    }
+
     /// The one with the median rate.
     pub fn median(mut turns: Vec<Self>) -> Self {
         turns.sort_by(|one, other| one.mpps.total_cmp(&other.mpps));
@@ -112,7 +127,7 @@ impl Team {
     /// Has all of them forward for a while, at once.
     pub fn run(self) -> Figure {
         let begin = Barrier::new(self.workers.len());
-        let turns: Vec<(u64, u64, f64)> = thread::scope(|scope| {
+        let turns: Vec<Turn> = thread::scope(|scope| {
             let begin = &begin;
             let working: Vec<_> = self
                 .workers
@@ -121,19 +136,36 @@ impl Team {
                 .collect();
             working.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let rates: Vec<f64> = turns.iter().map(|(sent, _, seconds)| *sent as f64 / seconds * 1e-6).collect();
-        let (mpps, sent) = (rates.iter().sum::<f64>(), turns.iter().map(|turn| turn.0).sum::<u64>());
-        let clocks: u64 = turns.iter().map(|turn| turn.1).sum();
+        let rates: Vec<f64> = turns.iter().map(|turn| turn.sent as f64 / turn.seconds * 1e-6).collect();
+        let (mpps, sent) = (rates.iter().sum::<f64>(), turns.iter().map(|turn| turn.sent).sum::<u64>());
+        let clocks: u64 = turns.iter().map(|turn| turn.clocks).sum();
         Figure {
             mpps,
+            own_mpps: turns.iter().map(|turn| turn.sent as f64 / turn.own_seconds * 1e-6).sum(),
             shares: rates.iter().map(|rate| rate / mpps).collect(),
             clocks: clocks as f64 / sent as f64,
         }
     }
 }
 
-/// Forwards on `core`: frames that were sent, clocks of all nodes, and seconds.
-fn forward(core: usize, mut worker: Worker, counters: &Counters, begin: &Barrier) -> (u64, u64, f64) {
+/// What one worker did in a turn.
+struct Turn {
+    /// Frames that it sent.
+    sent: u64,
+    /// Of all its nodes.
+    clocks: u64,
+    /// How long that took, and how much of it the worker had its core.
+    seconds: f64,
+    own_seconds: f64,
+}
+
+/// How long this thread has had a core so far, in seconds.
+fn own_time() -> f64 {
+    Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap()).as_secs_f64()
+}
+
+/// Forwards on `core`.
+fn forward(core: usize, mut worker: Worker, counters: &Counters, begin: &Barrier) -> Turn {
     let mut set = CpuSet::new();
     set.set(core).unwrap();
     sched_setaffinity(THIS, &set).unwrap();
@@ -152,12 +184,12 @@ fn forward(core: usize, mut worker: Worker, counters: &Counters, begin: &Barrier
         let nodes = counters.nodes.iter().enumerate().filter(|(node, _)| *node != Node::DeviceInput as usize);
         (counters.balance().sent, nodes.map(|(_, node)| node.clocks.get()).sum::<u64>())
     };
-    let before = read();
+    let (before, own) = (read(), own_time());
     let seconds = turn(TURN);
-    let after = read();
+    let (after, own_seconds) = (read(), own_time() - own);
     // Whoever is late finds the other one at work.
     begin.wait();
-    (after.0 - before.0, after.1 - before.1, seconds)
+    Turn { sent: after.0 - before.0, clocks: after.1 - before.1, seconds, own_seconds }
 }
 
 /// A router with so many routes, and destinations within them.

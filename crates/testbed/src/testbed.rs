@@ -110,7 +110,7 @@ impl Testbed {
                 Site::Real(real::open(ports, patience)?, remote.map(Box::new))
             }
             Place::Lab(dut) => {
-                if let Some(refusal) = user_space::refusal(device.engine, Some(dut)) {
+                if let Some(refusal) = user_space::refusal(device.engine, Some(dut), &[]) {
                     return Err(misuse(refusal));
                 }
                 let dut = Arc::new(dut.clone());

@@ -20,7 +20,7 @@ use dut::{DutSpec, Passed};
 use engine::Engine;
 use engine::replay::Carrier;
 use engine::user_space::MAX_FRAME;
-use lab::placement::Wishes;
+use lab::placement::{PlacementError, Wishes};
 use lab::{InterfaceCounters, NapiThread, Placement, Port};
 use programs::is_installed;
 use results::record::{self, NodeRuntimes};
@@ -293,28 +293,42 @@ fn engine_refusal(engine: EngineName) -> Option<String> {
     None
 }
 
-/// What keeps a load test by `engine` from being run, through the device `dut` or between ports of the user's.
-pub fn refusal(engine: EngineName, dut: Option<&DutSpec>) -> Option<String> {
+/// What keeps a load test by `engine` with further `options` from being run, through the device `dut` or between ports of
+/// the user's.
+pub fn refusal(engine: EngineName, dut: Option<&DutSpec>, options: &[String]) -> Option<String> {
     if let Some(refusal) = engine_refusal(engine) {
         return Some(refusal);
     }
     let dut = dut?;
     match dut.name() {
         // The lab has its own word on devices that are none of it.
-        _ if !engine.is_in_user_space() => too_few_cores(dut),
+        _ if !engine.is_in_user_space() => too_few_cores(dut, options),
         testpmd::NAME if !is_installed(testpmd::EXECUTABLE) => {
             Some(format!("{} is not installed; install it (Debian's package dpdk-dev)", testpmd::EXECUTABLE))
         }
-        vpp::NAME => vpp::refusal().or_else(|| too_few_cores(dut)),
-        _ => too_few_cores(dut),
+        vpp::NAME => vpp::refusal().or_else(|| too_few_cores(dut, options)),
+        _ => too_few_cores(dut, options),
     }
 }
 
-/// Why the workers of `dut` find no place on this machine beside a tester on one core.
-fn too_few_cores(dut: &DutSpec) -> Option<String> {
-    let wishes = Wishes { dut_workers: lab::Device::workers(dut), ..Wishes::default() };
-    let placed = Placement::choose(&lab::placement::online().ok()?, &wishes);
-    Some(format!("{dut}: {}", placed.err()?))
+/// Why the workers of `dut` find no place on this machine beside a tester on the cores that `options` name, or on one.
+fn too_few_cores(dut: &DutSpec, options: &[String]) -> Option<String> {
+    let named = options.windows(2).find(|pair| pair[0] == "--cores").map(|pair| pair[1].split(','));
+    let generate = named.map(|cores| cores.filter_map(|core| core.parse().ok()).collect::<Vec<_>>());
+    let (dut_workers, online) = (lab::Device::workers(dut), lab::placement::online().ok()?);
+    let wishes = Wishes { generate: generate.clone(), dut_workers: dut_workers.clone(), ..Wishes::default() };
+    let refused = match Placement::choose(&online, &wishes).err()? {
+        // Cores that the bench names for the tester on a larger host.
+        PlacementError::NoSuchCore { .. } if dut_workers.cores.is_empty() => {
+            PlacementError::TooFewForDevice {
+                needed: dut_workers.count.max(1) + dut_workers.beside,
+                tester: generate.map_or(1, |cores| cores.len()),
+                cores: online.len(),
+            }
+        }
+        other => other,
+    };
+    Some(format!("{dut}: {refused}"))
 }
 
 /// The cores of a device that has several.
@@ -356,7 +370,7 @@ mod tests {
 
     #[test]
     fn more_workers_than_cores_are_refused_with_the_remedy() {
-        let refused = |engine, dut: &str| refusal(engine, Some(&dut.parse().unwrap()));
+        let refused = |engine, dut: &str| refusal(engine, Some(&dut.parse().unwrap()), &[]);
         for engine in [EngineName::Auto, EngineName::Memif] {
             assert_eq!(refused(engine, "fastpath"), None);
             let said = refused(engine, "fastpath:workers=64").unwrap();
@@ -366,6 +380,14 @@ mod tests {
             );
             assert!(said.contains("take a host with more cores, or name cores"), "{said}");
         }
+        let (beyond, dut) =
+            (["--cores".to_owned(), "0,1,4095".to_owned()], "fastpath:workers=3".parse().unwrap());
+        let said = refusal(EngineName::Memif, Some(&dut), &beyond).unwrap();
+        assert!(said.contains("needs 3 cores beside the 3 that the tester"), "{said}");
+        let all: Vec<String> = lab::placement::online().unwrap().iter().map(ToString::to_string).collect();
+        let (cores, dut) = (["--cores".to_owned(), all.join(",")], "fastpath:workers=2".parse().unwrap());
+        let said = refusal(EngineName::Memif, Some(&dut), &cores).unwrap();
+        assert!(said.contains(&format!("beside the {} that the tester", all.len())), "{said}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A small server of HTTP/1.1: requests enter, what answers them is asked, one answer a connection leaves.
 //!
 //! One thread serves all. It sleeps while nobody is connected, and no client makes it wait: sockets do not block,
-//! and a connection that has not got its answer after [`PATIENCE`] is closed. Requests, connections and answers are
+//! and a connection that has not got its answer after 5 s is closed. Requests, connections and answers are
 //! bounded. A page of another site that has its own name lead here (DNS rebinding) is refused by the Host header.
 
 pub mod metrics;

@@ -133,7 +133,7 @@ fn check(plan: &Plan) -> Result<Checked> {
                     Place::Lab(dut) | Place::Started(dut) => Some(dut),
                     Place::Ports(_) | Place::Named(_) | Place::Testers(_) => None,
                 };
-                user_space::refusal(described.dut.engine, through)
+                user_space::refusal(described.dut.engine, through, &described.dut.options)
             })
             .or_else(|| {
                 if let Command::Generator(args) = &cli.command {
