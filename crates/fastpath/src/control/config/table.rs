@@ -32,7 +32,7 @@ const MOST_ROUTES: usize = 1 << 24;
 /// The most ways that are remembered.
 const MOST_WAYS: usize = 1 << 16;
 /// Words of `ip route` that say nothing to this router, each with the word that follows it.
-const UNUSED: [&str; 8] = ["proto", "metric", "scope", "src", "pref", "mtu", "advmss", "expires"];
+const UNUSED: [&str; 9] = ["proto", "metric", "scope", "src", "pref", "mtu", "advmss", "expires", "nhid"];
 /// Those that stand alone; a backslash is where `ip -oneline` has joined two lines.
 const UNUSED_ALONE: [&str; 4] = ["onlink", "offload", "trap", "\\"];
 

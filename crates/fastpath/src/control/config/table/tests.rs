@@ -34,7 +34,7 @@ fn lines_of_ip_route_are_the_routes_of_the_configuration() {
         "# What `ip -oneline route` prints.\n\
          default via 10.1.0.2 dev wan proto dhcp src 10.1.0.1 metric 100 \n\
          10.0.0.0/24 dev lan proto kernel scope link src 10.0.0.1 \n\n\
-         10.2.0.0/16 via 10.0.0.9  # the gateway is on lan's network\n\
+         10.2.0.0/16 nhid 12 via 10.0.0.9 proto bgp  # the gateway is on lan's network\n\
          \t10.3.0.1 via 10.9.9.9 dev lan onlink\r\n\
          10.4.0.0/16 proto bird metric 32 \\\tnexthop via 10.1.0.2 dev wan weight 3 \\\tnexthop via 10.0.0.9 dev lan weight 1 \n\
          blackhole 10.5.0.0/16 dev lo metric 1024\n\
