@@ -10,7 +10,8 @@ use crate::dataplane::acl::key::{NO_PORT, has_ports, has_type, service};
 use crate::dataplane::flow::member::{Asker, Member};
 
 /// A flow: five words, which are equal where flows are. The first two are the address beyond the interface, the next two
-/// the one within; the last one has interface, protocol, [`IP6`], [`ASKED_FROM_BEYOND`] and both ports.
+/// the one within; the last one has interface, protocol, two bits, and both ports. The bits say whether it is of IPv6, and
+/// whether an echo is asked from beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow([u64; 5]);
 

@@ -125,7 +125,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// One for so many states, up to [`MOST`].
+    /// One for so many states, up to 16,777,214.
     ///
     /// # Errors
     /// There is no memory for it.
