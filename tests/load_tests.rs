@@ -161,8 +161,8 @@ fn a_ramp_rises_in_equal_steps_and_reaches_its_target() {
         let of = |phase| record.samples.iter().filter(move |sample| sample.phase == phase);
         let rise: Vec<f64> =
             of(Phase::Ramp).map(|sample| sample.directions[0].intended_pps.round()).collect();
-        assert_eq!(rise, [400.0, 800.0, 1200.0, 1600.0, 2000.0, 2400.0, 2800.0, 3200.0, 3600.0, 4000.0]);
-        assert_eq!((of(Phase::WarmUp).count(), of(Phase::Hold).count()), (3, 3));
+        assert_eq!(rise, [800.0, 1600.0, 2400.0, 3200.0, 4000.0]);
+        assert_eq!((of(Phase::WarmUp).count(), of(Phase::Hold).count()), (1, 2));
         assert!(of(Phase::Hold).all(|sample| sample.directions[0].intended_pps == 4000.0));
         let verdict = &record.directions[0];
         if verdict.limited_by != LimitedBy::LineRate || verdict.max_rate_pps < 3950.0 {

@@ -74,22 +74,13 @@ const MESSAGES: [(&str, i32, &str); 9] = [
 ];
 
 #[test]
-fn output_that_nobody_reads_to_its_end_is_no_success() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = std::process::Command::new(crate::common::PROGRAM);
-    let ended = command.args(["profile", "show"]).stdout(writer).output().unwrap();
-    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(1), &b""[..]));
-}
-
-#[test]
 fn pipes_are_refused_as_files_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe.toml").display().to_string();
     nix::unistd::mkfifo(pipe.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    for line in ["profile show {}", "bench {}", "report {}", "compare {} {}"] {
+    for line in ["profile show --profile {}", "bench {}", "report {}", "compare {} {}"] {
         let said = linerate(&line.replace("{}", &pipe)).run();
-        assert!(said.stderr.contains("it is a pipe, not a file"), "{line}: {}", said.stderr);
+        assert!(said.stderr.contains("it is a pipe: name an ordinary file"), "{line}: {}", said.stderr);
         assert_ne!(said.status.code(), Some(0), "{line}");
     }
 }
@@ -148,7 +139,7 @@ fn an_unknown_subcommand_lists_the_known_ones() {
 }
 
 #[test]
-fn who_stops_reading_hears_no_complaint() {
+fn who_stops_reading_hears_no_complaint_and_it_is_no_success() {
     let mut child = Command::new(PROGRAM)
         .args(["profile", "show", "--size", "imix", "--flows", "var2"])
         .stdout(Stdio::piped())
@@ -157,7 +148,7 @@ fn who_stops_reading_hears_no_complaint() {
         .unwrap();
     drop(child.stdout.take());
     let finished = child.wait_with_output().unwrap();
-    assert_eq!((finished.status.code(), String::from_utf8_lossy(&finished.stderr)), (Some(0), "".into()));
+    assert_eq!((finished.status.code(), String::from_utf8_lossy(&finished.stderr)), (Some(1), "".into()));
 }
 
 #[test]

@@ -24,8 +24,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if found.is_file() {
         return Ok(file);
     }
-    let reason =
-        format!("it is {}, not a file: name a file, if need be one that it was written to", kind(found));
+    let reason = format!("it is {}: name an ordinary file", kind(found));
     Err(io::Error::new(ErrorKind::InvalidInput, reason))
 }
 
@@ -103,7 +102,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-        assert!(refusal(&pipe).starts_with("it is a pipe, not a file"));
+        assert!(refusal(&pipe).starts_with("it is a pipe: name an ordinary file"));
         assert!(refusal(Path::new("/dev/zero")).starts_with("it is a device"));
         assert!(refusal(directory.path()).starts_with("it is a directory"));
     }
