@@ -25,11 +25,10 @@ use fastpath::acl::key::{ANY_PORT, ANY_SERVICE, NO_PORT, service};
 use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::clock::clocks;
 use fastpath::fib::Prefix;
-use fastpath::node::Node;
 use fastpath::vector::VECTOR;
 use stats::random::Random;
 
-use crate::filtered::set_up;
+use crate::filtered::{FORWARDING, NODES, set_up};
 use crate::turn::{TURNS, median, turn};
 
 /// Packets that lookups take turns with.
@@ -207,21 +206,6 @@ fn timed(packets: &[Key<u32>], mut work: impl FnMut(&[Key<u32>])) -> f64 {
     }
     (clocks() - start) as f64 / count as f64
 }
-
-/// The nodes in the way of a packet, in their order.
-const NODES: [Node; 9] = [
-    Node::DeviceInput,
-    Node::EthernetInput,
-    Node::Ip4Input,
-    Node::AclInIp4,
-    Node::Ip4Lookup,
-    Node::AclOutIp4,
-    Node::Ip4Rewrite,
-    Node::InterfaceOutput,
-    Node::Tx,
-];
-/// Those that VPP's figure for forwarding has: ethernet-input to interface-output.
-const FORWARDING: std::ops::Range<usize> = 1..8;
 
 /// A table of clocks a frame by node.
 fn nodes() {

@@ -26,14 +26,13 @@ use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::clock::clocks;
 use fastpath::flow::member::{Asker, Member, Part};
 use fastpath::forwarding::Forwarding;
-use fastpath::node::Node;
 use fastpath::router::Router;
 use fastpath::states::{Mailbox, States, Table, Terms, Timeouts, now};
 use fastpath::vector::VECTOR;
 use nix::time::{ClockId, clock_gettime};
 use stats::random::Random;
 
-use crate::filtered::set_up;
+use crate::filtered::{FORWARDING, NODES, set_up};
 use crate::memory::OURS;
 use crate::turn::{TURNS, median, turn};
 
@@ -214,21 +213,6 @@ fn pauses() {
     living.row("a step of ageing, all live on");
     ending.row("a step of ageing, all end");
 }
-
-/// The nodes in the way of a packet, in their order.
-const NODES: [Node; 9] = [
-    Node::DeviceInput,
-    Node::EthernetInput,
-    Node::Ip4Input,
-    Node::AclInIp4,
-    Node::Ip4Lookup,
-    Node::AclOutIp4,
-    Node::Ip4Rewrite,
-    Node::InterfaceOutput,
-    Node::Tx,
-];
-/// Those that VPP's figure for forwarding has: ethernet-input to interface-output.
-const FORWARDING: std::ops::Range<usize> = 1..8;
 
 /// A table of clocks a frame by node.
 fn nodes() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fastpath::acl::Filters;
 use fastpath::counters::Counters;
 use fastpath::fib::Prefix;
+use fastpath::node::Node;
 use fastpath::router::{Hop, Router};
 use fastpath::states::Settings;
 use fastpath::vector::VECTOR;
@@ -16,6 +17,21 @@ use wire::MacAddress;
 
 use crate::memory::{Memory, OURS};
 use crate::turn::Nowhere;
+
+/// The nodes in the way of a packet, in their order.
+pub const NODES: [Node; 9] = [
+    Node::DeviceInput,
+    Node::EthernetInput,
+    Node::Ip4Input,
+    Node::AclInIp4,
+    Node::Ip4Lookup,
+    Node::AclOutIp4,
+    Node::Ip4Rewrite,
+    Node::InterfaceOutput,
+    Node::Tx,
+];
+/// Those that VPP's figure for forwarding has: ethernet-input to interface-output.
+pub const FORWARDING: std::ops::Range<usize> = 1..8;
 
 /// A router with 8 routes, to which frames for so many destinations come at its first interface, which leave by the second. Both
 /// have these lists.

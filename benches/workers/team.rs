@@ -187,7 +187,7 @@ fn forward(core: usize, mut worker: Worker, counters: &Counters, begin: &Barrier
     let (before, own) = (read(), own_time());
     let seconds = turn(TURN);
     let (after, own_seconds) = (read(), own_time() - own);
-    // Whoever is late finds the other one at work.
+    // The worker that is late finds the other one still at work.
     begin.wait();
     Turn { sent: after.0 - before.0, clocks: after.1 - before.1, seconds, own_seconds }
 }

@@ -108,7 +108,7 @@ fn run_started(
         workers.running.len()
     ));
     let ended = attend(&mut state, &workers, &told, log);
-    // Whoever waits for an answer gets none now.
+    // Clients that still wait for an answer get none.
     drop((told, metrics));
     drop(workers);
     ended
@@ -220,7 +220,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Serves metrics to whoever asks there for `/metrics`.
+/// Serves metrics at `/metrics`.
 fn serve_metrics(listener: TcpListener, tell: Sender<Message>) -> Result<web::Server> {
     let answer = move |request: &web::Request, _: &[u8]| {
         let with_body = match request.method.as_str() {

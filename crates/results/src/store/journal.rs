@@ -53,8 +53,8 @@ pub(super) fn path(record: &Path) -> PathBuf {
     record.with_extension(EXTENSION)
 }
 
-/// Adds a line to a journal, which is made if none is open. A file that is there already is not this run's, whoever made it
-/// or made it lead elsewhere.
+/// Adds a line to a journal, which is made if none is open. A file or a link of that name is
+/// not of this run: it is refused.
 pub(super) fn append(journal: &mut Option<File>, path: &Path, entry: &Entry) -> io::Result<()> {
     let file = match journal {
         Some(file) => file,

@@ -5,9 +5,27 @@ use wire::MacAddress;
 
 use super::*;
 use crate::control::snapshot::Snapshot;
+use crate::dataplane::acl::Filters;
 use crate::dataplane::counters::{Counters, Reason};
 use crate::dataplane::forwarding::{Forwarding, Interface, Role};
 use crate::dataplane::node::Node;
+
+/// A router's one interface, which has these access lists.
+fn routed(name: &str, filters: Filters) -> Forwarding {
+    let interface = Interface {
+        name: name.into(),
+        device: 0,
+        vlan: None,
+        mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        mtu: 1500,
+        up: true,
+        role: Role::Router,
+        addresses: Vec::new(),
+        kernel: None,
+        filters,
+    };
+    Forwarding { interfaces: vec![interface], ..Forwarding::default() }
+}
 
 /// Ten seconds of a worker that had 1000 packets in 100 vectors: 900 left, 100 had no route.
 fn counted() -> Snapshot {
@@ -205,7 +223,7 @@ fn hardware_says_who_serves_which_queue() {
 
 #[test]
 fn access_lists_show_what_each_rule_matched() {
-    use crate::dataplane::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
+    use crate::dataplane::acl::{AccessList, Action, Addresses, Carried, Rule};
     let ten = crate::fib::Prefix::new(0x0a00_0000, 8).unwrap();
     let all = crate::fib::Prefix::new(0, 0).unwrap();
     let rule = |action, addresses, carried| Rule { action, addresses, carried };
@@ -221,19 +239,7 @@ fn access_lists_show_what_each_rule_matched() {
     list.counters(0)[0].add(12);
     list.counters(1)[0].add(30);
     list.counters(1)[3].add(7);
-    let interface = Interface {
-        name: "lan".into(),
-        device: 0,
-        vlan: None,
-        mac: MacAddress([2, 0, 0, 0, 0, 1]),
-        mtu: 1500,
-        up: true,
-        role: Role::Router,
-        addresses: Vec::new(),
-        kernel: None,
-        filters: Filters { input: Some(Arc::clone(&list)), output: None },
-    };
-    let forwarding = Forwarding { interfaces: vec![interface], ..Forwarding::default() };
+    let forwarding = routed("lan", Filters { input: Some(Arc::clone(&list)), output: None });
     let shown = acl::access_lists([&list], &forwarding, 2);
     insta::assert_snapshot!("acl", shown);
     insta::assert_snapshot!("acl_json", serde_json::to_string_pretty(&shown).unwrap());
@@ -243,7 +249,6 @@ fn access_lists_show_what_each_rule_matched() {
 
 #[test]
 fn flows_show_what_workers_know() {
-    use crate::dataplane::acl::Filters;
     use crate::dataplane::flow::member::{Asker, Member, Part};
     use crate::dataplane::states::{self, Flow, Kind, State, Tally, Terms, Timeouts};
     let member = |protocol, ports: (u16, u16), asker| Member {
@@ -281,19 +286,7 @@ fn flows_show_what_workers_know() {
     tally.expired.add(20);
     tally.revoked.add(1);
     tally.refused.add(3);
-    let interface = Interface {
-        name: "wan".into(),
-        device: 0,
-        vlan: None,
-        mac: MacAddress([2, 0, 0, 0, 0, 1]),
-        mtu: 1500,
-        up: true,
-        role: Role::Router,
-        addresses: Vec::new(),
-        kernel: None,
-        filters: Filters::default(),
-    };
-    let forwarding = Forwarding { interfaces: vec![interface], ..Forwarding::default() };
+    let forwarding = routed("wan", Filters::default());
     let mut shown = flows::flows([("worker 0".to_owned(), &tally, listed)], 1000, &forwarding, 4);
     assert_eq!((shown.total, shown.flows.len()), (6, 4));
     assert!(shown.flows.iter().all(|flow| (63_900..=64_000).contains(&flow.seconds)), "{shown:?}");

@@ -189,7 +189,7 @@ impl Member {
         (self.source_port, self.destination_port) = (identifier, identifier);
     }
 
-    /// This one, an error, as a part of the flow that it is about: whoever is told must have sent what is quoted.
+    /// This one, an error, as a part of the flow that it is about: it must go to the sender of the packet that it quotes.
     #[cold]
     fn about(self, carried: &[u8], read: fn(&[u8]) -> Read<'_>) -> Self {
         let (quoted, Some(carried)) = read(carried.get(QUOTED..).unwrap_or_default()) else { return self };

@@ -273,7 +273,7 @@ mod tests {
             let there = frame(one, other, ipv4::TCP, false);
             let hash = toeplitz.of_frame(&there);
             prop_assert_eq!(toeplitz.of_frame(&frame(other, one, ipv4::TCP, false)), hash);
-            // Whoever tells the sender that the packet was too big quotes it.
+            // A router that tells the sender that the packet was too big quotes it.
             let mut error = frame((ip(teller), 0), one, 58, false);
             error.truncate(54);
             error.extend([2, 0, 0, 0, 0, 0, 5, 0]);
