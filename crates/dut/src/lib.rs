@@ -3,6 +3,7 @@
 //!
 //! A new device in the kernel is one file here and one line in `DEVICES`; one that is a process has its file in [`program`].
 
+mod access_list;
 mod calibrated;
 mod delayed;
 mod fastpath;

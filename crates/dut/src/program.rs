@@ -123,7 +123,7 @@ impl Dut {
                 (Program::Testpmd(sockets), words)
             }
             vpp::NAME => {
-                let words = vpp::words(site, parameters.contains_key(ROUTES));
+                let words = vpp::words(site, &parameters);
                 (Program::Vpp(Vpp::prepare(&parameters)?), words)
             }
             fastpath::NAME => {
@@ -148,7 +148,9 @@ impl Dut {
             Program::Twin(..) | Program::Fastpath(_) => {}
             Program::Testpmd(_) => testpmd::tidy_up(),
             Program::Vpp(vpp) => {
-                dut.configuration.extend(vpp.configure(dut.process.id(), site, tester)?);
+                let configured = vpp.configure(dut.process.id(), site, tester);
+                // Where it has ended, its last words say more than that it does not answer.
+                dut.configuration.extend(configured.map_err(|error| dut.check().err().unwrap_or(error))?);
             }
         }
         Ok(dut)

@@ -3,6 +3,7 @@
 
 use lab::{Addressing, Error, Result, Running, Site, Workers};
 
+use super::access_list::{self, ACL, STATES};
 use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
@@ -29,11 +30,13 @@ pub(super) const VPP: Kind = Kind {
     description: Description {
         name: "vpp",
         summary: "VPP between two ports in shared memory, where it is installed (--engine memif)",
-        parameters: &[MODE, ROUTES, WORKERS, CORES, QUEUES, RSS],
+        parameters: &[MODE, ROUTES, ACL, STATES, WORKERS, CORES, QUEUES, RSS],
     },
     parse: |parameters| {
         let addressing = addressing(mode(parameters, &["router", "xconnect"])?);
-        routes::read(parameters, addressing == Addressing::Device)?;
+        let is_router = addressing == Addressing::Device;
+        routes::read(parameters, is_router)?;
+        access_list::read(parameters, is_router)?;
         let mut workers = workers::read(parameters)?;
         // Its main thread forwards only where it is alone.
         workers.beside = usize::from(workers.count > 1);

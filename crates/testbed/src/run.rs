@@ -102,11 +102,13 @@ pub fn run(
     let began = Instant::now();
     let Traffic { profile, directions, ref table } = *traffic;
     let own_limits = self_test::of(testbed, profile, directions);
+    // Before threads of the engine take their cores: counting a million flows takes a moment.
+    let described = describe(profile, table, directions);
     let (mut engine, modes) = testbed.start_any_engine(table, stop)?;
     testbed.tell_modes(&modes);
     let mut sent = Sent {
         began,
-        profile: describe(profile, table, directions),
+        profile: described,
         tester: testbed.describe_tester(&modes),
         bounds: Bounds::default(),
         notes: profile.notes().iter().cloned().chain(table.note()).collect(),

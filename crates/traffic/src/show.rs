@@ -3,6 +3,7 @@
 //! What is shown is read back from the rows' bytes, so it is what will be sent.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -126,11 +127,17 @@ impl FrameTable {
             let header = self.headers.get(index * self.header_length..)?;
             Some((*protocol, header.get(place.clone())?))
         };
-        // Sorting row numbers takes a tenth of the memory of a set of flows.
+        let hash = |row: u32| {
+            let mut hasher = DefaultHasher::new();
+            key(&row).hash(&mut hasher);
+            (hasher.finish(), row)
+        };
+        // Sorting row numbers takes a fifth of the memory of a set of flows, and hashes beside them spare it from reading
+        // headers all over memory.
         let rows = (0..).zip(&self.rows).filter(|(_, row)| row.direction == direction);
-        let mut rows: Vec<u32> = rows.map(|(index, _)| index).collect();
-        rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        rows.dedup_by(|a, b| key(a) == key(b));
+        let mut rows: Vec<(u64, u32)> = rows.map(|(index, _)| hash(index)).collect();
+        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1))));
+        rows.dedup_by(|a, b| a.0 == b.0 && key(&a.1) == key(&b.1));
         rows.len() as u64
     }
 

@@ -21,7 +21,7 @@ use super::Site;
 use super::private::{self, DIRECTORY, outside};
 
 pub(super) use self::configuration::ROUTER;
-pub use crate::fastpath::Rules;
+pub use crate::access_list::Rules;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "fastpath";

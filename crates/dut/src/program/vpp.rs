@@ -18,6 +18,7 @@ use wire::MacAddress;
 
 use super::private::{self, DIRECTORY, outside, socket};
 use super::{MODE, ROUTES, Site};
+use crate::access_list::{MOST_STATES, Rules};
 use crate::routes;
 use crate::workers::Spread;
 
@@ -27,6 +28,8 @@ pub const NAME: &str = "vpp";
 pub(super) const ROUTER: &str = "router";
 /// The file of its table of routes, in its directory: commands.
 const TABLE: &str = "routes.cli";
+/// The file of its access list, there: one command.
+const LIST: &str = "list.cli";
 /// Its programs.
 const EXECUTABLES: [&str; 2] = ["vpp", "vppctl"];
 /// Where it listens for commands, there.
@@ -34,6 +37,9 @@ const COMMANDS: &str = "cli.sock";
 /// The longest frame that it takes unless told otherwise, FCS included, and what of it an MTU does not count.
 const LONGEST: usize = 9018;
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
+/// The number of its access list, the first, and what it answers once it has that.
+const NUMBER: u32 = 0;
+const ACCEPTED: &str = "ACL index:0";
 /// The most letters of a refusal that are told: one of a table says the same of every line.
 const MOST_SAID: usize = 500;
 /// What to do where it does not start, or refuses a command.
@@ -48,6 +54,8 @@ pub(super) struct Vpp {
     mode: String,
     /// Routes of its table.
     routes: Option<usize>,
+    /// Its access list.
+    rules: Option<Rules>,
     /// How packets come to its workers.
     spread: Spread,
 }
@@ -71,7 +79,9 @@ impl Vpp {
         }
         let mode = parameters.get(MODE).cloned().unwrap_or_default();
         let routes = parameters.get(ROUTES).and_then(|routes| routes::count(routes));
-        Ok(Self { namespace: private::create()?, mode, routes, spread: Spread::of(parameters) })
+        // What is wrong was said when they were read.
+        let rules = Rules::of(parameters).ok().flatten();
+        Ok(Self { namespace: private::create()?, mode, routes, rules, spread: Spread::of(parameters) })
     }
 
     /// Where it is to be started.
@@ -101,9 +111,22 @@ impl Vpp {
         tester: [MacAddress; 2],
     ) -> Result<BTreeMap<String, String>> {
         let mut commands = commands(&self.mode, self.spread, site, tester);
+        let write = |name: &str, text: String| {
+            let file = outside(pid, name);
+            fs::write(&file, text).with_context(|| format!("cannot write {file}"))
+        };
+        if let Some(rules) = self.rules {
+            write(LIST, access_list(rules))?;
+            commands.push(format!("exec {DIRECTORY}/{LIST}"));
+            let held = [0, 1].into_iter().flat_map(|number| {
+                rules.held_against(number).iter().map(move |direction| (interface(number), direction))
+            });
+            commands.extend(held.map(|(interface, direction)| {
+                format!("set acl-plugin interface {interface} {direction}put acl {NUMBER}")
+            }));
+        }
         if let Some(count) = self.routes {
-            let file = outside(pid, TABLE);
-            fs::write(&file, table(count)).with_context(|| format!("cannot write {file}"))?;
+            write(TABLE, table(count))?;
             commands.extend(gateways(tester[1]));
             commands.push(format!("exec {DIRECTORY}/{TABLE}"));
         }
@@ -111,7 +134,7 @@ impl Vpp {
             // It succeeds whatever happens, but says why it did not.
             let patience = if command.starts_with("exec ") { PATIENCE_WITH_A_TABLE } else { PATIENCE };
             let said = ask_within(pid, command, patience)?;
-            if !said.trim().is_empty() {
+            if !matches!(said.trim(), "" | ACCEPTED) {
                 let said: String = said.trim().replace('\n', " ").chars().take(MOST_SAID).collect();
                 bail!("VPP refuses '{command}': {said}; {REMEDY}");
             }
@@ -136,21 +159,35 @@ impl Vpp {
     }
 }
 
-/// Its command line, which is its start-up configuration: in ordinary memory, with no plugin but memif's.
+/// Its command line, which is its start-up configuration: in ordinary memory, with no plugins but those that it needs.
 /// Workers forward, and the main thread is out of their way; with no core for that, the main thread forwards.
-pub(super) fn words(site: &Site, has_a_table: bool) -> Vec<String> {
+pub(super) fn words(site: &Site, parameters: &BTreeMap<String, String>) -> Vec<String> {
     let workers = site.cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let cores = match site.spare {
         Some(spare) => format!("main-core {spare} corelist-workers {workers}"),
         None => format!("main-core {workers}"),
     };
-    let heap = if has_a_table { "2G" } else { "512M" };
+    let rules = Rules::of(parameters).ok().flatten();
+    // Counters of routes are in the segment of statistics, whose usual 32 MB are too few for a million.
+    let memory = if parameters.contains_key(ROUTES) || rules.is_some() {
+        "memory { main-heap-size 2G main-heap-page-size default } statseg { size 1G }"
+    } else {
+        "memory { main-heap-size 512M main-heap-page-size default }"
+    };
+    let filter = match rules {
+        Some(rules) if rules.keeps_states => format!(
+            "plugin acl_plugin.so {{ enable }} }} acl-plugin {{ connection count max {MOST_STATES} \
+             connection hash buckets {MOST_STATES}"
+        ),
+        Some(_) => "plugin acl_plugin.so { enable }".to_owned(),
+        None => String::new(),
+    };
     // Before other processes on its core, as testpmd.
     let line = format!(
         "nice -n -20 vpp unix {{ nodaemon nosyslog runtime-dir {DIRECTORY} cli-listen {DIRECTORY}/{COMMANDS} }} \
-         cpu {{ {cores} }} memory {{ main-heap-size {heap} main-heap-page-size default }} \
+         cpu {{ {cores} }} {memory} \
          buffers {{ page-size default }} \
-         plugins {{ plugin default {{ disable }} plugin memif_plugin.so {{ enable }} }}"
+         plugins {{ plugin default {{ disable }} plugin memif_plugin.so {{ enable }} {filter} }}"
     );
     line.split_whitespace().map(str::to_owned).collect()
 }
@@ -161,6 +198,13 @@ fn table(count: usize) -> String {
     routes::text(count, SIDES[1], |route, gateway| {
         format!("ip route add {}/{} via {gateway} {interface}", route.network, route.length)
     })
+}
+
+/// The command for an access list.
+fn access_list(rules: Rules) -> String {
+    let denied: String = rules.denied().map(|host| format!("deny src {host}/32 , ")).collect();
+    let last = if rules.keeps_states { "permit+reflect" } else { "permit" };
+    format!("set acl-plugin acl {denied}{last} src 0.0.0.0/0 tag rules\n")
 }
 
 /// The commands that say where the gateways are; the first is the tester itself, and known.
@@ -264,7 +308,7 @@ mod tests {
     #[test]
     fn several_workers_have_cores_and_queues_and_share_the_flows() {
         let site = Site { cores: vec![3, 2], ..site(Some(1), 64) };
-        let line = words(&site, false).join(" ");
+        let line = words(&site, &BTreeMap::new()).join(" ");
         assert!(line.contains("cpu { main-core 1 corelist-workers 3,2 }"), "{line}");
         let text = commands(ROUTER, Spread { queues: Some(4), rss: true }, &site, TESTER).join("\n");
         assert!(text.contains("rx-queues 4 tx-queues 3 master"), "{text}");
@@ -273,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_worker_forwards_on_the_device_s_core_where_another_is_spare() {
-        let line = |spare| words(&site(spare, 64), false).join(" ");
+        let line = |spare| words(&site(spare, 64), &BTreeMap::new()).join(" ");
         assert!(line(Some(1)).contains("cpu { main-core 1 corelist-workers 3 }"), "{}", line(Some(1)));
         assert!(line(None).contains("cpu { main-core 3 } memory"), "{}", line(None));
         for part in ["nodaemon", "plugin default { disable }", "cli-listen /dev/shm/cli.sock"] {
@@ -330,6 +374,25 @@ set interface l2 xconnect memif2/0 memif1/0";
             (known.len(), known[14].as_str()),
             (15, "set ip neighbor memif2/0 100.65.2.17 02:00:00:00:01:01 static")
         );
-        assert!(words(&site(None, 64), true).join(" ").contains("main-heap-size 2G"));
+        let words = words(&site(None, 64), &BTreeMap::from([(ROUTES.to_owned(), "1k".to_owned())])).join(" ");
+        assert!(words.contains("main-heap-size 2G") && words.contains("statseg { size 1G }"), "{words}");
+    }
+
+    #[test]
+    fn an_access_list_is_one_command_and_has_its_plugin() {
+        let rules = |denying, keeps_states| Rules { denying, keeps_states };
+        assert_eq!(
+            access_list(rules(2, true)),
+            "set acl-plugin acl deny src 10.0.0.0/32 , deny src 10.0.0.1/32 , permit+reflect src 0.0.0.0/0 tag rules\n"
+        );
+        let stateless = "set acl-plugin acl permit src 0.0.0.0/0 tag rules\n";
+        assert_eq!(access_list(rules(0, false)), stateless);
+        let line = |key: &str, value: &str| {
+            words(&site(None, 64), &BTreeMap::from([(key.to_owned(), value.to_owned())])).join(" ")
+        };
+        assert!(line("acl", "10").ends_with("plugin acl_plugin.so { enable } }"), "{}", line("acl", "10"));
+        let keeping = line("states", "on");
+        assert!(keeping.contains("acl-plugin { connection count max 1048576 "), "{keeping}");
+        assert!(!words(&site(None, 64), &BTreeMap::new()).join(" ").contains("acl"));
     }
 }

@@ -8,7 +8,7 @@ use engine::user_space::room;
 use lab::{SIDES, Side};
 use wire::MacAddress;
 
-use crate::fastpath::Rules;
+use crate::access_list::{MOST_STATES, Rules};
 use crate::program::private::{DIRECTORY, socket};
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
@@ -28,8 +28,6 @@ pub(super) const TABLE: &str = "table.txt";
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// The smallest MTU that it gets: a link's usual one.
 const LEAST_MTU: usize = 1500;
-/// How many flows it knows where it keeps states: as many as the profile with the most has, and some.
-const STATES: u32 = 1 << 20;
 
 /// What it is to do.
 pub(super) struct Task {
@@ -167,23 +165,22 @@ fn role(task: &Task, ports: Ports, number: usize, side: Side) -> String {
         ROUTER => {
             let own = side.interface_addresses.into_iter().zip(side.prefixes);
             let own: Vec<_> = own.map(|(address, prefix)| format!("\"{address}/{prefix}\"")).collect();
-            let list = task.rules.map(|_| format!("access-list-in = \"{LIST}\"\n"));
-            format!("addresses = [{}]\n{}", own.join(", "), list.unwrap_or_default())
+            let lists = task.rules.into_iter().flat_map(|rules| rules.held_against(number));
+            let lists: String =
+                lists.map(|direction| format!("access-list-{direction} = \"{LIST}\"\n")).collect();
+            format!("addresses = [{}]\n{lists}", own.join(", "))
         }
         BRIDGE => "bridge = \"lab\"\n".to_owned(),
         _ => format!("cross-connect = \"{}\"\n", task.interface(ports, 1 - number)),
     }
 }
 
-/// An access list whose first rules deny hosts that nobody here has: those of the bench of nftables.
+/// The access list of these rules.
 pub(super) fn access_list(rules: Rules) -> String {
-    let deny = |at: usize| {
-        let (high, low) = (at / 250, at % 250);
-        format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
-    };
-    let denied: String = (0..rules.denying).map(deny).collect();
+    let deny = |host| format!("    {{ action = \"deny\", source = \"{host}/32\" }},\n");
+    let denied: String = rules.denied().map(deny).collect();
     let (last, states) = if rules.keeps_states {
-        ("keep-state", format!("\n[states]\nmaximum = {STATES}\n"))
+        ("keep-state", format!("\n[states]\nmaximum = {MOST_STATES}\n"))
     } else {
         ("permit", String::new())
     };
@@ -269,8 +266,11 @@ mod tests {
                 let list = &config.access_lists[LIST];
                 assert_eq!(list.len(), denying + 1);
                 let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
-                assert_eq!((keeps, config.states.maximum == STATES), (keeps_states, keeps_states));
-                assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
+                assert_eq!((keeps, config.states.maximum == MOST_STATES), (keeps_states, keeps_states));
+                let filters = |at: usize| &config.interfaces[at].filters;
+                let lists = |at| (filters(at).input.is_some(), filters(at).output.is_some());
+                let at_each = if keeps_states { [(false, false), (true, true)] } else { [(true, false); 2] };
+                assert_eq!([lists(0), lists(1)], at_each);
             }
         }
     }
