@@ -8,13 +8,13 @@ mod namespace;
 mod process;
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{OURS, THEIRS, frame};
 use etherparse::PacketBuilder;
@@ -212,6 +212,95 @@ fn packets_take_the_routes_that_frr_learns_through_the_router() {
     if Frr::is_installed() {
         packets_take_the_routes_of(|here, _| Frr::start(here, listens));
     }
+}
+
+/// How many routes the table has.
+fn routes(client: &mut Client) -> usize {
+    let show = Show::Fib { version: IpVersion::Ip4, of: Some("198.51.100.0/24".to_owned()) };
+    let Answer::Fib(fib) = client.ask(&Request::Show(show)).unwrap() else { panic!() };
+    fib.total
+}
+
+/// A million networks as BIRD's configuration has them: 61 % of them of 256 addresses, the others of 1,024.
+fn full_table() -> String {
+    let network = |number: u32| match number {
+        0..610_000 => (Ipv4Addr::from((20 << 24) + (number << 8)), 24),
+        _ => (Ipv4Addr::from((64 << 24) + ((number - 610_000) << 10)), 22),
+    };
+    let routes: String = (0..FULL as u32)
+        .map(network)
+        .map(|(network, length)| format!("route {network}/{length} blackhole;\n"))
+        .collect();
+    format!("protocol static everything {{ disabled; ipv4; {routes} }}")
+}
+
+const FULL: usize = 1_000_000;
+/// How long a full table may take, on a machine that others share.
+const PATIENCE_WITH_ALL: Duration = Duration::from_secs(300);
+
+#[test]
+#[ignore = "takes about a minute"]
+fn packets_pass_while_frr_learns_a_million_routes_and_forgets_them() {
+    if !Frr::is_installed() || !Bird::is_installed() {
+        return;
+    }
+    let Some(here) = Namespace::new() else { return };
+    let there = Namespace::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("router.toml");
+    fs::write(&file, configuration(directory.path())).unwrap();
+    let _router = Router::started(here.inside(|| fastpath(&file).spawn().unwrap()));
+    let [mut lan, mut wan] = connect(directory.path(), ["lan", "wan"]);
+    let addresses = [([10, 1, 0, 2].into(), 24)];
+    let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };
+    let host = there.inside(|| Tap::create(&host)).unwrap();
+    let mut client = Client::connect(&directory.path().join("control")).unwrap();
+    let (cut, (seen, sight)) = (AtomicBool::new(false), channel());
+    thread::scope(|scope| {
+        scope.spawn(|| carry(&mut wan, &host, &cut, &{ seen }));
+        let _cable = Cable { cut: &cut };
+        let listens = "router bgp 65001\n bgp router-id 10.1.0.1\n no bgp ebgp-requires-policy\n \
+                       neighbor 10.1.0.2 remote-as 65002\n neighbor 10.1.0.2 passive\n";
+        let calls = speaker(2, 1, "")
+            + "protocol static steady { ipv4; route 198.51.100.0/24 blackhole; }\n"
+            + &full_table();
+        let _frr = Frr::start(&here, listens);
+        let bird = Bird::start(&there, directory.path(), "calls", &calls);
+        has_route(&mut client, "198.51.100.0/24", Some(("kernel", "via")));
+        let few = routes(&mut client);
+        let packet = frame(OURS[0], [198, 51, 100, 9], 64, 46);
+        let is_packet = |seen: &[u8]| seen[12..14] == [8, 0] && seen[30..34] == [198, 51, 100, 9];
+        until("a packet takes the route", || {
+            lan.senders[0].send(&[&packet]);
+            thread::sleep(Duration::from_millis(5));
+            sight.try_iter().any(|seen| is_packet(&seen)).then_some(())
+        });
+        thread::sleep(Duration::from_millis(100));
+        sight.try_iter().for_each(drop);
+        // A thousand packets a second, from before the first route until after the last.
+        let mut sent = 0;
+        let mut arrived = 0;
+        let mut pass_until = |what: &str, is_there: &dyn Fn(usize) -> bool| {
+            let began = Instant::now();
+            while !is_there(routes(&mut client)) {
+                assert!(began.elapsed() < PATIENCE_WITH_ALL, "never came to that: {what}");
+                for _ in 0..100 {
+                    sent += lan.senders[0].send(&[&packet]);
+                    thread::sleep(Duration::from_millis(1));
+                }
+                arrived += sight.try_iter().filter(|seen| is_packet(seen)).count();
+            }
+            eprintln!("{what}: {:.1} s", began.elapsed().as_secs_f64());
+        };
+        bird.control("enable everything");
+        pass_until("a million routes are there", &|count| count == few + FULL);
+        bird.control("disable everything");
+        pass_until("they are gone", &|count| count == few);
+        thread::sleep(Duration::from_millis(200));
+        arrived += sight.try_iter().filter(|seen| is_packet(seen)).count();
+        eprintln!("{sent} packets were sent meanwhile, and {} were lost", sent - arrived);
+        assert_eq!(sent, arrived);
+    });
 }
 
 /// Has a BIRD beyond the router tell routes by BGP to the daemon that `start` runs beside the router.
