@@ -135,8 +135,11 @@ impl<A: Value> Classifier<A> {
     /// The first rule that is in all sets.
     #[inline(always)]
     fn first_of_all(&self, sets: [&[u64]; 4]) -> u32 {
+        let [source, destination, service, source_port] = sets;
+        let word = |set: &[u64], at: usize| set.get(at).copied().unwrap_or_default();
+        // Not in a loop over the sets: the compiler would keep it one.
         let common = |at: usize| {
-            sets.iter().fold(u64::MAX, |common, set| common & set.get(at).copied().unwrap_or_default())
+            word(source, at) & word(destination, at) & word(service, at) & word(source_port, at)
         };
         for group in 0..self.shape.groups {
             let mut candidates = common(group);
