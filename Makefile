@@ -9,11 +9,15 @@ BUILD_PACKAGES := clang-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
 TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iperf3 chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
-	libzmq5
+	libzmq5 dpkg-dev
+# What packages are made and tried with.
+PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 PAGE := crates/report/page
-FUZZ_TIME ?= 600
+# Programs say which commit they are of.
+RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
+FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup build test test-long lint fuzz bench benchmarks clean
+.PHONY: help setup-build setup setup-packages build static deb arm64 dist test test-long lint fuzz bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,20 +36,35 @@ setup: setup-build ## installs what testing needs, too
 		target/python/bin/python3 -m pip install --quiet --disable-pip-version-check lbr-trex-client==3.4.0; }
 
 build: setup-build ## builds the release binary, target/release/linerate
-	cargo build --release --locked
+	$(RELEASE)
+
+setup-packages: setup-build ## installs what making and trying packages needs
+	@tools/setup $(if $(SUDO),--sudo) packages $(PACKAGE_TOOLS)
+
+static: setup-build ## builds a program without libraries beside it, target/static/linerate
+	RUSTFLAGS='-C target-feature=+crt-static' $(RELEASE) -p linerate --features static --target "$$(rustc --print host-tuple)"
+	install -D -t target/static "target/$$(rustc --print host-tuple)/release/linerate"
+
+deb: setup-packages build ## makes Debian packages, in target/packages
+	tools/package target/release target/packages linerate fastpath
+
+arm64: setup-packages ## builds the static program for arm64, target/arm64/linerate, and tries it under emulation
+	tools/arm64
+
+dist: setup-packages static ## makes archives of the source and of the static program, with checksums, in target/dist
+	tools/dist target/dist target/static
 
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
 
-test-long: setup ## runs the tests that take minutes each
+test-long: setup setup-packages ## runs the tests that take minutes each
 	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything
 	tools/lint
 
-fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
-	BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_TIME)000 cargo test --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} \
-		-- --nocapture
+fuzz: setup ## runs each fuzz target under libFuzzer for FUZZ_TIME seconds (60); FUZZ_TARGETS names some
+	tools/fuzz $(FUZZ_TIME) $(FUZZ_TARGETS)
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html

@@ -12,7 +12,7 @@ pub mod sshd;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -119,6 +119,8 @@ pub struct Linerate<'a> {
     alone: bool,
     /// Whether the kernel is to say that it has no AF_XDP sockets.
     without_af_xdp: bool,
+    /// The capabilities of the ordinary user who runs it, if it is not root.
+    nobody: Option<&'a [&'a str]>,
 }
 
 /// The program with the words of `line`, which blanks divide.
@@ -133,6 +135,7 @@ pub fn linerate<'a>(line: &str) -> Linerate<'a> {
         directory: None,
         alone,
         without_af_xdp: false,
+        nobody: None,
     }
 }
 
@@ -164,6 +167,11 @@ impl<'a> Linerate<'a> {
         Self { without_af_xdp: true, ..self }
     }
 
+    /// The same, run by a user who is not root and has these capabilities, as setpriv(1) names them, and no others.
+    pub fn as_nobody(self, capabilities: &'a [&'a str]) -> Self {
+        Self { nobody: Some(capabilities), ..self }
+    }
+
     /// The same for a test that has taken the [`machine`] already.
     pub fn on_my_machine(self) -> Self {
         Self { alone: false, ..self }
@@ -175,7 +183,11 @@ impl<'a> Linerate<'a> {
         let fresh = Arc::new(tempfile::tempdir().unwrap());
         let directory = self.directory.clone().unwrap_or_else(|| fresh.path().to_owned());
         let [stdout, stderr] = [(); 2].map(|()| tempfile::tempfile().unwrap());
-        let mut command = Command::new(PROGRAM);
+        let for_all = self.nobody.map(|_| program_for_all());
+        let mut command = match (self.nobody, &for_all) {
+            (Some(capabilities), Some((_, program))) => nobody(program, capabilities, &directory),
+            _ => Command::new(PROGRAM),
+        };
         command.args(&self.words).current_dir(&directory).stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
@@ -187,13 +199,40 @@ impl<'a> Linerate<'a> {
             unsafe { command.pre_exec(refuse_af_xdp) };
         }
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-        Running { child, stdout, stderr, directory, _fresh: fresh, _alone: alone }
+        Running { child, stdout, stderr, directory, _fresh: fresh, _for_all: for_all, _alone: alone }
     }
 
     /// Runs it to its end.
     pub fn run(&self) -> Finished {
         self.start().finish()
     }
+}
+
+/// The number of a user who owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// The program where anybody may run it, as long as the directory is there. Where it cannot be a link, another process
+/// copies it: as long as one of ours has the copy open for writing, it does not run.
+fn program_for_all() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("linerate");
+    if fs::hard_link(PROGRAM, &program).is_err() {
+        tool(Command::new("install").args(["-m", "755", PROGRAM]).arg(&program));
+    }
+    (directory, program)
+}
+
+/// `program` as a user without rights runs it in `directory`, which becomes that user's, with these capabilities.
+fn nobody(program: &Path, capabilities: &[&str], directory: &Path) -> Command {
+    chown(directory, Some(NOBODY), Some(NOBODY)).unwrap();
+    let set: String =
+        ["-all".to_owned()].into_iter().chain(capabilities.iter().map(|name| format!(",+{name}"))).collect();
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()]);
+    command.args([format!("--inh-caps={set}"), format!("--ambient-caps={set}")]).arg(program);
+    command.env("HOME", directory).env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CACHE_HOME");
+    command
 }
 
 /// Has the kernel refuse AF_XDP sockets to this process, as one without them does.
@@ -227,6 +266,7 @@ pub struct Running {
     stderr: File,
     directory: PathBuf,
     _fresh: Arc<TempDir>,
+    _for_all: Option<(TempDir, PathBuf)>,
     _alone: Option<Machine>,
 }
 
@@ -349,33 +389,15 @@ pub fn refusal_without_privileges(line: &str) -> String {
 
 /// The same in `home`.
 pub fn refusal_without_privileges_in(home: Option<&Namespace>, line: &str) -> String {
-    // The program, where anybody may run it.
-    let directory = tempfile::tempdir().unwrap();
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = directory.path().join("linerate");
-    fs::copy(PROGRAM, &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new("setpriv");
-    home.inspect(|home| home.enter(&mut command));
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&program);
-    command.args(line.split(' ')).current_dir(directory.path());
-    let mut output = command.output().unwrap();
-    // A process that another thread starts has the copy open for writing until it becomes its own program.
-    wait_until(PATIENCE, || {
-        let is_busy = String::from_utf8_lossy(&output.stderr).ends_with(": Text file busy\n");
-        if is_busy {
-            output = command.output().unwrap();
-        }
-        !is_busy
-    });
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{line}: {stderr}");
-    assert!(output.stdout.is_empty(), "{line}");
+    let run = linerate(line).as_nobody(&[]);
+    let run = if let Some(home) = home { run.inside(home) } else { run }.run();
+    assert_eq!(run.status.code(), Some(1), "{line}: {}", run.stderr);
+    assert!(run.stdout.is_empty(), "{line}");
     // Which engine is used may have been said before.
-    assert_eq!(stderr.lines().filter(|told| !told.starts_with("engine: ")).count(), 1, "{line}: {stderr}");
-    let entries = fs::read_dir(directory.path()).unwrap().flatten();
-    assert_eq!(entries.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["linerate"], "{line}");
-    stderr
+    let told = run.stderr.lines().filter(|told| !told.starts_with("engine: ")).count();
+    assert_eq!(told, 1, "{line}: {}", run.stderr);
+    assert_eq!(fs::read_dir(&run.directory).unwrap().count(), 0, "{line}: a file is left");
+    run.stderr
 }
 
 /// Fails if figures of a record contradict each other. One that is being written is not settled yet.

@@ -127,7 +127,7 @@ impl Dut {
                 (Program::Vpp(Vpp::prepare(&parameters)?), words)
             }
             fastpath::NAME => {
-                let fastpath = Fastpath::prepare(&parameters)?;
+                let fastpath = Fastpath::prepare(&parameters);
                 let words = fastpath.words(site, tester);
                 (Program::Fastpath(fastpath), words)
             }
@@ -310,7 +310,8 @@ impl Dut {
     pub fn sockets(&self) -> [Socket; 2] {
         match &self.program {
             Program::Twin(_, names) | Program::Testpmd(names) => names.clone().map(Socket::Abstract),
-            Program::Vpp(_) | Program::Fastpath(_) => private::sockets(self.process.id()),
+            Program::Vpp(_) => private::sockets(self.process.id()),
+            Program::Fastpath(fastpath) => fastpath.sockets(),
         }
     }
 
@@ -332,7 +333,7 @@ impl Program {
     fn namespace(&self) -> Option<&Namespace> {
         match self {
             Self::Vpp(vpp) => Some(vpp.namespace()),
-            Self::Fastpath(fastpath) => Some(fastpath.namespace()),
+            Self::Fastpath(fastpath) => fastpath.namespace(),
             Self::Twin(..) | Self::Testpmd(_) => None,
         }
     }

@@ -7,6 +7,7 @@ pub mod config;
 pub mod daemon;
 pub mod kernel;
 pub mod log;
+mod place;
 pub mod protocol;
 pub mod router;
 pub mod server;

@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, fmt};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::utsname::uname;
+use rights::Capability;
 
 use crate::device::{Addressing, Device, Running, Site};
 use crate::error::{Error, Result};
@@ -48,15 +49,48 @@ pub struct Check {
 /// The oldest kernel that generates in the kernel: live frames came to `BPF_PROG_RUN` in 5.18.
 const OLDEST_KERNEL: (u32, u32) = (5, 18);
 
-/// Capabilities by number (`linux/capability.h`), and what needs them.
-const CAPABILITIES: [(u32, &str); 6] = [
-    (12, "CAP_NET_ADMIN"),
-    (13, "CAP_NET_RAW"),
-    (21, "CAP_SYS_ADMIN"),
-    (23, "CAP_SYS_NICE"),
-    (38, "CAP_PERFMON"),
-    (39, "CAP_BPF"),
+/// What a lab and the engines of the kernel need.
+const NEEDED: [Capability; 9] = [
+    // Files of /sys/class/net that belong to root, whoever made the interface.
+    Capability::CAP_DAC_OVERRIDE,
+    // The memory that frames of AF_XDP are in, beyond the usual limit.
+    Capability::CAP_IPC_LOCK,
+    // Links, addresses and routes; programs at interfaces.
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_NET_RAW,
+    // To enter a mount namespace, and to make one.
+    Capability::CAP_SYS_CHROOT,
+    Capability::CAP_SYS_ADMIN,
+    // Cores and precedence of the kernel's threads.
+    Capability::CAP_SYS_NICE,
+    // Kernel programs, and what they read.
+    Capability::CAP_PERFMON,
+    Capability::CAP_BPF,
 ];
+/// What root has besides that some command takes: others' files and programs; memory and ports of DPDK; an address below 1024.
+const OF_ROOT: [Capability; 12] = [
+    Capability::CAP_CHOWN,
+    Capability::CAP_DAC_READ_SEARCH,
+    Capability::CAP_FOWNER,
+    Capability::CAP_KILL,
+    Capability::CAP_NET_BIND_SERVICE,
+    Capability::CAP_SETGID,
+    Capability::CAP_SETUID,
+    Capability::CAP_SYSLOG,
+    Capability::CAP_SYS_PTRACE,
+    Capability::CAP_SYS_RAWIO,
+    Capability::CAP_SYS_RESOURCE,
+    Capability::CAP_SETPCAP,
+];
+
+/// Gives up what no command needs, for good: of root's capabilities those to load modules, to set the clock, to make
+/// devices and so on. To be called before there are other threads.
+///
+/// # Errors
+/// When the kernel does not take them.
+pub fn give_up_the_rest() -> std::result::Result<(), rights::Error> {
+    rights::keep_only(&[NEEDED.as_slice(), &OF_ROOT].concat())
+}
 
 /// Looks at everything. As root this takes about a tenth of a second.
 #[must_use]
@@ -101,19 +135,35 @@ fn parse_release(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+/// What a reader of results should know where this process cannot have its threads go before others on their cores: it
+/// has neither the capability nor, as an audio user has, limits that grant it (getrlimit(2)).
+#[must_use]
+pub fn without_precedence() -> Option<String> {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let limit = |resource| getrlimit(resource).map_or(0, |(soft, _)| soft);
+    let is_granted = limit(Resource::RLIMIT_NICE) >= 40 || limit(Resource::RLIMIT_RTPRIO) > 0;
+    let is_missing = missing_capabilities(&status).iter().any(|name| name == "CAP_SYS_NICE");
+    (is_missing && !is_granted).then(|| {
+        "without CAP_SYS_NICE the threads of the tester and of its device had no precedence on their cores: other \
+         programs may have held them up"
+            .to_owned()
+    })
+}
+
 fn capabilities() -> Check {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let missing = missing_capabilities(&status).join(", ");
     if missing.is_empty() {
         return good("capabilities", "all that are needed");
     }
-    short_of("capabilities", Level::Missing, format!("without {missing}"), "Run linerate as root (sudo)")
+    let remedy = "Run linerate as root (sudo), or with these; --engine memif needs none";
+    short_of("capabilities", Level::Missing, format!("without {missing}"), remedy)
 }
 
-fn missing_capabilities(status: &str) -> Vec<&'static str> {
+fn missing_capabilities(status: &str) -> Vec<String> {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    CAPABILITIES.iter().filter(|(bit, _)| effective >> bit & 1 == 0).map(|(_, name)| *name).collect()
+    NEEDED.iter().filter(|one| effective & one.bitmask() == 0).map(ToString::to_string).collect()
 }
 
 fn btf() -> Check {
@@ -264,7 +314,8 @@ mod tests {
     #[test]
     fn missing_capabilities_are_named() {
         assert!(missing_capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n").is_empty());
-        assert_eq!(missing_capabilities("CapEff:\t0000000000003000\n").len(), 4);
-        assert_eq!(missing_capabilities("").len(), CAPABILITIES.len());
+        assert_eq!(missing_capabilities("CapEff:\t0000000000003000\n").len(), NEEDED.len() - 2);
+        assert_eq!(missing_capabilities("CapEff:\t0000013fffffffff\n"), ["CAP_PERFMON", "CAP_BPF"]);
+        assert_eq!(missing_capabilities("").len(), NEEDED.len());
     }
 }

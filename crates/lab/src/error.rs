@@ -173,6 +173,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Needs {
     /// Namespaces and mounts.
     SysAdmin,
+    /// Entering a network and a mount namespace.
+    Entering,
+    /// Files that belong to root.
+    RootsFiles,
     /// Links, addresses, routes, sysctls of a network namespace.
     NetAdmin,
     /// BPF programs and maps.
@@ -187,6 +191,8 @@ impl Needs {
     const fn capability(self) -> &'static str {
         match self {
             Self::SysAdmin => "CAP_SYS_ADMIN",
+            Self::Entering => "CAP_SYS_ADMIN and CAP_SYS_CHROOT",
+            Self::RootsFiles => "CAP_DAC_OVERRIDE and CAP_NET_ADMIN",
             Self::NetAdmin => "CAP_NET_ADMIN",
             Self::Bpf => "CAP_BPF and CAP_NET_ADMIN",
             Self::SysNice => "CAP_SYS_NICE",

@@ -25,7 +25,7 @@ mod session;
 pub mod settings;
 
 pub use cable::Cable;
-pub use capabilities::{Check, Level, check_machine};
+pub use capabilities::{Check, Level, check_machine, give_up_the_rest, without_precedence};
 pub use device::{
     Addressing, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site, Workers,
 };

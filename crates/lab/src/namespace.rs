@@ -101,7 +101,7 @@ impl Namespace {
                 Error::kernel(
                     "cannot enter a network namespace",
                     errno,
-                    Needs::SysAdmin,
+                    Needs::Entering,
                     "'linerate doctor' shows what this kernel lacks",
                 )
             })?;

@@ -64,7 +64,7 @@ pub(crate) fn set_threaded(interface: &str) -> Result<()> {
         Error::kernel(
             format!("cannot set {}", path.display()),
             cause,
-            Needs::NetAdmin,
+            Needs::RootsFiles,
             "Threaded NAPI needs Linux 5.12 or later and a driver with NAPI",
         )
     })
@@ -85,7 +85,8 @@ pub enum Turn {
     /// At once: a device forwards in soft interrupts, which no process holds up, and must not wait
     /// for one here.
     AtOnce,
-    /// At once, whichever thread runs, real-time threads included: for work of some microseconds only.
+    /// At once, whichever thread runs, real-time threads included: for work of some microseconds only. Without the
+    /// right to that, as any other thread.
     BeforeAll,
     /// When the thread that runs has had its slice: work gathers meanwhile and is done in full
     /// batches, as in a soft interrupt after another.
@@ -104,7 +105,10 @@ pub fn pin(pid: i32, core: usize, turn: Turn) -> Result<()> {
         .and_then(|cores| cores.keep(thread))
         .and_then(|()| match turn {
             // Where control groups share out real time, there may be none for this one.
-            Turn::BeforeAll => take_turn(thread, turn).or_else(|_| take_turn(thread, Turn::AtOnce)),
+            Turn::BeforeAll => {
+                let taken = take_turn(thread, turn).or_else(|_| take_turn(thread, Turn::AtOnce));
+                taken.or_else(|errno| if errno == Errno::EPERM { Ok(()) } else { Err(errno) })
+            }
             Turn::AtOnce | Turn::AfterOthers | Turn::Meanwhile => take_turn(thread, turn),
         })
         .map_err(|errno| {

@@ -31,7 +31,7 @@ use crate::run::LoadTest;
 
 /// Finds out how fast routers really forward packets.
 #[derive(Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(version = env!("LINERATE_VERSION"), propagate_version = true, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

@@ -62,7 +62,7 @@ impl Monitor {
     /// count as other work.
     ///
     /// # Errors
-    /// [`lab::Error`], when a core cannot be used, or without `CAP_SYS_NICE`.
+    /// [`lab::Error`], when a core cannot be used.
     pub fn start(cores: &[usize], ours: &[NapiThread]) -> Result<Self> {
         let mut cores = cores.to_vec();
         cores.sort_unstable();

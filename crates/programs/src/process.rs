@@ -2,7 +2,8 @@
 //! ended leaves. It dies with us, however we end, and so does all that it starts.
 //!
 //! It is the first process of a process namespace of its own, since some programs leave their work
-//! to children, which nobody would end.
+//! to children, which nobody would end. Without the right to make one, which a lab needs anyway, a program outside
+//! of labs runs all the same: it dies with us too, and its children when we end in order.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -15,15 +16,16 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use lab::Namespace;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::sys::stat::stat;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{AccessFlags, Pid, access};
+use nix::unistd::Pid;
 use scheduling::Cores;
 
 /// The word of a command that stands for the program's input file.
@@ -84,7 +86,8 @@ impl Process {
         bind(&mut command)?;
         namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
         place(&mut command, cores)?;
-        let (child, keeper) = spawn(command).with_context(|| format!("cannot start {program}"))?;
+        let (child, keeper) =
+            spawn(command, namespace.is_some()).with_context(|| format!("cannot start {program}"))?;
         Ok(Self { child, stdout, stderr, _input: input, _keeper: keeper })
     }
 
@@ -144,7 +147,11 @@ impl Process {
     }
 
     fn kill(&mut self) {
-        // With the first process of a namespace die all others there.
+        // With the first process of a namespace die all others there; without a namespace they are of its group. Once
+        // it was waited for, its number may be another's.
+        if !self.is_over() {
+            let _ = kill(Pid::from_raw(-self.child.id().cast_signed()), Signal::SIGKILL);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -156,13 +163,13 @@ impl Drop for Process {
     }
 }
 
-/// Starts `command` as the first process of a process namespace. The thread that does so ends when
-/// the sender is dropped.
-fn spawn(mut command: Command) -> Result<(Child, Sender<()>)> {
+/// Starts `command` as the first process of a process namespace; unless `alone` it may also do without one. The
+/// thread that does so ends when the sender is dropped.
+fn spawn(mut command: Command, alone: bool) -> Result<(Child, Sender<()>)> {
     let (started, result) = mpsc::channel();
     let (keeper, dropped) = mpsc::channel::<()>();
     thread::Builder::new().name("keeper".to_owned()).spawn(move || {
-        let child = isolate().and_then(|()| Ok(command.spawn()?));
+        let child = isolate(alone).and_then(|()| Ok(command.spawn()?));
         let _ = started.send(child);
         let _ = dropped.recv();
     })?;
@@ -170,15 +177,16 @@ fn spawn(mut command: Command) -> Result<(Child, Sender<()>)> {
     Ok((child, keeper))
 }
 
-/// Makes what the calling thread starts next the first process of a process namespace.
-fn isolate() -> Result<()> {
-    unshare(CloneFlags::CLONE_NEWPID).map_err(|errno| {
-        let remedy = match errno {
-            Errno::EPERM => "Run it as root (sudo), or with CAP_SYS_ADMIN",
-            _ => "See 'sysctl user.max_pid_namespaces'; a container may forbid them",
-        };
-        anyhow!("cannot create a process namespace (unshare): {}. {remedy}", errno.desc())
-    })
+/// Makes what the calling thread starts next the first process of a process namespace. Where that is not allowed, it is
+/// an error only if it `must` be.
+fn isolate(must: bool) -> Result<()> {
+    let Err(errno) = unshare(CloneFlags::CLONE_NEWPID) else { return Ok(()) };
+    let remedy = match errno {
+        Errno::EPERM if must => "Run it as root (sudo), or with CAP_SYS_ADMIN",
+        Errno::EPERM => return Ok(()),
+        _ => "See 'sysctl user.max_pid_namespaces'; a container may forbid them",
+    };
+    bail!("cannot create a process namespace (unshare): {}. {remedy}", errno.desc())
 }
 
 /// Binds the life of `command` to that of the thread that starts it.
@@ -187,11 +195,13 @@ fn bind(command: &mut Command) -> Result<()> {
     let us = CString::new(format!("/proc/{}/exe", std::process::id()))?;
     let bound = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // It needs no more rights than we have, and can be looked into only as long as it has no more.
+        prctl::set_no_new_privs()?;
         // Where we ignore it (`nohup linerate … &`), the program would too, and could not be asked to end.
         // SAFETY: the default action runs none of our code.
         unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
-        // We may have died before that.
-        access(us.as_c_str(), AccessFlags::F_OK)?;
+        // We may have died before that. access(2) would ask without the capabilities that looking into us takes.
+        stat(us.as_c_str())?;
         Ok(())
     };
     // SAFETY: between fork and exec it only makes system calls, with a string made before: it takes

@@ -11,6 +11,7 @@ pub(crate) mod benches;
 mod certificates;
 pub(crate) mod facts;
 mod look;
+mod policy;
 mod run_tables;
 mod runs;
 mod strategies;
@@ -22,7 +23,6 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
 use askama::Template;
-use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -32,7 +32,6 @@ use results::bench::Bench as Description;
 use results::certificate::Certificate;
 use results::record::LimitedBy;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::bench::Bench;
 use crate::comparison::{Cell, Comparison};
@@ -44,6 +43,7 @@ use benches::{Chart, Section, sections};
 pub use facts::command_line;
 use facts::{Environment, environments};
 use look::Look;
+use policy::policy;
 use run_tables::{RunTable, run_tables};
 use runs::{Run, runs};
 use strategies::{Panel, panels, rfc2544_panels};
@@ -90,11 +90,12 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
     let comparison = Comparison::in_order(records, &known);
     let of_benches: usize = benches.iter().map(|bench| bench.runs().count()).sum();
     let script = SCRIPT.replace("</script", "<\\/script");
+    let style = style();
     let page = Page {
         title,
-        policy: policy(&script, !flame_graphs.is_empty()),
+        policy: policy(&script, &style, flame_graphs.iter().map(|graph| graph.svg.as_str())),
         script,
-        style: STYLE,
+        style,
         index: Json(Index::new(&comparison, &benches, records)),
         benches: sections(&benches, &comparison, records),
         has_loose_runs: of_benches < records.len(),
@@ -197,18 +198,11 @@ fn place(records: &[Record], record: &Record) -> usize {
     records.iter().position(|other| std::ptr::eq(other, record)).unwrap_or(0)
 }
 
-/// What a browser lets the page do: run this script and no other, and reach nothing. Drawings of other programs, in
-/// frames of their own, have scripts that differ from one to the next.
-fn policy(script: &str, has_drawings: bool) -> String {
-    let scripts = if has_drawings {
-        "'unsafe-inline'; frame-src blob:".to_owned()
-    } else {
-        format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))
-    };
-    format!(
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src blob:; \
-         script-src {scripts}"
-    )
+/// The style, with the lengths of bars in whole percents.
+fn style() -> String {
+    let mut style = STYLE.to_owned();
+    style.extend((0..=100).map(|part| format!("[data-bar=\"{part}\"]{{--bar:{part}%}}")));
+    style
 }
 
 /// The id of a run's element. Ids of records may repeat when directories were merged.
@@ -227,7 +221,7 @@ struct Page<'a> {
     title: &'a str,
     policy: String,
     script: String,
-    style: &'static str,
+    style: String,
     index: Json<Index<'a>>,
     /// Each with its anchor.
     records: Vec<(String, Packed<&'a Record>)>,

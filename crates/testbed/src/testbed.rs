@@ -153,6 +153,7 @@ impl Testbed {
         }
         let is_own = testbed.user_space().is_some_and(UserSpace::has_own_dut);
         testbed.notes.extend(testbed.placement.shared_cores().filter(|_| is_own));
+        testbed.notes.extend(lab::without_precedence());
         Ok(testbed)
     }
 

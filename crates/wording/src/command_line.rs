@@ -1,17 +1,44 @@
 //! What clap says of a command line.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
 
-/// The command line of this process, which `program` describes, or how it ends: with what is wrong, or with the help asked for.
+use crate::manual;
+
+/// The command line of this process, which `program` describes, or how it ends: with what is wrong, or with the help or
+/// the [`manual`] asked for.
 ///
 /// # Errors
 /// The exit status: 2 if it was used wrongly.
 pub fn parse<T: FromArgMatches>(program: Command) -> Result<T, ExitCode> {
+    if let Some(directory) = manual::asked_for(std::env::args_os()) {
+        return Err(write_manual(&program, &directory));
+    }
     let parsed = program.clone().try_get_matches().and_then(|mut found| T::from_arg_matches_mut(&mut found));
     parsed.map_err(|error| explain(&error, &program))
+}
+
+fn write_manual(program: &Command, directory: &Path) -> ExitCode {
+    match manual::write(program, directory) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: cannot write to {}: {error}", program.get_name(), directory.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What `--version` says: the number, and the commit where it is known. It is made once, and kept as long as the
+/// program runs.
+#[must_use]
+pub fn version(number: &'static str, commit: Option<&str>) -> &'static str {
+    match commit.filter(|commit| !commit.is_empty()) {
+        Some(commit) => Box::leak(format!("{number} ({commit})").into_boxed_str()),
+        None => number,
+    }
 }
 
 fn explain(error: &clap::Error, program: &Command) -> ExitCode {

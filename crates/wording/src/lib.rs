@@ -2,5 +2,6 @@
 //! one line that names what is known leaves.
 
 pub mod command_line;
+pub mod manual;
 pub mod toml;
 pub mod usage;

@@ -4,21 +4,26 @@
 mod configuration;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::time::Duration;
-use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
+use engine::user_space::socket_name;
 use fastpath::client::Client;
 use fastpath::control::log::Log;
 use fastpath::control::{Answer, Request, Show};
 use lab::{InterfaceCounters, Namespace, SIDES};
+use memif::Socket;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use results::record::{NodeRuntime, NodeRuntimes};
 use wire::MacAddress;
 
-use self::configuration::{CONTROL, Ports, TABLE, Task};
+use self::configuration::{Listening, Ports, Task};
 use super::Site;
-use super::private::{self, DIRECTORY, outside};
+use super::private::{DIRECTORY, outside};
 
 pub(super) use self::configuration::ROUTER;
 pub use crate::access_list::Rules;
@@ -27,58 +32,99 @@ pub use crate::access_list::Rules;
 pub const NAME: &str = "fastpath";
 /// How the kernel serves AF_XDP where frames stay where the interfaces have them.
 pub(super) const ZERO_COPY: &str = "zero-copy";
+/// Where it listens for questions at the interfaces of a lab, in a directory of its own.
+const CONTROL: &str = "fastpath.sock";
 /// How long it is listened to at a time, until it runs.
 const MOMENT: Duration = Duration::from_secs(5);
 /// How long the router waits at its end for what it logs to be written.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// The router's process: writes `configuration`, with an access list of `rules` and a table of `routes` if there are
-/// any, to files of its own and follows them.
+/// The router's process: follows `configuration`, with an access list of `rules` and a table of `routes` if there are
+/// any. All are files in memory without a name, which need no directory and go with the process.
 ///
 /// # Errors
 /// When they cannot be followed.
 pub fn run(configuration: &str, rules: Option<Rules>, routes: Option<usize>) -> Result<()> {
-    let write = |name: &str, text: String| {
-        let file = PathBuf::from(DIRECTORY).join(name);
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display())).map(|()| file)
-    };
+    let table = routes.map(|count| Unnamed::write(&configuration::table(count))).transpose()?;
+    let named = table.as_ref().map(|table| configuration::with_table(&table.path())).unwrap_or_default();
     let list = rules.map(configuration::access_list).unwrap_or_default();
-    let file = write("fastpath.toml", configuration.to_owned() + &list)?;
-    routes.map_or(Ok(()), |count| write(TABLE, configuration::table(count)).map(drop))?;
+    let file = Unnamed::write(&(named + configuration + &list))?;
     // The reader of standard error may have gone, or stand still.
     let log = Log::start(io::stderr(), "");
-    let ended = fastpath::daemon::run(&file, &|text| log.say(text));
+    let ended = fastpath::daemon::run(file.path().as_ref(), &|text| log.say(text));
     log.end(FAREWELL);
     ended
 }
 
+/// A file in memory without a name.
+struct Unnamed(File);
+
+impl Unnamed {
+    fn write(text: &str) -> Result<Self> {
+        let file =
+            memfd_create(c"fastpath", MFdFlags::MFD_CLOEXEC).context("cannot make a file in memory")?;
+        let mut file = File::from(file);
+        file.write_all(text.as_bytes()).context("cannot write to memory")?;
+        Ok(Self(file))
+    }
+
+    /// What this process can open it by, again and again, as long as this is kept.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd())
+    }
+}
+
 /// fastpath, which may run.
 pub(super) struct Fastpath {
-    namespace: Namespace,
+    /// That of a lab's device, if it is to run there.
+    namespace: Option<Namespace>,
     task: Task,
     ports: Ports,
+    listening: Listening,
 }
 
 impl Fastpath {
-    /// A place for it between two memifs, where it will do as `parameters` say.
-    ///
-    /// # Errors
-    /// When namespaces cannot be made.
-    pub fn prepare(parameters: &BTreeMap<String, String>) -> Result<Self> {
-        Ok(Self { namespace: private::create()?, task: Task::of(parameters), ports: Ports::Memif })
+    /// It between two memifs, where it will do as `parameters` say. It runs where we are and has no files, which needs no
+    /// rights; it reaches no interface of the machine, since its configuration names none.
+    pub fn prepare(parameters: &BTreeMap<String, String>) -> Self {
+        Self::at(None, Ports::Memif, format!("@{}", socket_name()), parameters)
     }
 
-    /// A place for it between the interfaces of a lab's device, which is in `namespace`.
+    /// It between the interfaces of a lab's device, which is in `namespace`.
     ///
     /// # Errors
     /// When there is no room for its files.
     pub fn prepare_in(namespace: &Namespace, parameters: &BTreeMap<String, String>) -> Result<Self> {
         namespace.make_private(DIRECTORY)?;
-        Ok(Self { namespace: namespace.try_clone()?, task: Task::of(parameters), ports: Ports::AfXdp })
+        let control = format!("{DIRECTORY}/{CONTROL}");
+        Ok(Self::at(Some(namespace.try_clone()?), Ports::AfXdp, control, parameters))
     }
 
-    /// Where it is to be started.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
+    fn at(
+        namespace: Option<Namespace>,
+        ports: Ports,
+        control: String,
+        parameters: &BTreeMap<String, String>,
+    ) -> Self {
+        let listening = Listening { control, memifs: [socket_name(), socket_name()] };
+        Self { namespace, task: Task::of(parameters), ports, listening }
+    }
+
+    /// Where it is to be started, if not where we are.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
+    /// Where we find the process `pid` listening for questions.
+    fn control(&self, pid: u32) -> String {
+        match self.namespace {
+            None => self.listening.control.clone(),
+            Some(_) => outside(pid, CONTROL),
+        }
+    }
+
+    /// Where it listens for the other end of each memif.
+    pub fn sockets(&self) -> [Socket; 2] {
+        self.listening.memifs.clone().map(Socket::Abstract)
     }
 
     /// Its addresses at port 0 and port 1, where frames are addressed to it.
@@ -88,12 +134,12 @@ impl Fastpath {
 
     /// Whether the process `pid` forwards.
     pub fn is_ready(&self, pid: u32) -> bool {
-        answers(outside(pid, CONTROL).as_ref(), MOMENT)
+        answers(self.control(pid).as_ref(), MOMENT)
     }
 
     /// What the process `pid` counted at its two interfaces since it started.
     pub fn counters(&self, pid: u32) -> Result<[InterfaceCounters; 2]> {
-        let shown = client(pid)?.interfaces()?.interfaces;
+        let shown = self.client(pid)?.interfaces()?.interfaces;
         let counters = |number: usize| {
             let row = shown.iter().find(|row| row.name == self.task.interface(self.ports, number));
             row.map(|row| InterfaceCounters {
@@ -112,7 +158,7 @@ impl Fastpath {
 
     /// What the nodes of the process `pid` did since it started.
     pub fn nodes(&self, pid: u32) -> Result<NodeRuntimes> {
-        let threads = client(pid)?.runtime()?.threads;
+        let threads = self.client(pid)?.runtime()?.threads;
         let rows = threads.into_iter().flat_map(|thread| {
             thread.nodes.into_iter().map(move |row| {
                 let (calls, vectors, suspends, clocks) = (row.calls, row.vectors, row.suspends, row.clocks);
@@ -124,7 +170,8 @@ impl Fastpath {
 
     /// The command line of its process, between the `tester`'s two addresses.
     pub fn words(&self, site: &Site, tester: [MacAddress; 2]) -> Vec<String> {
-        let configuration = configuration::configuration(&self.task, self.ports, site, tester);
+        let configuration =
+            configuration::configuration(&self.task, self.ports, &self.listening, site, tester);
         let rules = self.task.rules.map(|rules| ["--rules".to_owned(), rules.to_string()]);
         let routes = self.task.routes.map(|routes| ["--routes".to_owned(), routes.to_string()]);
         let words = ["/proc/self/exe".to_owned(), "user-space-router".to_owned(), configuration];
@@ -136,7 +183,7 @@ impl Fastpath {
     /// # Errors
     /// When it does not tell.
     pub fn af_xdp_mode(&self, pid: u32) -> Result<String> {
-        let Answer::Hardware(hardware) = client(pid)?.ask(&Request::Show(Show::Hardware))? else {
+        let Answer::Hardware(hardware) = self.client(pid)?.ask(&Request::Show(Show::Hardware))? else {
             bail!("fastpath does not say what drives its interfaces");
         };
         let modes = hardware.devices.into_iter().map(|device| device.copying);
@@ -145,16 +192,16 @@ impl Fastpath {
             _ => "not the same at both interfaces, or not known".to_owned(),
         })
     }
+
+    fn client(&self, pid: u32) -> Result<Client> {
+        Ok(Client::connect(self.control(pid).as_ref())?)
+    }
 }
 
 /// Whether a router answers at `socket` within `patience`. It listens there before it has its devices, and
 /// answers once it forwards.
 fn answers(socket: &Path, patience: Duration) -> bool {
     Client::connect_within(socket, patience).and_then(|mut client| client.interfaces()).is_ok()
-}
-
-fn client(pid: u32) -> Result<Client> {
-    Ok(Client::connect(outside(pid, CONTROL).as_ref())?)
 }
 
 #[cfg(test)]

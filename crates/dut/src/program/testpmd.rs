@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lab::InterfaceCounters;
+use nix::unistd::geteuid;
 
 use programs::{Process, Said, number_after};
 
@@ -115,7 +116,14 @@ pub(super) fn is_ready(said: &Said) -> bool {
 /// Removes its directory, once it has started: empty, and of no use to it. Whatever ends it then leaves
 /// nothing.
 pub(super) fn tidy_up() {
-    let _ = fs::remove_dir(Path::new("/var/run/dpdk").join(prefix()));
+    let theirs = [Some("/var/run".into()), std::env::var_os("XDG_RUNTIME_DIR"), Some("/tmp".into())];
+    for directory in theirs.into_iter().flatten().map(|base| Path::new(&base).join("dpdk")) {
+        let is_gone = fs::remove_dir(directory.join(prefix())).is_ok();
+        if is_gone && !geteuid().is_root() {
+            // Who is not root has one for DPDK alone, and it stays where others of theirs use it.
+            let _ = fs::remove_dir(directory);
+        }
+    }
 }
 
 fn prefix() -> String {

@@ -8,10 +8,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use fastpath::client::Client;
 use fastpath::config::SOCKET;
 use fastpath::control::{Answer, Clear, Hop, IpVersion, Pcap, Request, Set, Show, To};
+use wording::command_line::version;
 
 /// Shows what a running fastpath does, and changes it.
 #[derive(Parser)]
-#[command(name = "fastpathctl", version, max_term_width = 100, infer_subcommands = true)]
+#[command(name = "fastpathctl", max_term_width = 100, infer_subcommands = true)]
+#[command(version = version(env!("CARGO_PKG_VERSION"), option_env!("LINERATE_COMMIT")))]
 struct Cli {
     /// The control socket of the router
     #[arg(long, default_value = SOCKET, global = true)]

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::control::place;
 use crate::control::protocol::{Answer, Reply, Request, Show};
 use crate::control::show::errors::Errors;
 use crate::control::show::interfaces::Interfaces;
@@ -55,7 +56,7 @@ impl Client {
     /// [`Error::Connect`].
     pub fn connect_within(socket: &Path, patience: Duration) -> Result<Self, Error> {
         let connect = || {
-            let stream = UnixStream::connect(socket)?;
+            let stream = place::connect(socket)?;
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
             Ok(stream)

@@ -29,3 +29,14 @@ pub use self::importer::Importer;
 pub use self::path::{Hop, Path, Towards};
 pub use self::tap::{Settings, Tap, TapCounters};
 pub use self::watcher::{Health, Watcher};
+
+/// What a datagram of the kernel changes in tables that are empty, message by message; what is no message is passed
+/// over. For fuzz targets: a [`Watcher`] does the same with what it receives.
+#[must_use]
+pub fn changes_in(datagram: &[u8]) -> Vec<Change> {
+    let (mut mirror, mut changes) = (mirror::Mirror::new(), Vec::new());
+    for told in netlink::messages(datagram).filter_map(|message| message::read(&message).ok()) {
+        mirror.notified(told, &mut changes);
+    }
+    changes
+}

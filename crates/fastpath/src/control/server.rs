@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::control::place;
 use crate::control::protocol::{Reply, Request};
 
 /// The longest request, in bytes.
@@ -41,21 +42,28 @@ pub enum Error {
     Start(io::Error),
 }
 
-/// A control socket. Its file goes when this is dropped.
+/// A control socket. Its file, if it has one, goes when this is dropped.
 pub struct Socket {
     path: PathBuf,
     listener: UnixListener,
     /// The device and number of its file, so that no other one is removed.
-    identity: (u64, u64),
+    identity: Option<(u64, u64)>,
 }
 
 impl Socket {
-    /// One at `path`. A socket there that nobody listens at was left behind, and is replaced.
+    /// One at `path`, or with the name after `@`. A file there that nobody listens at was left behind, and is replaced.
     ///
     /// # Errors
     /// [`Error::Taken`], [`Error::Listen`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         let listen_error = |cause| Error::Listen { path: path.to_owned(), cause };
+        if place::name(path).is_some() {
+            let listener = place::listen(path).map_err(|cause| match cause.kind() {
+                io::ErrorKind::AddrInUse => Error::Taken(path.to_owned()),
+                _ => listen_error(cause),
+            })?;
+            return Ok(Self { path: path.to_owned(), listener, identity: None });
+        }
         let _alone = memif::lock_directory(path);
         let listener = match UnixListener::bind(path) {
             Err(cause) if cause.kind() == io::ErrorKind::AddrInUse && is_socket(path) => {
@@ -69,7 +77,7 @@ impl Socket {
             listener => listener.map_err(listen_error)?,
         };
         let file = fs::symlink_metadata(path).map_err(listen_error)?;
-        Ok(Self { path: path.to_owned(), listener, identity: (file.dev(), file.ino()) })
+        Ok(Self { path: path.to_owned(), listener, identity: Some((file.dev(), file.ino())) })
     }
 
     /// Has requests answered by `answer`, from as many threads as there are connections.
@@ -80,10 +88,13 @@ impl Socket {
         let listener = self.listener.try_clone();
         let listener = listener.map_err(|cause| Error::Listen { path: self.path.clone(), cause })?;
         let answer: Arc<Answer> = Arc::new(answer);
+        // A file's mode says who may open it.
+        let is_open_to_all = place::name(&self.path).is_some();
         let accept = move || {
             let connections = Arc::new(AtomicUsize::new(0));
             for stream in listener.incoming() {
                 match stream {
+                    Ok(stream) if is_open_to_all && place::check(&stream).is_err() => {}
                     Ok(stream) => connect(stream, &answer, &connections),
                     // Such as too many open files: it passes.
                     Err(_) => thread::sleep(Duration::from_millis(100)),
@@ -96,8 +107,8 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
+        let found = fs::symlink_metadata(&self.path).map(|file| (file.dev(), file.ino())).ok();
+        let ours = found.is_some() && found == self.identity;
         if ours {
             // If it cannot be removed, the next start replaces it.
             let _ = fs::remove_file(&self.path);

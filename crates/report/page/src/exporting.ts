@@ -1,7 +1,7 @@
 // Buttons that save a chart as SVG or PNG: a drawing enters, a file leaves.
 
 import type uPlot from "uplot";
-import { element, recorded, set } from "./recording";
+import { element, font, recorded, set } from "./recording";
 import { theme } from "./theme";
 
 /** How many pixels of a PNG stand for one of the page. */
@@ -100,7 +100,7 @@ function framed(inner: SVGSVGElement, title: string, keys: Key[]): SVGSVGElement
   const paper = element("rect");
   set(paper, { ...size, fill: background });
   const heading = element("text");
-  set(heading, { x: MARGIN, y: MARGIN + 12, fill: text, style: "font: 600 13px system-ui, sans-serif" });
+  set(heading, { x: MARGIN, y: MARGIN + 12, fill: text, ...font("600 13px system-ui, sans-serif") });
   heading.textContent = title;
   set(inner, { x: MARGIN, y: top });
   outer.append(paper, heading, ...legend.texts, inner);
@@ -114,7 +114,7 @@ function legendOf(keys: Key[], width: number, text: string): { rows: number; tex
     const room = 24 + key.text.length * LETTER;
     if (x > 0 && x + room > width) [x, rows] = [0, rows + 1];
     const entry = element("text");
-    set(entry, { x: MARGIN + x, y: MARGIN + 10 + TITLE * rows, style: "font: 12px system-ui, sans-serif" });
+    set(entry, { x: MARGIN + x, y: MARGIN + 10 + TITLE * rows, ...font("12px system-ui, sans-serif") });
     const [sign, meaning] = [element("tspan"), element("tspan")];
     set(sign, { fill: key.colour });
     sign.textContent = key.sign;

@@ -142,10 +142,10 @@ class Recording {
   }
 
   private addText(text: string, x: number, y: number): void {
-    const { font, textAlign, textBaseline, fillStyle } = this.ctx;
+    const { textAlign, textBaseline, fillStyle } = this.ctx;
     const anchor = { center: "middle", right: "end", end: "end", left: "start", start: "start" }[textAlign];
     const baseline = { top: "hanging", hanging: "hanging", middle: "central", alphabetic: "auto", ideographic: "auto", bottom: "text-after-edge" }[textBaseline];
-    const attributes = { x: places(x), y: places(y), fill: String(fillStyle), style: `font: ${font}`, "text-anchor": anchor, "dominant-baseline": baseline };
+    const attributes = { x: places(x), y: places(y), fill: String(fillStyle), ...font(this.ctx.font), "text-anchor": anchor, "dominant-baseline": baseline };
     this.add("text", attributes, text !== "").textContent = text;
   }
 
@@ -176,6 +176,12 @@ const NAMESPACE = document.createRange().createContextualFragment("<svg></svg>")
 
 export function element<K extends keyof SVGElementTagNameMap>(name: K): SVGElementTagNameMap[K] {
   return document.createElementNS(NAMESPACE, name) as SVGElementTagNameMap[K];
+}
+
+/** A font as a canvas names it, as attributes: the page's policy refuses styles of single elements. */
+export function font(name: string): Record<string, string> {
+  const [, weight, size, family] = /^(?:(\w+) )?([\d.]+px) (.*)$/.exec(name) ?? [];
+  return { "font-family": family ?? name, "font-size": size ?? "12px", "font-weight": weight ?? "normal" };
 }
 
 export function set(element: Element, attributes: Record<string, string | number>): void {

@@ -1,5 +1,5 @@
 //! How a device looks all over the page: its place among the devices enters; a colour leaves, and where
-//! there are more devices than colours a shape too, as properties of a style.
+//! there are more devices than colours a shape too, as attributes that the style knows.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -25,8 +25,8 @@ impl Look {
 
 impl Display for Look {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "--colour: var(--device-{})", self.colour)?;
-        if self.shape > 0 { write!(f, "; --shape: var(--shape-{})", self.shape) } else { Ok(()) }
+        write!(f, "data-colour=\"{}\"", self.colour)?;
+        if self.shape > 0 { write!(f, " data-shape=\"{}\"", self.shape) } else { Ok(()) }
     }
 }
 
@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn many_devices_look_different() {
-        assert_eq!(Look::of(6).to_string(), "--colour: var(--device-6)");
-        assert_eq!(Look::of(7).to_string(), "--colour: var(--device-0); --shape: var(--shape-1)");
+        assert_eq!(Look::of(6).to_string(), "data-colour=\"6\"");
+        assert_eq!(Look::of(7).to_string(), "data-colour=\"0\" data-shape=\"1\"");
         let looks: BTreeSet<String> = (0..35).map(|device| Look::of(device).to_string()).collect();
         assert_eq!(looks.len(), 35);
     }

@@ -9,7 +9,6 @@ use lab::{SIDES, Side};
 use wire::MacAddress;
 
 use crate::access_list::{MOST_STATES, Rules};
-use crate::program::private::{DIRECTORY, socket};
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
 use crate::workers::Spread;
@@ -20,10 +19,6 @@ pub(crate) const ROUTER: &str = "router";
 const BRIDGE: &str = "bridge";
 /// The name of its access list.
 pub(super) const LIST: &str = "rules";
-/// Where it listens for questions, in its directory.
-pub(super) const CONTROL: &str = "fastpath.sock";
-/// The file of its table of routes, beside its configuration.
-pub(super) const TABLE: &str = "table.txt";
 /// Bytes of a frame that an MTU does not count, FCS included.
 const OVERHEAD: usize = wire::size::ETHERNET as usize;
 /// The smallest MTU that it gets: a link's usual one.
@@ -77,6 +72,14 @@ pub(super) enum Ports {
     AfXdp,
 }
 
+/// Where it listens.
+pub(super) struct Listening {
+    /// For questions: a file, or `@` and the name of an abstract socket.
+    pub control: String,
+    /// For the other end of each memif, if it has memifs: the names of abstract sockets.
+    pub memifs: [String; 2],
+}
+
 impl Ports {
     /// What the router calls its device at the tester's port `number`.
     fn interface(self, number: usize) -> String {
@@ -87,11 +90,11 @@ impl Ports {
     }
 
     /// What it sends and receives by there, from so many `queues`.
-    fn device(self, number: usize, queues: usize, site: &Site) -> String {
+    fn device(self, number: usize, queues: usize, site: &Site, at: &Listening) -> String {
         match self {
             Self::Memif => format!(
-                "memif:socket={DIRECTORY}/{},role=server,queues={},buffer={}",
-                socket(number),
+                "memif:socket=@{},role=server,queues={},buffer={}",
+                at.memifs[number],
                 queues,
                 room(site.max_frame_size),
             ),
@@ -112,22 +115,27 @@ impl Ports {
     }
 }
 
-/// What makes it do its `task` by `ports`, between the `tester`'s two addresses, but for the access list.
-pub(super) fn configuration(task: &Task, ports: Ports, site: &Site, tester: [MacAddress; 2]) -> String {
+/// What makes it do its `task` by `ports` and listen `at` these places, between the `tester`'s two addresses, but for the
+/// access list and the table of routes.
+pub(super) fn configuration(
+    task: &Task,
+    ports: Ports,
+    at: &Listening,
+    site: &Site,
+    tester: [MacAddress; 2],
+) -> String {
     let Spread { queues, rss } = task.spread;
     let queues = queues.unwrap_or(site.queues);
     // Each worker knows its own states alone: both directions of a flow come to one.
     let keeps_states = task.rules.is_some_and(|rules| rules.keeps_states);
     let rss = rss || (keeps_states && site.cores.len() > 1);
     let mut text = String::new();
-    if task.routes.is_some() {
-        text += &format!("routes-file = \"{TABLE}\"\n");
-    }
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "control = {{ socket = \"{DIRECTORY}/{CONTROL}\" }}\n\
+        "control = {{ socket = \"{}\" }}\n\
          workers = {{ cores = {:?}, idle = \"{}\", precedence = \"urgent\" }}\n",
+        at.control,
         site.cores,
         ports.idle(site)
     );
@@ -136,7 +144,7 @@ pub(super) fn configuration(task: &Task, ports: Ports, site: &Site, tester: [Mac
             text,
             "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n{}",
             ports.interface(number),
-            ports.device(number, queues, site),
+            ports.device(number, queues, site, at),
             side.interface_mac,
             site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
             if rss { "rss = true\n" } else { "" },
@@ -173,6 +181,11 @@ fn role(task: &Task, ports: Ports, number: usize, side: Side) -> String {
         BRIDGE => "bridge = \"lab\"\n".to_owned(),
         _ => format!("cross-connect = \"{}\"\n", task.interface(ports, 1 - number)),
     }
+}
+
+/// What names the `file` of a table of routes. It stands before all else of a configuration.
+pub(super) fn with_table(file: &str) -> String {
+    format!("routes-file = \"{file}\"\n")
 }
 
 /// The access list of these rules.
@@ -230,11 +243,16 @@ mod tests {
         Task { mode: mode.to_owned(), vlan: None, rules: None, routes: None, spread: Spread::default() }
     }
 
+    const TABLE: &str = "/proc/self/fd/7";
+
     /// The text of a task at both kinds of ports, each with what it says.
     fn both(task: &Task, more: &str) -> [(String, Config); 2] {
         let site = Site { cores: vec![1, 3], shared: false, spare: None, queues: 2, max_frame_size: 9216 };
+        let memifs = ["/one", "/two"].map(str::to_owned);
+        let at = Listening { control: "@/three".to_owned(), memifs };
         [Ports::Memif, Ports::AfXdp].map(|ports| {
-            let text = configuration(task, ports, &site, TESTER) + more;
+            let table = task.routes.map(|_| with_table(TABLE)).unwrap_or_default();
+            let text = table + &configuration(task, ports, &at, &site, TESTER) + more;
             let config = Config::parse("device", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
             (text, config)
         })

@@ -63,9 +63,10 @@ pub(super) fn config(document: Document, problems: &mut Problems) -> Config {
 fn socket(document: &Document, problems: &mut Problems) -> PathBuf {
     let Some(entry) = &document.control else { return SOCKET.into() };
     let text = entry.socket.get_ref();
-    if !text.starts_with('/') || text.len() > MAX_SOCKET || text.contains('\0') {
+    let is_named = text.strip_prefix('@').is_some_and(|name| !name.is_empty());
+    if !(text.starts_with('/') || is_named) || text.len() > MAX_SOCKET || text.contains('\0') {
         let reason = format!(
-            "'{text}' is no file for a socket: write a path from / on, of {MAX_SOCKET} bytes at most"
+            "'{text}' is no socket: write a path from / on, or @ and a name, of {MAX_SOCKET} bytes at most"
         );
         problems.add(entry.socket.span().start, reason);
     }

@@ -151,7 +151,7 @@ fn verdict(message: &Message) -> io::Result<()> {
 }
 
 /// The messages of a datagram, as far as they are whole.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let message = NetlinkBuffer::new_checked(bytes).ok()?;
         let next = (message.length() as usize).next_multiple_of(4);
