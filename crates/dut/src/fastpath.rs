@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use lab::{Addressing, Queues, Result, Running, Site, Workers};
@@ -12,7 +13,7 @@ use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::user_space::{addressing, mode};
 use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
-use super::{Description, Device, Kind, Parameter, SpecError};
+use super::{Description, Device, Kind, Parameter, SpecError, firewall};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
@@ -39,8 +40,8 @@ const VLAN: Parameter = Parameter {
 /// The parameter that gives it an access list.
 const ACL: Parameter = Parameter {
     key: "acl",
-    values: "a number of rules up to 9999, where it routes",
-    meaning: "rules of an access list at both interfaces that match nothing, before one that permits all (default no list)",
+    values: "a number of rules up to 4999, where it routes",
+    meaning: "rules of an access list at both interfaces that deny sources that no profile has, as many of IPv4 as of IPv6, before one that permits all (default no list)",
 };
 /// The parameter that has the list keep states.
 const STATES: Parameter = Parameter {
@@ -48,13 +49,13 @@ const STATES: Parameter = Parameter {
     values: "on or off, where it routes",
     meaning: "whether the last rule keeps a state of each flow, up to a million (default off)",
 };
-/// The most rules of a list, but for the last one.
-const MOST_RULES: usize = fastpath::acl::RULES - 1;
+/// The most rules of a list for each IP version, but for the last one.
+const MOST_RULES: usize = (fastpath::acl::RULES - 1) / 2;
 
 /// Its access list, at both interfaces for what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Rules that match nothing, before one that permits all.
+    /// Rules that deny a source each, of each IP version, before one that permits all.
     pub denying: usize,
     /// Whether that one keeps states.
     pub keeps_states: bool,
@@ -105,6 +106,8 @@ struct Fastpath {
     addressing: Addressing,
     workers: Workers,
     queues: u32,
+    /// Rules that deny a source each.
+    denying: usize,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
@@ -119,12 +122,17 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     routes::read(parameters, is_router)?;
     let workers = workers::read(parameters)?;
     let queues = parameters.get(QUEUES.key, |text| text.parse().ok())?.unwrap_or(1);
-    Ok(Box::new(Fastpath { addressing, workers, queues }))
+    let denying = rules.map_or(0, |rules| rules.denying);
+    Ok(Box::new(Fastpath { addressing, workers, queues, denying }))
 }
 
 impl Device for Fastpath {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn denied(&self) -> Vec<IpAddr> {
+        firewall::last_sources(self.denying)
     }
 
     fn queues(&self) -> Queues {

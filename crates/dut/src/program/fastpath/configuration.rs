@@ -9,6 +9,7 @@ use lab::{SIDES, Side};
 use wire::MacAddress;
 
 use crate::fastpath::Rules;
+use crate::firewall;
 use crate::program::private::{DIRECTORY, socket};
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
@@ -175,11 +176,13 @@ fn role(task: &Task, ports: Ports, number: usize, side: Side) -> String {
     }
 }
 
-/// An access list whose first rules deny hosts that nobody here has: those of the bench of nftables.
+/// An access list whose first rules deny hosts that no profile has: those of the kernel's firewalls.
 pub(super) fn access_list(rules: Rules) -> String {
     let deny = |at: usize| {
-        let (high, low) = (at / 250, at % 250);
-        format!("    {{ action = \"deny\", source = \"10.0.{high}.{low}/32\" }},\n")
+        let (v4, v6) = (firewall::source_v4(at), firewall::source_v6(at));
+        format!(
+            "    {{ action = \"deny\", source = \"{v4}/32\" }},\n    {{ action = \"deny\", source = \"{v6}/128\" }},\n"
+        )
     };
     let denied: String = (0..rules.denying).map(deny).collect();
     let (last, states) = if rules.keeps_states {
@@ -261,13 +264,13 @@ mod tests {
         for (text, config) in both(&task(BRIDGE), "") {
             assert!(config.interfaces.iter().all(|interface| interface.role == Role::Bridge(0)), "{text}");
         }
-        for (denying, keeps_states) in [(0, false), (1000, true), (9999, false)] {
+        for (denying, keeps_states) in [(0, false), (1000, true), (4999, false)] {
             let rules = Rules { denying, keeps_states };
             assert_eq!(rules.to_string().parse(), Ok(rules));
             let filtered = Task { rules: Some(rules), ..task(ROUTER) };
             for (_, config) in both(&filtered, &access_list(rules)) {
                 let list = &config.access_lists[LIST];
-                assert_eq!(list.len(), denying + 1);
+                assert_eq!(list.len(), 2 * denying + 1);
                 let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
                 assert_eq!((keeps, config.states.maximum == STATES), (keeps_states, keeps_states));
                 assert!(config.interfaces.iter().all(|interface| interface.filters.input.is_some()));
