@@ -16,8 +16,8 @@ use std::sync::Arc;
 use fastpath::clock::clocks;
 use fastpath::counters::Counters;
 use fastpath::device::{Input, Output};
+use fastpath::flow::ends::Ends;
 use fastpath::flow::rss::Rss;
-use fastpath::flow::toeplitz::{MICROSOFT, Toeplitz};
 use fastpath::flow::{of_ip4, of_ip6};
 use fastpath::forwarding::Role;
 use fastpath::handoff::Handoff;
@@ -206,7 +206,7 @@ fn handoff() {
 
 /// A table of clocks a packet by hash.
 fn hashes() {
-    let toeplitz = Toeplitz::new(&MICROSOFT);
+    let ends = Ends::new(&wire::toeplitz::MICROSOFT);
     let ip4: Vec<Vec<u8>> = (0..1024u16)
         .map(|number| {
             let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 16, 0, 0, 1, 48, 0];
@@ -229,7 +229,7 @@ fn hashes() {
         println!("| {name} | {:.1} | {:.1} |", cost(&ip4, ip4_hash), cost(&ip6, ip6_hash));
     };
     row("mix", &of_ip4, &of_ip6);
-    row("Toeplitz", &|packet| toeplitz.of_ip4(packet), &|packet| toeplitz.of_ip6(packet));
+    row("Toeplitz", &|packet| ends.of_ip4(packet), &|packet| ends.of_ip6(packet));
 }
 
 /// Clocks a packet, of the median round.

@@ -53,10 +53,19 @@ fn devices(file: &Path) -> Vec<Device> {
             pairs.map(|pair| pair[1].as_str().unwrap().to_owned()).collect()
         };
         let engine = after("--engine").pop();
-        // A small table stands for a large one here, which takes seconds.
-        let dut = ["100k", "1M"].iter().fold(after("--dut").remove(0), |dut, large| {
-            dut.replace(&format!("routes={large}"), "routes=1k")
-        });
+        // A small table stands for a large one here, which takes seconds, and no setting of the machine is changed.
+        let large = [
+            "routes=100k",
+            "routes=1M",
+            "rules=100k",
+            "rules=1M",
+            ",conntrack-max=2M,conntrack-buckets=2M",
+            ":netdev-budget=600",
+            ":dev-weight=256",
+        ];
+        let small = ["routes=1k", "routes=1k", "rules=1k", "rules=1k", "", "", ""];
+        let dut = after("--dut").remove(0);
+        let dut = large.iter().zip(small).fold(dut, |dut, (large, small)| dut.replace(large, small));
         Some(Device { dut, engine, commands: after("--dut-command"), name })
     };
     read(file)["duts"].as_array().unwrap().iter().filter_map(device).collect()
@@ -100,16 +109,19 @@ fn every_device_can_be_configured_as_its_file_says() {
     for file in files() {
         // What is in user space is no lab.
         for device in devices(&file).into_iter().filter(|device| device.engine.is_none()) {
-            if !tried.insert(device.configuration()) {
+            // The tests of devices show what firewalls do.
+            let is_shown = device.dut.contains("firewall=") && device.name != "10 rules";
+            if is_shown || !tried.insert(device.configuration()) {
                 continue;
             }
             let up = on("lab up tried", &device).inside(&home).run();
             assert!(up.status.success(), "{}, {}: {}", file.display(), device.name, up.stderr);
-            if file.ends_with("firewall-rules.toml") && device.dut == "linux-router" {
+            if file.ends_with("firewall-rules.toml") && device.dut.starts_with("linux-router") {
                 let list = linerate("lab exec tried dut -- nft list ruleset").inside(&home).run().well();
                 let rules = list.stdout.lines().filter(|line| line.trim_end().ends_with(" drop")).count();
                 let digits: String = device.name.chars().filter(char::is_ascii_digit).collect();
-                assert_eq!(rules, digits.parse().unwrap_or(0), "{}: {}", device.name, list.stdout);
+                // As many of IPv4 as of IPv6.
+                assert_eq!(rules, 2 * digits.parse().unwrap_or(0), "{}: {}", device.name, list.stdout);
             }
             if device.dut == "linux-router:routes=1k" {
                 let routes = linerate("lab exec tried dut -- ip route").inside(&home).run().well();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{Finished, PROGRAM, linerate};
+use results::bench::LABELS;
 use results::fixtures::Scenario;
 use results::record::{LimitedBy, Record, Status};
 use results::store::Store;
@@ -132,6 +133,44 @@ fn directories_of_records_are_groups_and_their_headline_is_compared() {
     // A search is known to its width only.
     assert!(json["resolution"].as_f64().is_some_and(|width| width > 0.0 && width < 0.01), "{json}");
     assert!(json["ministat"].as_str().unwrap().starts_with("x before\n+ after\n"));
+}
+
+/// The records of a bench that compares IPv6 with IPv4 on one device, as one machine keeps them.
+fn bench_of(directory: &Path, cost: f64) {
+    let store = Store::open(directory).unwrap();
+    for (profile, capacity) in [("IPv4", 1e6), ("IPv6", 1e6 * (1.0 - cost))] {
+        for (repeat, capacity_pps) in (1..).zip(around(capacity)) {
+            let mut record = Scenario { capacity_pps, ..Scenario::default() }.search();
+            let values = ["ip".to_owned(), format!("router/{profile}/one"), format!("{repeat}")];
+            record.labels = LABELS.map(str::to_owned).into_iter().zip(values).collect();
+            store.create(&mut record).unwrap();
+        }
+    }
+    let records = results::store::load_all(directory).unwrap().records;
+    let mut bench = results::bench::Bench::all(Vec::new(), &records).remove(0);
+    assert!(bench.compare_with("IPv4"));
+    results::store::keep_bench(directory, &bench).unwrap();
+}
+
+#[test]
+fn the_same_bench_of_several_machines_is_shown_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    bench_of(&path.join("xeon"), 0.2);
+    bench_of(&path.join("atom"), 0.5);
+    let told = here(path, "xeon atom").well().stdout;
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("router, one way: ndr"), "{told}");
+    assert!(lines[2].starts_with("xeon") && lines[2].contains("slower: -20"), "{told}");
+    assert!(lines[3].starts_with("atom") && lines[3].contains("slower: -50"), "{told}");
+    let json = here(path, "xeon atom --json").well().json();
+    assert_eq!(json["tables"][0]["setups"][1]["setup"], "atom");
+    let refused = here(path, "xeon atom --metric pdr");
+    assert!(
+        refused.status.code() == Some(2) && refused.stderr.contains("hold benches"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]

@@ -259,6 +259,9 @@ fn the_shipped_profiles_pass() {
         ("syn-flood", "linux-router"),
         ("million-flows", "xdp-router"),
         ("bursts", "xdp-xconnect"),
+        ("gre-tunnel", "linux-router"),
+        ("ipsec-esp", "linux-router"),
+        ("pppoe-session", "linux-bridge"),
     ] {
         let path = format!("{REPOSITORY}/profiles/{file}.toml");
         must_pass(&format!("saturate --dut {dut} {BRIEF} --profile {path}"), |record| {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{has_namespaces, linerate, records};
+use crate::common::{REPOSITORY, has_namespaces, linerate, records};
 use results::record::Status;
 use serde_json::Value;
 
@@ -190,4 +190,10 @@ fn profiles_are_listed_and_shown() {
     for clue in ["16.0.0.4", "48.0.0.4", "1514"] {
         assert!(show.contains(clue), "no '{clue}' in: {show}");
     }
+    let forecast = "profile show --count 1 --queues 4";
+    let spread = linerate(&format!("{forecast} --flows var2 --rss-key symmetric -b")).run().well().stdout;
+    assert_eq!(spread.matches("4 of 4 queues take frames").count(), 2, "{spread}");
+    let tunnel = linerate(forecast).arg("--profile").arg(format!("{REPOSITORY}/profiles/gre-tunnel.toml"));
+    let tunnel = tunnel.run().well().stdout;
+    assert!(tunnel.contains("1 of 4 queues take frames; together they bear at most 1.00 times"), "{tunnel}");
 }

@@ -2,9 +2,11 @@
 //! tell later which run was which.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::common::sites::Site;
-use crate::common::{Linerate, eventually, has_namespaces, linerate};
+use crate::common::{Linerate, eventually, has_namespaces, linerate, wait_until};
+use nix::sys::signal::Signal;
 use results::Record;
 use results::record::Status;
 
@@ -77,6 +79,68 @@ fn a_device_that_drops_all_says_so() {
     let record = finished.record();
     assert_eq!(record.status, Status::Failed);
     assert!(record.reason.is_some_and(|reason| !reason.is_empty()));
+}
+
+#[test]
+fn a_firewall_is_measured_only_once_it_is_proven() {
+    if !has_namespaces() {
+        return;
+    }
+    let record = saturate("--dut linux-router:firewall=nftables,rules=10,states=on -b --ip 6 --size 84", &[]);
+    let record = record.run().well().record();
+    let proof = record.dut.filter.clone().unwrap();
+    assert!(proof.holds() && proof.denied == ["10.0.0.9", "fd00::9"], "{proof:?}");
+    assert!(proof.denied_sent >= 32 && proof.permitted_sent >= 32, "{proof:?}");
+    assert!(record.notes.iter().any(|note| note.contains("dropped all of")), "{:?}", record.notes);
+    let states = record.dut.states.clone().unwrap();
+    assert!(states.count >= 1 && states.limit > states.count, "{states:?}");
+    assert!(record.notes.iter().any(|note| note.contains("tracked")), "{:?}", record.notes);
+
+    // What passes all is no firewall, and gets no record.
+    let finished = saturate("--dut linux-router --dut-denies 10.0.0.9", &[]).run();
+    let refusal = finished.refusal(1);
+    assert!(refusal.contains("passed 32 of 32 frames from 10.0.0.9, which it must drop"), "{refusal}");
+    assert!(finished.records().is_empty());
+    let filter = rule("ip saddr 10.0.0.9 drop");
+    let told = saturate("--dut linux-router --dut-denies 10.0.0.9", &[&filter]).run().well().record();
+    assert!(told.dut.filter.is_some_and(|proof| proof.holds()));
+    // What drops all is none either.
+    let finished = saturate("--dut linux-router --dut-denies 10.0.0.9", &[&rule("drop")]).run();
+    assert!(finished.refusal(1).contains("of the profile, which it must pass"), "{}", finished.stderr);
+    let finished = saturate("--dut linux-router --dut-denies fd00::1", &[]).run();
+    assert!(finished.refusal(2).contains("cannot be shown with this profile"), "{}", finished.stderr);
+}
+
+#[test]
+fn settings_of_the_machine_are_put_back_whatever_ends_the_run() {
+    if !has_namespaces() {
+        return;
+    }
+    const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+    let read = || fs::read_to_string(LIMIT).unwrap_or_default();
+    let before = read();
+    let Ok(other) = before.trim().parse::<u64>().map(|limit| limit + 12_345) else {
+        eprintln!("skipped: this kernel tracks no connections");
+        return;
+    };
+    if fs::write(LIMIT, &before).is_err() {
+        eprintln!(
+            "skipped: the limit of connections can be changed in the machine's first network namespace alone"
+        );
+        return;
+    }
+    let line = format!("saturate --dut linux-router:conntrack-max={other} {BRIEF}");
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let run = linerate(&line.replace("--duration 300ms", "--duration 60s")).start();
+        assert!(
+            wait_until(Duration::from_secs(20), || read().trim() == other.to_string()),
+            "{}",
+            run.stderr()
+        );
+        run.signal(signal);
+        run.finish();
+        assert!(wait_until(Duration::from_secs(10), || read() == before), "{signal}: {}", read());
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub fn vlan_tags_are_taken_off_and_put_on(guest: &mut Guest, ways: &[&str]) {
     }
     passed.sort_unstable();
     let cells =
-        ["VLAN 100", "untagged"].map(|device| ways.iter().map(move |way| format!("{device}/68 B/{way}")));
+        ["VLAN 100", "untagged"].map(|profile| ways.iter().map(move |way| format!("router/{profile}/{way}")));
     assert_eq!(passed, cells.into_iter().flatten().collect::<Vec<_>>(), "{said}");
     assert!(!said.contains("not run"), "{said}");
 }

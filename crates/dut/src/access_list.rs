@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use lab::Result;
 
 use super::spec::Parameters;
-use super::{Parameter, SpecError};
+use super::{Parameter, SpecError, firewall};
 
 /// The parameter that gives a router an access list.
 pub(crate) const ACL: Parameter = Parameter {
     key: "acl",
-    values: "a number of rules up to 9999, where it routes",
-    meaning: "rules of an access list at both interfaces that match nothing, before one that permits all (default no list)",
+    values: "a number of rules up to 4999, where it routes",
+    meaning: "rules of an access list at both interfaces that deny sources that no profile has, as many of IPv4 as of IPv6, before one that permits all (default no list)",
 };
 /// The parameter that has the list keep states.
 pub(crate) const STATES: Parameter = Parameter {
@@ -25,8 +25,8 @@ pub(crate) const STATES: Parameter = Parameter {
 };
 /// How many flows it knows where it keeps states: as many as the profile with the most has, and some.
 pub(crate) const MOST_STATES: u32 = 1 << 20;
-/// The most rules of a list, but for the last one.
-const MOST_RULES: usize = fastpath::acl::RULES - 1;
+/// The most rules of a list for each IP version, but for the last one.
+const MOST_RULES: usize = (fastpath::acl::RULES - 1) / 2;
 
 /// What the parameters of a device say, of which only a router can have a list.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn read(parameters: &Parameters, is_router: bool) -> Result<Option<Ru
 /// Its access list, which each packet is held against once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Rules that match nothing, before one that permits all.
+    /// Rules that deny a source each, of each IP version, before one that permits all.
     pub denying: usize,
     /// Whether that one keeps states.
     pub keeps_states: bool,
@@ -71,6 +71,12 @@ impl Rules {
         Ok(Some(Self { denying: denying.unwrap_or_default(), keeps_states }))
     }
 
+    /// The sources that its first rules deny: those of the kernel's firewalls.
+    pub(crate) fn denied(self) -> impl Iterator<Item = IpAddr> {
+        let both = |at| [firewall::source_v4(at).into(), firewall::source_v6(at).into()];
+        (0..self.denying).flat_map(both)
+    }
+
     /// Which packets are held against it at the interface at the tester's port `number`: those that come `in` there, or go
     /// `out`. States are an interface's, so that both directions of a flow need one place: port 1, as if the Internet were there.
     pub(crate) fn held_against(self, number: usize) -> &'static [&'static str] {
@@ -79,12 +85,6 @@ impl Rules {
             (true, 1) => &["in", "out"],
             (true, _) => &[],
         }
-    }
-
-    /// The hosts that its first rules deny. Nobody here has their addresses, which are those of the bench of nftables.
-    pub(crate) fn denied(self) -> impl Iterator<Item = Ipv4Addr> {
-        let octet = |number: usize| u8::try_from(number).unwrap_or(u8::MAX);
-        (0..self.denying).map(move |at| Ipv4Addr::new(10, 0, octet(at / 250), octet(at % 250)))
     }
 }
 

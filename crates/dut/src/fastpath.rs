@@ -1,6 +1,8 @@
 //! fastpath, our own router: a program. In the lab it forwards between `dut0` and `dut1` by AF_XDP, where who
 //! opened the lab starts it; here are the two interfaces made ready for it, and its parameters read.
 
+use std::net::IpAddr;
+
 use lab::{Addressing, Queues, Result, Running, Site, Workers};
 use wire::vlan;
 
@@ -9,7 +11,7 @@ use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::user_space::{addressing, mode};
 use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
-use super::{Description, Device, Kind, Parameter, SpecError};
+use super::{Description, Device, Kind, Parameter, SpecError, firewall};
 
 pub(super) const KIND: Kind = Kind {
     description: Description {
@@ -38,22 +40,29 @@ struct Fastpath {
     addressing: Addressing,
     workers: Workers,
     queues: u32,
+    /// Rules that deny a source each.
+    denying: usize,
 }
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let addressing = addressing(mode(parameters, &["router", "bridge", "xconnect"])?);
     let is_router = addressing == Addressing::Device;
     parameters.get(VLAN.key, |text| text.parse::<u16>().ok().filter(|id| (1..=vlan::MAX_ID).contains(id)))?;
-    access_list::read(parameters, is_router)?;
+    let rules = access_list::read(parameters, is_router)?;
     routes::read(parameters, is_router)?;
     let workers = workers::read(parameters)?;
     let queues = parameters.get(QUEUES.key, |text| text.parse().ok())?.unwrap_or(1);
-    Ok(Box::new(Fastpath { addressing, workers, queues }))
+    let denying = rules.map_or(0, |rules| rules.denying);
+    Ok(Box::new(Fastpath { addressing, workers, queues, denying }))
 }
 
 impl Device for Fastpath {
     fn addressing(&self) -> Addressing {
         self.addressing
+    }
+
+    fn denied(&self) -> Vec<IpAddr> {
+        firewall::last_sources(self.denying)
     }
 
     fn queues(&self) -> Queues {

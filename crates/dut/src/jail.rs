@@ -1,5 +1,6 @@
-//! A router in a jail: the device's two interfaces enter; a network namespace behind them, which
-//! routes in their place, leaves. Containers are joined to the world in this way.
+//! A router in a jail: the device's two interfaces enter; a network namespace of its own leaves, into which they are moved,
+//! as FreeBSD's VNET jails have it, or which is behind them and routes in their place. Containers are joined to the
+//! world in this way:
 //!
 //! ```text
 //! device's namespace                     jail
@@ -33,6 +34,16 @@ const GATES: [Gate; 2] = [
     Gate { bridge: "bridge0", outside: "out0", inside: "jail0", number: 1 },
     Gate { bridge: "bridge1", outside: "out1", inside: "jail1", number: 2 },
 ];
+
+/// Builds the jail and moves the interfaces at `site` into it, where they are up.
+pub(super) fn move_in(site: &Site) -> Result<(Namespace, [Link; 2])> {
+    let jail = quiet_namespace("1")?;
+    site.namespace.netlink(|netlink| {
+        site.indexes().into_iter().try_for_each(|index| netlink.move_link(index, jail.fd()))
+    })?;
+    let interfaces = bring_up(&jail, SIDES.map(|side| side.interface))?;
+    Ok((jail, interfaces))
+}
 
 /// Builds the jail and opens it to the interfaces at `site`. It is gone when it is dropped.
 pub(super) fn start(site: &Site) -> Result<Namespace> {

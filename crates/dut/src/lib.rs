@@ -7,15 +7,18 @@ mod access_list;
 mod calibrated;
 mod delayed;
 mod fastpath;
+mod firewall;
 mod jail;
 mod linux_bridge;
 mod linux_router;
+mod machine;
 pub mod program;
 mod queues;
 mod routes;
 mod routing;
 mod sink;
 mod spec;
+mod tenants;
 mod user_space;
 mod workers;
 mod xdp_router;
@@ -23,6 +26,7 @@ mod xdp_xconnect;
 
 use std::fmt::Debug;
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 
 use lab::{Addressing, Error, Queues, Result, Running, Site, Workers};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -98,6 +102,11 @@ pub(crate) trait Device: Debug + Send + Sync {
     /// Its workers.
     fn workers(&self) -> Workers {
         Workers::default()
+    }
+
+    /// The sources whose packets it drops: at most one of each IP version.
+    fn denied(&self) -> Vec<IpAddr> {
+        Vec::new()
     }
 
     /// What it does to frames in user space, if it has a twin there; chance follows from `seed`.

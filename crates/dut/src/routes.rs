@@ -74,12 +74,17 @@ pub(crate) fn read(parameters: &Parameters, routes: bool) -> Result<Option<usize
 
 /// Reads a number of routes, like `100k`.
 pub(crate) fn count(text: &str) -> Option<usize> {
+    scaled(text).filter(|count| (1..=MOST).contains(count))
+}
+
+/// Reads a number, like `100k` or `2M`.
+pub(crate) fn scaled(text: &str) -> Option<usize> {
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
     };
     let number = digits.parse::<usize>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    number.checked_mul(unit).filter(|count| (1..=MOST).contains(count))
+    number.checked_mul(unit)
 }
 
 /// A table of `count` routes, at most a million: the default route, and prefixes from 1.0.0.0 to 223.255.255.255.

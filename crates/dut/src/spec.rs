@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -28,6 +29,12 @@ impl DutSpec {
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, String> {
         &self.parameters
+    }
+
+    /// The sources whose packets it must drop, if it filters.
+    #[must_use]
+    pub fn denied(&self) -> Vec<IpAddr> {
+        self.device.denied()
     }
 
     /// What its twin does to frames in user space, if it has one; chance follows from `seed`.
@@ -241,12 +248,17 @@ mod tests {
             "vpp:acl=10,states=on",
             "vpp:mode=xconnect",
             "fastpath:mode=xconnect",
-            "fastpath:acl=9999,mode=router",
+            "fastpath:acl=4999,mode=router",
             "fastpath:acl=10,states=on",
             "fastpath:states=on",
             "fastpath:mode=bridge,vlan=4094",
             "fastpath:routes=1M",
             "linux-router:routes=100k",
+            "linux-router:firewall=nftables,rules=1000,states=on",
+            "linux-router:conntrack-buckets=1M,conntrack-max=2M,firewall=iptables,states=on",
+            "linux-router:firewall=xdp,rules=1M",
+            "linux-router:jail=moved",
+            "linux-router:jails=200",
             "fastpath:cores=2+3,queues=2,rss=on,workers=2",
             "vpp:cores=2+3,mode=router,queues=2,rss=on,workers=2",
         ] {
@@ -287,6 +299,14 @@ mod tests {
                 refused("fastpath:mode=bridge,routes=10"),
                 refused("linux-router:routes=0"),
                 refused("linux-router:jail=on,routes=10"),
+                refused("linux-router:firewall=pf"),
+                refused("linux-router:rules=10"),
+                refused("linux-router:firewall=nftables,rules=1M"),
+                refused("linux-router:firewall=flowtable,states=on"),
+                refused("linux-router:firewall=nftables,jail=on"),
+                refused("linux-router:conntrack-max=100M"),
+                refused("linux-router:jails=201"),
+                refused("linux-router:jail=moved,jails=2"),
                 refused("fastpath:acl=10000"),
                 refused("fastpath:mode=xconnect,acl=10"),
                 refused("fastpath:mode=xconnect,states=on"),

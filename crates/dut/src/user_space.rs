@@ -1,13 +1,15 @@
 //! Devices that forward between ports of user space, so interfaces of the lab are no place for them: testpmd
 //! and VPP. Who sends in user space starts them, with what is parsed here.
 
+use std::net::IpAddr;
+
 use lab::{Addressing, Error, Result, Running, Site, Workers};
 
 use super::access_list::{self, ACL, STATES};
 use super::routes::{self, ROUTES};
 use super::spec::Parameters;
 use super::workers::{self, CORES, QUEUES, RSS, WORKERS};
-use super::{Description, Device, Kind, Parameter, SpecError};
+use super::{Description, Device, Kind, Parameter, SpecError, firewall};
 
 pub(super) const TESTPMD: Kind = Kind {
     description: Description {
@@ -22,7 +24,7 @@ pub(super) const TESTPMD: Kind = Kind {
     parse: |parameters| {
         mode(parameters, &["io", "macswap"])?;
         let workers = Workers::default();
-        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort, workers }))
+        Ok(Box::new(Elsewhere { name: "testpmd", addressing: Addressing::OtherPort, workers, denying: 0 }))
     },
 };
 
@@ -36,11 +38,12 @@ pub(super) const VPP: Kind = Kind {
         let addressing = addressing(mode(parameters, &["router", "xconnect"])?);
         let is_router = addressing == Addressing::Device;
         routes::read(parameters, is_router)?;
-        access_list::read(parameters, is_router)?;
+        let rules = access_list::read(parameters, is_router)?;
         let mut workers = workers::read(parameters)?;
         // Its main thread forwards only where it is alone.
         workers.beside = usize::from(workers.count > 1);
-        Ok(Box::new(Elsewhere { name: "vpp", addressing, workers }))
+        let denying = rules.map_or(0, |rules| rules.denying);
+        Ok(Box::new(Elsewhere { name: "vpp", addressing, workers, denying }))
     },
 };
 
@@ -69,9 +72,15 @@ struct Elsewhere {
     name: &'static str,
     addressing: Addressing,
     workers: Workers,
+    /// Rules that deny a source each.
+    denying: usize,
 }
 
 impl Device for Elsewhere {
+    fn denied(&self) -> Vec<IpAddr> {
+        firewall::last_sources(self.denying)
+    }
+
     fn addressing(&self) -> Addressing {
         self.addressing
     }

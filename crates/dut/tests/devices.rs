@@ -66,6 +66,7 @@ fn routers_forward_with_one_hop_less() {
         "linux-router:gro=off",
         "linux-router:jail=on",
         "linux-router:gro=off,jail=on",
+        "linux-router:gro=off,jail=moved",
         "xdp-router",
     ] {
         let lab = start(dut);
@@ -80,6 +81,89 @@ fn routers_forward_with_one_hop_less() {
             let (to, back) = (&lab.ports()[1 - from], lab.ports()[1 - from].next_hop_mac);
             assert_eq!((&received[..6], &received[6..12]), (&to.mac.0[..], &back.0[..]), "{context}");
             assert_eq!(received.len(), sent.len(), "{context}");
+        }
+    }
+}
+
+/// `frame` from another source: a host of 10.0.0.0/8, or of fd00::/64.
+fn from_source(mut frame: Vec<u8>, source: std::net::IpAddr) -> Vec<u8> {
+    let at = match source {
+        std::net::IpAddr::V4(source) => {
+            frame[26..30].copy_from_slice(&source.octets());
+            let header: [u8; 20] = frame[14..34].try_into().unwrap();
+            let (parsed, _) = etherparse::Ipv4Header::from_slice(&header).unwrap();
+            frame[24..26].copy_from_slice(&parsed.calc_header_checksum().to_be_bytes());
+            return frame;
+        }
+        std::net::IpAddr::V6(source) => source.octets(),
+    };
+    frame[22..38].copy_from_slice(&at);
+    frame
+}
+
+/// The kernel's firewalls that this machine has what it takes for.
+fn firewalls() -> Vec<&'static str> {
+    let has = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
+    let mut found = vec!["firewall=xdp,rules=3", "firewall=xdp,rules=3,gro=off"];
+    for (program, firewalls) in [
+        ("nft", &["nftables,rules=3", "nftables,rules=3,states=on", "nftables-set,rules=1000"][..]),
+        ("ip6tables-legacy-restore", &["iptables,rules=3", "iptables,rules=3,states=on"]),
+    ] {
+        if !has(program) {
+            eprintln!("skipped: {program} is not installed");
+            continue;
+        }
+        found.extend(firewalls);
+    }
+    found
+}
+
+#[test]
+fn every_firewall_drops_the_same_and_passes_all_else() {
+    if !can_build_labs() {
+        return;
+    }
+    for firewall in firewalls() {
+        let prefix = if firewall.starts_with("firewall=") { "" } else { "firewall=" };
+        let dut = format!("linux-router:{prefix}{firewall}");
+        let denied = dut.parse::<dut::DutSpec>().unwrap().denied();
+        let lab = start(&dut);
+        let raw = raw_ports(&lab);
+        for (from, ipv6) in [(0, false), (0, true), (1, false), (1, true)] {
+            let context = format!("{dut} from port {from}, IPv6 {ipv6}");
+            let source = *denied.iter().find(|source| source.is_ipv6() == ipv6).unwrap();
+            let marked = [PAYLOAD, &[b'0' + from as u8]].concat();
+            let own = datagram(&lab, from, ipv6, &marked);
+            raw[from].send(&from_source(datagram(&lab, from, ipv6, b"what must not pass, nowhere"), source));
+            raw[from].send(&own);
+            let received = raw[1 - from].receive_one(|frame| {
+                assert!(!frame.ends_with(b"nowhere"), "{context}: {source} passed");
+                frame.ends_with(&marked)
+            });
+            assert!(received.is_some(), "{context}: what must pass did not");
+        }
+    }
+}
+
+#[test]
+fn each_of_several_jails_routes_what_is_addressed_to_it() {
+    if !can_build_labs() {
+        return;
+    }
+    for dut in ["linux-router:jails=3", "linux-router:gro=off,jails=3"] {
+        let lab = start(dut);
+        let raw = raw_ports(&lab);
+        for (jail, last) in [(0, 1), (1, 17), (2, 18)] {
+            for (from, ipv6) in [(0, false), (1, true)] {
+                let marked = [PAYLOAD, &[b'0' + jail]].concat();
+                let mut frame = datagram(&lab, from, ipv6, &marked);
+                frame[5] = last;
+                raw[from].send(&frame);
+                let received = raw[1 - from].receive_one(|frame| frame.ends_with(&marked));
+                let received =
+                    received.unwrap_or_else(|| panic!("{dut}, jail {jail}, port {from}: nothing came"));
+                assert_eq!((judge(&received), received[11]), ((63, true), last), "{dut}, jail {jail}");
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a lab is built around: a device enters with what it needs of the lab; what runs in its place leaves.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 
@@ -125,10 +126,14 @@ pub struct Running {
     pub links: Vec<XdpLink>,
     /// Holds what counts: maps, or a device in user space.
     pub counters: Option<ReadCounters>,
-    /// Where it forwards, if not in the device's namespace.
-    pub jail: Option<Namespace>,
+    /// Where it forwards, if not in the device's namespace; several that do so side by side.
+    pub jails: Vec<Namespace>,
+    /// Where its interfaces are now, if it moved them.
+    pub moved: Option<Namespace>,
     /// The threads of a device in user space.
     pub threads: Vec<i32>,
+    /// Puts settings of the machine back when it is dropped.
+    pub settings: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// Reads what a device counted: entered by `dut0`, entered by `dut1`.
@@ -197,10 +202,10 @@ impl Running {
         self.counters.as_ref().map(|read| read())
     }
 
-    /// Where it forwards, if that is not the device's namespace.
+    /// Where it forwards, if that is not the device's namespace: the first of several that do.
     #[must_use]
     pub fn jail(&self) -> Option<&Namespace> {
-        self.jail.as_ref()
+        self.jails.first()
     }
 }
 

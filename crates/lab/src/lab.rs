@@ -96,7 +96,8 @@ impl Lab {
         let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
         let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
         let site = Site { namespace: &device, interfaces: &interfaces, core: config.placement.dut };
-        let running = config.dut.start(&site)?;
+        let mut running = config.dut.start(&site)?;
+        let device = running.moved.take().unwrap_or(device);
         address_ports(&tester, &port_links)?;
 
         let addressing = config.dut.addressing();

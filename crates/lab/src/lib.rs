@@ -23,6 +23,7 @@ pub mod plan;
 mod ports;
 mod session;
 pub mod settings;
+pub mod tracked;
 
 pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine, give_up_the_rest, without_precedence};

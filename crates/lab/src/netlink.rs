@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use futures_util::StreamExt;
 use netlink_packet_route::link::{
     BridgeStpState, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp,
-    XdpAttached,
+    MacVlanMode, XdpAttached,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -19,7 +19,8 @@ use rtnetlink::packet_core::{
     NetlinkPayload,
 };
 use rtnetlink::{
-    AddressMessageBuilder, Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVlan, RouteMessageBuilder,
+    AddressMessageBuilder, Handle, LinkBridge, LinkMacVlan, LinkMessageBuilder, LinkUnspec, LinkVlan,
+    RouteMessageBuilder,
 };
 use tokio::runtime::{Builder, Runtime};
 use wire::MacAddress;
@@ -124,6 +125,17 @@ impl Netlink {
         )
     }
 
+    /// Moves an interface into another namespace, where it is down and has no addresses.
+    pub fn move_link(&self, index: u32, namespace: BorrowedFd) -> Result<()> {
+        let mut message = LinkUnspec::new_with_index(index).build();
+        message.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+        self.change(
+            &format!("cannot move interface {index} into another namespace"),
+            RouteNetlinkMessage::SetLink(message),
+            NLM_F_ACK,
+        )
+    }
+
     /// Creates a bridge that forwards at once: no spanning tree, no multicast snooping.
     pub fn add_bridge(&self, name: &str, mac: MacAddress, mtu: u32) -> Result<()> {
         let message = LinkMessageBuilder::<LinkBridge>::new(name)
@@ -145,6 +157,24 @@ impl Netlink {
         let message = LinkVlan::new(name, parent, id).build();
         self.change(
             &format!("cannot create the VLAN interface {name}"),
+            RouteNetlinkMessage::NewLink(message),
+            CREATE,
+        )
+    }
+
+    /// Creates an interface over `parent` in another namespace, which takes the frames that are addressed to it: its name, MAC
+    /// address and MTU.
+    pub fn add_macvlan(
+        &self,
+        (name, mac, mtu): (&str, MacAddress, u32),
+        parent: u32,
+        namespace: BorrowedFd,
+    ) -> Result<()> {
+        let link = LinkMacVlan::new(name, parent, MacVlanMode::Private);
+        let mut message = link.address(mac.0.to_vec()).mtu(mtu).build();
+        message.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+        self.change(
+            &format!("cannot create an interface over interface {parent} in another namespace"),
             RouteNetlinkMessage::NewLink(message),
             CREATE,
         )

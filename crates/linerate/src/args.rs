@@ -168,6 +168,10 @@ pub struct Device {
     /// with --ports on this machine; repeat it for more
     #[arg(long = "dut-command", value_name = "COMMAND", hide_short_help = true)]
     pub dut_commands: Vec<String>,
+    /// A source whose packets the device must drop: a few frames from it, and a few of the profile, which must pass, prove
+    /// that before the run; repeat it for more
+    #[arg(long = "dut-denies", value_name = "ADDRESS", hide_short_help = true)]
+    pub denied: Vec<IpAddr>,
     /// The device between --ports as ssh takes it, to configure, describe and count it by a driver
     #[arg(
         long,
@@ -228,6 +232,7 @@ impl Device {
             receive_cores: self.receive_cores.clone(),
             dut_core: self.dut_core,
             dut_commands: self.dut_commands.clone(),
+            denied: self.denied.clone(),
         })
     }
 

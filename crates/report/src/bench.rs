@@ -1,17 +1,21 @@
 //! What a bench found: its description and records enter; the figure of each repeat, and what the
-//! repeats of each device prove beside those of the baseline, round by round, leave. Every report
-//! shows these.
+//! repeats of each device (or profile) prove beside those of the baseline, round by round, leave. Every report
+//! shows these. [`Contrast`] has what is compared with what.
 //!
 //! All claims of a bench are one family: a large matrix does not claim more by chance than a single
 //! pair.
 
+mod contrast;
+
 use std::collections::BTreeMap;
 
 use results::Record;
-use results::bench::{Bench as Description, Dut, Place, Profile};
+use results::bench::{Bench as Description, Compare, Dut, Place, Profile};
 use results::record::Status;
 use stats::comparison::{Question, compare_pairs};
 use stats::ministat::{self, Options};
+
+pub use contrast::{Contrast, Member};
 
 use crate::judgement::{Compared, Judged};
 use crate::metric::{Metric, Reading};
@@ -48,8 +52,8 @@ pub struct Cell<'a> {
     pub dut: &'a Dut,
     /// Those that came to their end, in their order.
     pub repeats: Vec<Repeat<'a>>,
-    /// What they prove beside those of the baseline; nothing of the baseline itself, nor where either
-    /// has no figures.
+    /// What they prove beside those of the baseline; nothing of the baseline itself, nor where they have no round in
+    /// common.
     pub judged: Option<Judged>,
 }
 
@@ -121,45 +125,56 @@ impl<'a> Bench<'a> {
         Some(bench)
     }
 
-    /// Compares each cell that has figures with that of the baseline in the same test.
+    /// Compares each cell that has figures with its reference.
     fn judge(&mut self) {
-        let Some(baseline) = self.baseline() else { return };
-        let mut pairs: Vec<(usize, usize, Vec<f64>, Vec<f64>)> = Vec::new();
-        for (test, cells) in self.tests.iter().map(|test| &test.cells).enumerate() {
-            let Some(reference) = cells.get(baseline) else { continue };
-            for (at, cell) in cells.iter().enumerate() {
+        let (mut places, mut pairs) = (Vec::new(), Vec::new());
+        for contrast in self.contrasts() {
+            for member in &contrast.others {
+                let rounds = contrast.reference.cell.common_rounds(member.cell);
                 let (before, now): (Vec<f64>, Vec<f64>) =
-                    reference.common_rounds(cell).map(|(_, before, now)| (before, now)).unzip();
-                if at != baseline && !now.is_empty() {
-                    pairs.push((test, at, before, now));
+                    rounds.map(|(_, before, now)| (before, now)).unzip();
+                if !now.is_empty() {
+                    places.push((member.place, member.name.to_owned()));
+                    pairs.push((before, now));
                 }
             }
         }
         self.family = pairs.len();
         let values: Vec<(&[f64], &[f64])> =
-            pairs.iter().map(|(_, _, reference, values)| (reference.as_slice(), values.as_slice())).collect();
+            pairs.iter().map(|(before, now)| (before.as_slice(), now.as_slice())).collect();
         let compared = compare_pairs(&values, &self.question);
-        for ((test, cell, reference, values), comparison) in pairs.iter().zip(compared) {
-            let cell = &mut self.tests[*test].cells[*cell];
-            let judged = Judged::new(&cell.dut.name, comparison, reference, values, &self.question);
-            cell.judged = Some(judged);
+        for ((((test, dut), name), (before, now)), comparison) in places.into_iter().zip(&pairs).zip(compared)
+        {
+            let cell = self.tests.get_mut(test).and_then(|test| test.cells.get_mut(dut));
+            if let Some(cell) = cell {
+                cell.judged = Some(Judged::new(&name, comparison, before, now, &self.question));
+            }
         }
     }
 
-    /// The baseline's place among the devices.
+    /// Whether `name` is the device that all others are compared with.
     #[must_use]
-    pub fn baseline(&self) -> Option<usize> {
-        let baseline = self.description.baseline.as_ref()?;
-        self.description.duts.iter().position(|dut| dut.name == *baseline)
+    pub fn is_baseline_device(&self, name: &str) -> bool {
+        self.is_baseline(Compare::Devices, name)
     }
 
-    /// What is compared in `test`, and how.
+    /// Whether `name` is the profile that all others are compared with.
     #[must_use]
-    pub fn compared(&self, test: &Test) -> Compared {
+    pub fn is_baseline_profile(&self, name: &str) -> bool {
+        self.is_baseline(Compare::Profiles, name)
+    }
+
+    fn is_baseline(&self, of: Compare, name: &str) -> bool {
+        self.description.compare == of && self.description.baseline.as_deref() == Some(name)
+    }
+
+    /// What is compared in `contrast`, and how.
+    #[must_use]
+    pub fn compared(&self, contrast: &Contrast) -> Compared {
         Compared {
-            metric: format!("{}: {}", test.name(), self.metric.words()),
+            metric: format!("{}: {}", contrast.name, self.metric.words()),
             is_loss: self.metric == Metric::Loss,
-            reference: self.description.baseline.clone().unwrap_or_default(),
+            reference: contrast.reference.name.to_owned(),
             family: self.family,
             confidence: self.question.confidence,
             equal_within: self.question.equal_within,
@@ -179,24 +194,12 @@ impl<'a> Bench<'a> {
         Some(Spread { median, low, high, is_interval: interval.is_some() })
     }
 
-    /// Each round that `cell` of `test` and the baseline have, and by what share its figure differs there.
-    #[must_use]
-    pub fn rounds(&self, test: &Test, cell: &Cell) -> Vec<(u32, f64)> {
-        let reference = self.baseline().and_then(|baseline| test.cells.get(baseline));
-        let rounds = reference.into_iter().flat_map(|reference| reference.common_rounds(cell));
-        rounds
-            .map(|(round, before, now)| (round, now / before - 1.0))
-            .filter(|(_, by)| by.is_finite())
-            .collect()
-    }
-
-    /// The block of ministat for a cell of `test` beside the baseline; `None` where one has too few
+    /// The block of ministat for a `member` of `contrast` beside its reference; `None` where one has too few
     /// repeats for it.
     #[must_use]
-    pub fn ministat(&self, test: &Test, cell: &Cell) -> Option<String> {
-        let reference = test.cells.get(self.baseline()?)?;
-        let (before, now) = (reference.values(), cell.values());
-        let sets: [(&str, &[f64]); 2] = [(&reference.dut.name, &before), (&cell.dut.name, &now)];
+    pub fn ministat(&self, contrast: &Contrast, member: &Member) -> Option<String> {
+        let (before, now) = (contrast.reference.cell.values(), member.cell.values());
+        let sets: [(&str, &[f64]); 2] = [(contrast.reference.name, &before), (member.name, &now)];
         let options = Options { confidence: self.question.confidence, ..Options::default() };
         ministat::block(&sets, &options).ok()
     }

@@ -4,7 +4,7 @@ use results::Record;
 use serde_json::{Value, json};
 use stats::comparison::{Outlook, Verdict};
 
-use crate::bench::{Bench, Cell, Test};
+use crate::bench::{Bench, Cell, Contrast, Test};
 use crate::judgement::{Compared, Judged, verdict_word};
 
 /// The schema of a bench.
@@ -24,6 +24,7 @@ pub fn bench(name: &str, bench: Option<&Bench>, missing: usize, records: &[Recor
         "confidence_percent": bench.map(|bench| bench.question.confidence.percent()),
         "equal_within": bench.map(|bench| bench.question.equal_within),
         "family": bench.map(|bench| bench.family),
+        "compare": bench.map(|bench| bench.description.compare),
         "baseline": bench.and_then(|bench| bench.description.baseline.as_ref()),
         "cells": bench.map(cells).unwrap_or_default(),
         "records": records,
@@ -31,12 +32,18 @@ pub fn bench(name: &str, bench: Option<&Bench>, missing: usize, records: &[Recor
 }
 
 fn cells(bench: &Bench) -> Vec<Value> {
-    let tests = bench.tests.iter();
-    tests.flat_map(|test| test.cells.iter().map(move |found| cell(bench, test, found))).collect()
+    let contrasts = bench.contrasts();
+    let what = |cell: &Cell| {
+        let is_its =
+            |contrast: &&Contrast| contrast.others.iter().any(|member| std::ptr::eq(member.cell, cell));
+        contrasts.iter().find(is_its).map(|contrast| bench.compared(contrast))
+    };
+    let cells = bench.tests.iter().flat_map(|test| test.cells.iter().map(move |cell| (test, cell)));
+    cells.map(|(test, found)| cell(bench, test, found, what(found).as_ref())).collect()
 }
 
-/// One cell: the figures of its repeats, and what they prove beside the baseline's.
-fn cell(bench: &Bench, test: &Test, cell: &Cell) -> Value {
+/// One cell: the figures of its repeats, and what they prove beside the baseline's, if it is compared with that (`what`).
+fn cell(bench: &Bench, test: &Test, cell: &Cell, what: Option<&Compared>) -> Value {
     let repeats = cell.repeats.iter().map(|repeat| {
         let reading = repeat.reading.as_ref();
         json!({
@@ -57,7 +64,7 @@ fn cell(bench: &Bench, test: &Test, cell: &Cell) -> Value {
         "direction": test.direction,
         "repeats": repeats.collect::<Vec<_>>(),
         "spread": spread,
-        "comparison": cell.judged.as_ref().map(|judged| comparison(&bench.compared(test), judged)),
+        "comparison": what.zip(cell.judged.as_ref()).map(|(what, judged)| comparison(what, judged)),
     })
 }
 

@@ -4,6 +4,7 @@
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
 //!    numbers, records ──► sets (what repeats prove) ──► terminal, json
+//!             of a bench on several machines: setups (what it proves on each) ──► terminal, json
 //!             of one run: evidence (the interval of its headline, in words), overload (what is still forwarded)
 //!             figures as all of them write them: figures
 //!             of a comparison: lead (the sentence that a report begins with)
@@ -31,6 +32,7 @@ mod outcome;
 mod overload;
 mod search;
 pub mod sets;
+pub mod setups;
 mod shared_core;
 pub mod terminal;
 mod workers;

@@ -127,20 +127,19 @@ fn figure(bench: &Bench, cell: &Cell) -> String {
 
 fn comparisons(bench: &Bench) -> String {
     let mut text = String::new();
-    for test in &bench.tests {
-        let judged: Vec<_> =
-            test.cells.iter().filter_map(|cell| Some((cell, cell.judged.as_ref()?))).collect();
+    for contrast in bench.contrasts() {
+        let judged: Vec<_> = contrast.judged().collect();
         if judged.is_empty() {
             continue;
         }
-        let what = bench.compared(test);
-        let _ = writeln!(text, "\n### {}, against {}\n", line(&test.title()), line(&what.reference));
-        for (cell, judged) in judged {
+        let what = bench.compared(&contrast);
+        let _ = writeln!(text, "\n### {}, against {}\n", line(&contrast.title), line(&what.reference));
+        for (member, judged) in judged {
             let _ = writeln!(text, "- **{}**: {}", line(&judged.name), sentence(&what, judged));
             for remark in figures(&what, judged).into_iter().chain(remarks(&what, judged)) {
                 let _ = writeln!(text, "  - {}", line(&remark));
             }
-            if let Some(block) = bench.ministat(test, cell) {
+            if let Some(block) = bench.ministat(&contrast, member) {
                 let _ = writeln!(text, "\n  <details><summary>ministat</summary>\n\n{}\n  </details>\n", {
                     fenced(&block, "  ")
                 });

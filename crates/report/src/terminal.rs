@@ -16,6 +16,7 @@ mod remote;
 mod repeats;
 mod rfc2544;
 mod search;
+mod setups;
 mod soak;
 mod trials;
 
@@ -40,6 +41,7 @@ pub use compare::compare;
 pub use queues::{queues, queues_line};
 pub use remote::meanwhile;
 pub use rfc2544::rfc2544;
+pub use setups::setups;
 
 /// How a piece of text looks where colour is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -255,15 +255,54 @@ fn a_bench_is_a_matrix_and_what_its_repeats_prove() {
     assert!(page.contains("Student's t, pooled s".replace('\'', "&#39;").as_str()), "no block of ministat");
     assert!(page.contains("<table class=\"matrix\">"), "a run of no bench is in no table");
 
-    // The terminal and Markdown make the same claims.
     let found = report::bench::Bench::new(&benches[0], &records).unwrap();
     let terminal = report::terminal::bench(&found, false);
     let markdown = report::markdown::markdown(&records, &benches);
-    for test in &found.tests {
-        for judged in test.cells.iter().filter_map(|cell| cell.judged.as_ref()) {
-            let sentence = report::judgement::sentence(&found.compared(test), judged);
+    same_claims(&found, &terminal, &markdown);
+}
+
+/// The terminal and Markdown say all that `found` proves.
+fn same_claims(found: &report::bench::Bench, terminal: &str, markdown: &str) {
+    for contrast in found.contrasts() {
+        for (_, judged) in contrast.judged() {
+            let sentence = report::judgement::sentence(&found.compared(&contrast), judged);
             assert!(terminal.contains(&format!("{}: {sentence}", judged.name)), "{sentence}");
             assert!(markdown.contains(&format!("- **{}**: {sentence}", judged.name)), "{sentence}");
+        }
+    }
+}
+
+#[test]
+fn profiles_are_compared_device_by_device() {
+    let (mut bench, records) = rules();
+    assert!(bench.compare_with(&bench.profiles[0].name.clone()));
+    let benches = [bench];
+    let contents = Contents { records: &records, benches: &benches, ..Contents::default() };
+    let tables = bench_tables(&page_of(&contents, "Rules"));
+    let found = report::bench::Bench::new(&benches[0], &records).unwrap();
+    let contrasts = found.contrasts();
+    assert_eq!(
+        tables.len(),
+        1 + contrasts.iter().filter(|contrast| contrast.judged().next().is_some()).count()
+    );
+    assert_eq!(found.family, contrasts.iter().map(|contrast| contrast.judged().count()).sum::<usize>());
+    let terminal = report::terminal::bench(&found, false);
+    let markdown = report::markdown::markdown(&records, &benches);
+    same_claims(&found, &terminal, &markdown);
+    let title = format!("### {}, one way, against {}", benches[0].duts[0].name, benches[0].profiles[0].name);
+    assert!(markdown.contains(&title), "{markdown}");
+    let told = report::json::bench("rules", Some(&found), 0, &[]);
+    assert_eq!(told["compare"], "profiles");
+    for cell in told["cells"].as_array().unwrap() {
+        let is_reference = cell["profile"] == *benches[0].profiles[0].name;
+        assert_eq!(
+            cell["comparison"].is_null(),
+            is_reference || cell["repeats"].as_array().unwrap().is_empty(),
+            "{cell}"
+        );
+        if !is_reference && !cell["comparison"].is_null() {
+            assert_eq!(cell["comparison"]["reference"], *benches[0].profiles[0].name);
+            assert_eq!(cell["comparison"]["group"], cell["profile"]);
         }
     }
 }

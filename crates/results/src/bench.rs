@@ -34,7 +34,10 @@ pub struct Bench {
     pub repeats: u32,
     /// In which order, in words.
     pub order: String,
-    /// The device that the others are compared with, if that is known.
+    /// Whether devices or profiles are compared.
+    #[serde(default, skip_serializing_if = "Compare::is_devices")]
+    pub compare: Compare,
+    /// The device or the profile that the others are compared with, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// What the numbers of devices or profiles count, if they have numbers.
@@ -44,6 +47,23 @@ pub struct Bench {
     pub duts: Vec<Dut>,
     /// In the order of the file.
     pub profiles: Vec<Profile>,
+}
+
+/// What the repeats of a bench are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// The devices in each test.
+    #[default]
+    Devices,
+    /// The profiles of each device in each direction.
+    Profiles,
+}
+
+impl Compare {
+    fn is_devices(&self) -> bool {
+        *self == Self::Devices
+    }
 }
 
 /// What configurations differ by in number.
@@ -140,6 +160,7 @@ impl Bench {
             source: String::new(),
             repeats: 0,
             order: String::new(),
+            compare: Compare::default(),
             baseline: None,
             axis: None,
             duts: Vec::new(),
@@ -166,6 +187,20 @@ impl Bench {
             // One way comes first, as in bench files.
             directions.sort_by_key(|direction| direction == "both");
         }
+    }
+
+    /// Makes the device or the profile called `name` the baseline, and compares the others like it with it. Whether
+    /// there is one.
+    pub fn compare_with(&mut self, name: &str) -> bool {
+        let has = |compare: &Compare| match compare {
+            Compare::Devices => self.duts.iter().any(|dut| dut.name == name),
+            Compare::Profiles => self.profiles.iter().any(|profile| profile.name == name),
+        };
+        let Some(compare) = [self.compare, Compare::Devices, Compare::Profiles].into_iter().find(has) else {
+            return false;
+        };
+        (self.compare, self.baseline) = (compare, Some(name.to_owned()));
+        true
     }
 
     /// Whether `place` is one of this matrix.
@@ -237,6 +272,11 @@ mod tests {
         let again = Bench::all(vec![described.clone(), described.clone()], &records);
         assert_eq!(again.len(), 2);
         assert_eq!(again[0], described);
+        let mut asked = described.clone();
+        assert!(asked.compare_with("64 B") && !asked.compare_with("gone"));
+        assert_eq!((asked.compare, asked.baseline.as_deref()), (Compare::Profiles, Some("64 B")));
+        assert!(asked.compare_with("none"));
+        assert_eq!(asked, described);
         assert!(!again[0].holds(&Place::of(&records[1]).unwrap()), "the second of one repeat");
     }
 }

@@ -348,6 +348,8 @@ impl Scenario {
             core: Some(1),
             cores: Vec::new(),
             remote: None,
+            filter: None,
+            states: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where a run takes place, and the run: a [`Target`](target::Target) enters, a [`Testbed`] leaves; a profile and a
 //! strategy enter, a record leaves.
 
+pub mod bench;
 pub mod control;
 pub mod core_profile;
 pub mod cost;
@@ -13,6 +14,7 @@ mod kept;
 pub mod machine;
 pub mod port;
 pub mod progress;
+mod proof;
 mod queue_use;
 pub mod quick;
 mod real;

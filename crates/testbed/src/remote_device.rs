@@ -100,6 +100,8 @@ impl RemoteDevice {
             core: None,
             cores: Vec::new(),
             remote: Some(Box::new(remote)),
+            filter: None,
+            states: None,
         }
     }
 }

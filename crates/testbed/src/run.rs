@@ -21,6 +21,7 @@ use results::record::{
 use results::store::{self, Entry, Store, Writer};
 use traffic::{Directions, FrameTable, Profile};
 use trial::{Bursts, Noise, Observer, ObserverError, Strategy, Surroundings};
+use wire::human;
 
 use crate::Testbed;
 use crate::control::Control;
@@ -28,7 +29,7 @@ use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::queue_use;
 use crate::remote_device::{self, RemoteDevice};
-use crate::{cross_check, environment, receive_limit, self_test};
+use crate::{cross_check, environment, proof, receive_limit, self_test};
 
 /// What a run is called.
 pub struct Labels {
@@ -101,6 +102,8 @@ pub fn run(
 ) -> Result<Record> {
     let began = Instant::now();
     let Traffic { profile, directions, ref table } = *traffic;
+    let memory_before = lab::tracked::memory();
+    let filter = proof::of(testbed, profile, directions, stop)?;
     let own_limits = self_test::of(testbed, profile, directions);
     // Before threads of the engine take their cores: counting a million flows takes a moment.
     let described = describe(profile, table, directions);
@@ -122,6 +125,10 @@ pub fn run(
     let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
     let nodes_read = Instant::now();
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
+    record.dut.filter = filter;
+    record.dut.states = testbed.states(memory_before);
+    record.notes.extend(record.dut.filter.as_ref().map(proof::in_words));
+    record.notes.extend(record.dut.states.as_ref().map(in_words));
     let shared = testbed.is_in_user_space();
     match before.and_then(|before| counted_since(testbed, &before, &record.directions)) {
         Ok(mut meanwhile) => {
@@ -179,6 +186,27 @@ fn counted_since(
     cross_check::settled(read, |meanwhile| {
         cross_check::follow(meanwhile, directions, shared).iter().all(|check| check.agrees)
     })
+}
+
+/// What a device tracked, for people.
+fn in_words(states: &record::States) -> String {
+    let count = human::count;
+    let full = if states.count >= states.limit {
+        ": the table is full, and drops what begins further ones"
+    } else {
+        ""
+    };
+    let buckets =
+        states.buckets.map_or(String::new(), |buckets| format!(", found by {} buckets", count(buckets)));
+    let memory = states.bytes.filter(|bytes| *bytes > 0).map_or(String::new(), |bytes| {
+        let each = bytes as f64 / states.count.max(1) as f64;
+        format!("; their objects take {:.1} MB, {each:.0} bytes each", bytes as f64 / 1e6)
+    });
+    format!(
+        "the device tracked {} connections when the run ended, of {} at most{full}{buckets}{memory}",
+        count(states.count),
+        count(states.limit)
+    )
 }
 
 /// What the device asked for and nobody answered; nothing where this machine's own addresses are not known.

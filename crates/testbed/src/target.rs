@@ -24,6 +24,8 @@ pub struct Target {
     pub dut_core: Option<usize>,
     /// Shell commands that configure the device first.
     pub dut_commands: Vec<String>,
+    /// Sources whose packets the device must drop, beside those that a device of Linerate's names itself.
+    pub denied: Vec<IpAddr>,
 }
 
 /// Where a device is.
@@ -42,6 +44,15 @@ pub enum Place {
 }
 
 impl Place {
+    /// The sources whose packets a device that Linerate starts must drop.
+    #[must_use]
+    pub fn denied(&self) -> Vec<IpAddr> {
+        match self {
+            Self::Lab(dut) | Self::Started(dut) => dut.denied(),
+            Self::Ports(_) | Self::Named(_) | Self::Testers(_) => Vec::new(),
+        }
+    }
+
     /// The workers of a device that Linerate starts.
     #[must_use]
     pub fn dut_workers(&self) -> lab::Workers {
@@ -158,6 +169,7 @@ impl Target {
             receive_cores: None,
             dut_core: None,
             dut_commands: Vec::new(),
+            denied: Vec::new(),
         }
     }
 

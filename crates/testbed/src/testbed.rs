@@ -4,6 +4,7 @@
 mod observe;
 mod others;
 
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -54,6 +55,7 @@ pub struct Testbed {
     /// What is known of real interfaces.
     inspection: Option<Inspection>,
     dut_commands: Vec<String>,
+    denied: Vec<IpAddr>,
     notes: Vec<String>,
     board: Option<Board>,
 }
@@ -132,6 +134,7 @@ impl Testbed {
             reset_command: None,
             inspection: None,
             dut_commands: device.dut_commands.clone(),
+            denied: [device.place.denied(), device.denied.clone()].concat(),
             notes: Vec::new(),
             board: None,
         };
@@ -199,6 +202,11 @@ impl Testbed {
     /// What receiving one frame costs the device's core, in nanoseconds, if that was measured.
     pub fn receive_cost_ns(&self) -> Option<f64> {
         self.receive.map(|receive| receive.cost_ns)
+    }
+
+    /// The sources whose packets the device must drop.
+    pub fn denied(&self) -> &[IpAddr] {
+        &self.denied
     }
 
     /// The two ports.

@@ -115,6 +115,8 @@ impl Testers {
             core: None,
             cores: Vec::new(),
             remote: None,
+            filter: None,
+            states: None,
         }
     }
 }

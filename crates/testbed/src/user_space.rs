@@ -213,6 +213,8 @@ impl UserSpace {
             core: self.dut.as_ref().map(|_| self.core),
             cores: several(&self.site.cores),
             remote: None,
+            filter: None,
+            states: None,
         }
     }
 }

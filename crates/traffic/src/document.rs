@@ -10,7 +10,8 @@ use crate::program::{Kind, Programs};
 use crate::reader::{Node, Section, Source};
 use crate::repetition::Repetition;
 use crate::stream::{
-    Ethernet, Icmp, Ipv4, Ipv6, MAX_STREAMS, Network, Stream, StreamError, Tcp, Transport, Udp, Vlan,
+    Esp, Ethernet, Gre, Icmp, Ipv4, Ipv6, MAX_STREAMS, Network, Stream, StreamError, Tcp, Transport, Udp,
+    Vlan,
 };
 use crate::timing::{self, Timing};
 
@@ -162,6 +163,8 @@ fn read_stream<'a>(node: Node<'a>, index: usize) -> Result<Read<'a>, Error> {
     programs.read(&mut section, "", "size", Kind::Number(size::MIN.into(), size::MAX.into()))?;
     read_ethernet(&mut section, &mut programs)?;
     let tags = read_vlan(&mut section, &mut programs)?;
+    let has_session = section.get("pppoe").is_some();
+    programs.read(&mut section, "", "pppoe", U16)?;
     let network = read_network(&mut section, &mut programs)?;
     let transport = read_transport(&mut section, &mut programs)?;
     section.finish()?;
@@ -181,6 +184,7 @@ fn read_stream<'a>(node: Node<'a>, index: usize) -> Result<Read<'a>, Error> {
         size: programs.take_or("size", size::MIN.into()),
         ethernet,
         vlan,
+        pppoe: has_session.then(|| programs.take_or("pppoe", 1)),
         network: build_network(network, &mut programs),
         transport: build_transport(transport, &mut programs),
     };
@@ -298,11 +302,13 @@ enum Protocol {
     Udp { checksum: bool },
     Tcp { flags: u8 },
     Icmp,
+    Gre,
+    Esp,
 }
 
 /// Reads the fields of layer 4 and says which it is.
 fn read_transport<'a>(section: &mut Section<'a>, programs: &mut Programs<'a>) -> Result<Protocol, Error> {
-    let (name, node) = section.one_of(&["udp", "tcp", "icmp"])?;
+    let (name, node) = section.one_of(&["udp", "tcp", "icmp", "gre", "esp"])?;
     let mut table = node.section(name)?;
     let (fields, protocol): (&[(&'static str, Kind)], _) = match name {
         "udp" => {
@@ -322,6 +328,8 @@ fn read_transport<'a>(section: &mut Section<'a>, programs: &mut Programs<'a>) ->
                 Protocol::Tcp { flags },
             )
         }
+        "gre" => (&[("source", Kind::Ipv4), ("destination", Kind::Ipv4)], Protocol::Gre),
+        "esp" => (&[("spi", U32), ("sequence", U32)], Protocol::Esp),
         _ => (&[("identifier", U16), ("sequence", U16)], Protocol::Icmp),
     };
     for (key, kind) in fields {
@@ -330,6 +338,9 @@ fn read_transport<'a>(section: &mut Section<'a>, programs: &mut Programs<'a>) ->
     table.finish()?;
     Ok(protocol)
 }
+
+/// 10.0.0.1, where a tunnel's packets come from unless they say otherwise.
+const FIRST_INSIDE: u128 = 0x0a00_0001;
 
 /// What a TCP segment in the middle of a connection says.
 const ACK: u8 = 0x10;
@@ -364,6 +375,14 @@ fn build_transport(protocol: Protocol, programs: &mut Programs<'_>) -> Transport
         Protocol::Icmp => Transport::Icmp(Icmp {
             identifier: programs.take_or("icmp.identifier", 1),
             sequence: programs.take_or("icmp.sequence", 1),
+        }),
+        Protocol::Gre => Transport::Gre(Gre {
+            source: programs.take_or("gre.source", FIRST_INSIDE),
+            destination: programs.take_or("gre.destination", FIRST_INSIDE + 1),
+        }),
+        Protocol::Esp => Transport::Esp(Esp {
+            spi: programs.take_or("esp.spi", 256),
+            sequence: programs.take_or("esp.sequence", 1),
         }),
     }
 }

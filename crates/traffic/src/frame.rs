@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::checksum::{self, Sum};
-use wire::{MacAddress, ethernet, icmp, ipv4, ipv6, signature, size, tcp, udp, vlan};
+use wire::{MacAddress, esp, ethernet, gre, icmp, ipv4, ipv6, pppoe, signature, size, tcp, udp, vlan};
 
 use crate::field::Field;
-use crate::stream::{Network, Stream, Transport};
+use crate::stream::{Gre, Network, Stream, Transport};
 use crate::table::{Checksum, FrameTable, Row};
 
 /// The Ethernet addresses of one direction.
@@ -38,8 +38,8 @@ struct Headers {
 }
 
 impl Headers {
-    /// Appends `header`. What would exceed [`FrameTable::MAX_HEADER`] is dropped: at most two
-    /// tags, IPv6 and TCP follow Ethernet, and they fit.
+    /// Appends `header`. What would exceed [`FrameTable::MAX_HEADER`] is dropped; [`Stream::check`] refuses such
+    /// streams.
     fn push(&mut self, header: &[u8]) {
         if let Some(room) = self.bytes.get_mut(self.length..self.length + header.len()) {
             room.copy_from_slice(header);
@@ -63,14 +63,13 @@ struct Lengths {
 pub(crate) fn emit(stream: &Stream, frame: u64, endpoint: &Endpoint, fill: u8, slot: &mut [u8]) -> Row {
     let length = (stream.size.at(frame) as u16).saturating_sub(size::FCS);
     let mut headers = Headers { bytes: [0; FrameTable::MAX_HEADER], length: 0 };
-    emit_link(stream, frame, endpoint, &mut headers);
-
-    let before_transport = headers.length + stream.network.length();
+    let before_transport = stream.link_length() + stream.network.length();
     let payload = usize::from(length).saturating_sub(stream.header_length());
     let lengths = Lengths {
         transport: length.saturating_sub(before_transport as u16),
         fill: payload.saturating_sub(signature::LENGTH),
     };
+    emit_link(stream, frame, endpoint, &lengths, &mut headers);
     let pseudo = emit_network(stream, frame, &lengths, &mut headers);
     let sum = pseudo.repeated(fill, lengths.fill);
     let odd = lengths.fill % 2 == 1;
@@ -90,19 +89,20 @@ pub(crate) fn emit(stream: &Stream, frame: u64, endpoint: &Endpoint, fill: u8, s
     }
 }
 
-/// Ethernet and VLAN tags.
-fn emit_link(stream: &Stream, frame: u64, endpoint: &Endpoint, headers: &mut Headers) {
+/// Ethernet, VLAN tags and PPPoE.
+fn emit_link(stream: &Stream, frame: u64, endpoint: &Endpoint, lengths: &Lengths, headers: &mut Headers) {
     let address =
         |field: &Option<Field>, default| field.as_ref().map_or(default, |field| mac(field.at(frame)));
-    let network = match stream.network {
-        Network::V4(_) => ethernet::IPV4,
-        Network::V6(_) => ethernet::IPV6,
+    let (network, ppp) = match stream.network {
+        Network::V4(_) => (ethernet::IPV4, pppoe::IPV4),
+        Network::V6(_) => (ethernet::IPV6, pppoe::IPV6),
     };
+    let carried = if stream.pppoe.is_some() { pppoe::SESSION } else { network };
     let ethernet = ethernet::Header {
         destination: address(&stream.ethernet.destination, endpoint.destination),
         source: address(&stream.ethernet.source, endpoint.source),
         ethertype: match stream.vlan.len() {
-            0 => network,
+            0 => carried,
             1 => vlan::CUSTOMER,
             _ => vlan::SERVICE,
         },
@@ -110,9 +110,13 @@ fn emit_link(stream: &Stream, frame: u64, endpoint: &Endpoint, headers: &mut Hea
     headers.push(&ethernet.emit());
     for (index, tag) in stream.vlan.iter().enumerate() {
         let last = index + 1 == stream.vlan.len();
-        let ethertype = if last { network } else { vlan::CUSTOMER };
+        let ethertype = if last { carried } else { vlan::CUSTOMER };
         let (id, priority) = (tag.id.at(frame) as u16, tag.priority.at(frame) as u8);
         headers.push(&vlan::Tag { id, priority, ethertype }.emit());
+    }
+    if let Some(session) = &stream.pppoe {
+        let length = stream.network.length() as u16 + lengths.transport;
+        headers.push(&pppoe::Header { session: session.at(frame) as u16, length, protocol: ppp }.emit());
     }
 }
 
@@ -123,6 +127,8 @@ fn emit_network(stream: &Stream, frame: u64, lengths: &Lengths, headers: &mut He
         (Transport::Tcp(_), _) => ipv4::TCP,
         (Transport::Icmp(_), Network::V4(_)) => ipv4::ICMP,
         (Transport::Icmp(_), Network::V6(_)) => ipv6::ICMP,
+        (Transport::Gre(_), _) => ipv4::GRE,
+        (Transport::Esp(_), _) => ipv4::ESP,
     };
     match &stream.network {
         Network::V4(ip) => {
@@ -213,7 +219,35 @@ fn emit_transport(
             headers.push(&header.emit());
             Some((icmp::CHECKSUM_OFFSET, false))
         }
+        Transport::Gre(inner) => {
+            emit_tunnel(inner, frame, lengths, headers);
+            None
+        }
+        Transport::Esp(esp) => {
+            let (spi, sequence) = (esp.spi.at(frame) as u32, esp.sequence.at(frame) as u32);
+            headers.push(&esp::Header { spi, sequence }.emit());
+            None
+        }
     }
+}
+
+/// GRE, and the headers of the packet in it.
+fn emit_tunnel(inner: &Gre, frame: u64, lengths: &Lengths, headers: &mut Headers) {
+    let total_length = lengths.transport.saturating_sub(gre::LENGTH as u16);
+    let ip = ipv4::Header {
+        tos: 0,
+        total_length,
+        identification: 1,
+        ttl: 64,
+        protocol: ipv4::UDP,
+        source: Ipv4Addr::from_bits(inner.source.at(frame) as u32),
+        destination: Ipv4Addr::from_bits(inner.destination.at(frame) as u32),
+    };
+    let length = total_length.saturating_sub(ipv4::LENGTH as u16);
+    let udp = udp::Header { source: 1025, destination: 12, length, checksum: 0 };
+    headers.push(&gre::Header { protocol: ethernet::IPV4 }.emit());
+    headers.push(&ip.emit());
+    headers.push(&udp.emit());
 }
 
 /// Puts headers, and what of the signature reaches into it, into `slot`.

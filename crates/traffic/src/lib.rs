@@ -6,6 +6,7 @@
 //! document (TOML text) ─────┤     (bursts and chains: timeline, repetition)            ▲
 //! capture (pcap, pcapng) ───┴─► Recording: headers as captured ────────────────────────┤
 //! frames that another program describes ─► raw::Builder ────────────────────────────────┘
+//!                                  FrameTable ──► show, and spread (what queues of a card take)
 //! ```
 
 pub mod builtin;
@@ -19,6 +20,7 @@ pub mod raw;
 pub mod repetition;
 pub mod rfc2544;
 pub mod show;
+pub mod spread;
 pub mod stream;
 pub mod table;
 pub mod timeline;
@@ -26,6 +28,7 @@ pub mod tunable;
 
 mod document;
 mod prepared;
+mod probes;
 mod program;
 mod reader;
 mod schedule;

@@ -116,6 +116,7 @@ impl Test {
             size,
             ethernet: Ethernet::default(),
             vlan: Vec::new(),
+            pppoe: None,
             network: match self.ip {
                 IpVersion::V4 => Network::V4(Ipv4::new(source, destination)),
                 IpVersion::V6 => Network::V6(Ipv6::new(source, destination)),

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Range;
 
-use wire::{ethernet, human, icmp, ipv4, ipv6, tcp, udp, vlan};
+use wire::{esp, ethernet, human, icmp, ipv4, ipv6, pppoe, tcp, udp, vlan};
 
 use crate::stream::MAX_STREAMS;
 use crate::table::FrameTable;
@@ -28,6 +28,8 @@ pub struct Flow {
 /// What stands before layer 4.
 struct Layers<'a> {
     tags: Vec<u16>,
+    /// The session of PPPoE.
+    session: Option<u16>,
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
@@ -48,6 +50,18 @@ impl<'a> Layers<'a> {
             ethertype = tag.ethertype;
             rest = rest.get(vlan::LENGTH..)?;
         }
+        let session = if ethertype == pppoe::SESSION {
+            let session = pppoe::Header::parse(rest)?;
+            ethertype = match session.protocol {
+                pppoe::IPV4 => ethernet::IPV4,
+                pppoe::IPV6 => ethernet::IPV6,
+                _ => return None,
+            };
+            rest = rest.get(pppoe::LENGTH..)?;
+            Some(session.session)
+        } else {
+            None
+        };
         let start = header.len() - rest.len();
         let (source, destination, protocol, addresses, length): (IpAddr, IpAddr, _, _, _) = match ethertype {
             ethernet::IPV4 => {
@@ -63,7 +77,8 @@ impl<'a> Layers<'a> {
         // Both versions end with the addresses, and both UDP and TCP begin with the ports.
         let ports = if matches!(protocol, ipv4::UDP | ipv4::TCP) { 4 } else { 0 };
         let key = addresses..start + length + ports;
-        Some(Self { tags, source, destination, protocol, key, transport: rest.get(length..)? })
+        let transport = rest.get(length..)?;
+        Some(Self { tags, session, source, destination, protocol, key, transport })
     }
 
     fn flow(&self) -> Flow {
@@ -91,6 +106,11 @@ impl<'a> Layers<'a> {
                 Some(icmp) => format!("echo {}/{}", icmp.identifier, icmp.sequence),
                 None => "icmp".to_owned(),
             },
+            ipv4::GRE => "gre".to_owned(),
+            ipv4::ESP => match esp::Header::parse(self.transport) {
+                Some(esp) => format!("esp {}/{}", esp.spi, esp.sequence),
+                None => "esp".to_owned(),
+            },
             other => format!("protocol {other}"),
         }
     }
@@ -101,6 +121,12 @@ impl Flow {
     #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
         Layers::parse(header).map(|layers| layers.flow())
+    }
+
+    /// The same as far as network cards look: not into PPPoE.
+    #[must_use]
+    pub fn seen_by_card(header: &[u8]) -> Option<Self> {
+        Layers::parse(header).filter(|layers| layers.session.is_none()).map(|layers| layers.flow())
     }
 }
 
@@ -163,7 +189,9 @@ impl FrameTable {
                 Some(layers) => (layers.flow().to_string(), layers.protocol_name(), layers.tags.as_slice()),
                 None => ("not IP".to_owned(), String::new(), [].as_slice()),
             };
-            let tags: String = tags.iter().map(|id| format!(" vlan {id}")).collect();
+            let mut tags: String = tags.iter().map(|id| format!(" vlan {id}")).collect();
+            let session = layers.as_ref().and_then(|layers| layers.session);
+            tags += &session.map_or(String::new(), |session| format!(" pppoe {session}"));
             let ports = if row.direction == 0 { "0 -> 1" } else { "1 -> 0" };
             let size = row.length + wire::size::FCS;
             text +=

@@ -2,9 +2,10 @@
 //!
 //! Plain data enters; what leaves is whether such frames are possible, and how often they repeat.
 
-use wire::{ethernet, icmp, ipv4, ipv6, signature, size, tcp, udp, vlan};
+use wire::{esp, ethernet, gre, icmp, ipv4, ipv6, pppoe, signature, size, tcp, udp, vlan};
 
 use crate::field::Field;
+use crate::table::FrameTable;
 
 /// The most streams of a profile: a signature has 8 bits for them.
 pub const MAX_STREAMS: usize = 256;
@@ -37,6 +38,8 @@ pub struct Stream {
     pub ethernet: Ethernet,
     /// VLAN tags, outer first; two at most.
     pub vlan: Vec<Vlan>,
+    /// The session of PPPoE that it is in, if it is in one.
+    pub pppoe: Option<Field>,
     /// Layer 3.
     pub network: Network,
     /// Layer 4.
@@ -109,6 +112,10 @@ pub enum Transport {
     Tcp(Box<Tcp>),
     /// ICMP echo request, of the version that layer 3 has.
     Icmp(Icmp),
+    /// A tunnel by GRE, with UDP over IPv4 in it.
+    Gre(Gre),
+    /// IPsec's ESP, whose payload nobody on the way can read.
+    Esp(Esp),
 }
 
 /// The varying part of a UDP header.
@@ -148,6 +155,25 @@ pub struct Icmp {
     pub sequence: Field,
 }
 
+/// The varying part of a GRE tunnel: the addresses of the IPv4 packet in it. That is UDP from port 1025 to port 12 without
+/// a checksum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gre {
+    /// Source address.
+    pub source: Field,
+    /// Destination address.
+    pub destination: Field,
+}
+
+/// The varying part of an ESP header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Esp {
+    /// The security association's number.
+    pub spi: Field,
+    /// Sequence number.
+    pub sequence: Field,
+}
+
 /// Why no frame of a stream is possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
@@ -169,6 +195,14 @@ pub enum StreamError {
     /// More tags than a header has room for.
     #[error("{0} VLAN tags are too many: at most two")]
     Tags(usize),
+    /// More headers than an engine copies.
+    #[error("{headers} are {length} bytes of headers: at most {max} are possible", max = FrameTable::MAX_HEADER)]
+    LongHeaders {
+        /// The headers, in words.
+        headers: String,
+        /// Their bytes.
+        length: usize,
+    },
     /// UDP over IPv6 without a checksum.
     #[error("UDP over IPv6 must carry a checksum (RFC 8200, section 8.1): leave out `checksum = false`")]
     NoChecksum,
@@ -196,7 +230,14 @@ impl Stream {
     /// Bytes of all headers, Ethernet to layer 4.
     #[must_use]
     pub fn header_length(&self) -> usize {
-        ethernet::LENGTH + self.vlan.len() * vlan::LENGTH + self.network.length() + self.transport.length()
+        self.link_length() + self.network.length() + self.transport.length()
+    }
+
+    /// Bytes of the headers before layer 3.
+    #[must_use]
+    pub fn link_length(&self) -> usize {
+        let session = self.pppoe.as_ref().map_or(0, |_| pppoe::LENGTH);
+        ethernet::LENGTH + self.vlan.len() * vlan::LENGTH + session
     }
 
     /// The smallest frame size, FCS included, that holds the headers and the signature.
@@ -218,12 +259,15 @@ impl Stream {
             Transport::Udp(_) => "UDP",
             Transport::Tcp(_) => "TCP",
             Transport::Icmp(_) => "ICMP",
+            Transport::Gre(_) => "GRE with IPv4 and UDP in it",
+            Transport::Esp(_) => "ESP",
         };
         let network = match self.network {
             Network::V4(_) => "IPv4",
             Network::V6(_) => "IPv6",
         };
-        format!("{tags}{network} and {transport}")
+        let session = self.pppoe.as_ref().map_or("", |_| "PPPoE, ");
+        format!("{tags}{session}{network} and {transport}")
     }
 
     /// Whether its frames are possible.
@@ -242,13 +286,13 @@ impl Stream {
         {
             return Err(StreamError::NoChecksum);
         }
+        let (headers, length) = (self.describe_headers(), self.header_length());
+        if length > FrameTable::MAX_HEADER {
+            return Err(StreamError::LongHeaders { headers, length });
+        }
         let smallest = self.smallest_size();
         if self.size.min() < u128::from(smallest) {
-            return Err(StreamError::TooSmall {
-                size: self.size.min(),
-                headers: self.describe_headers(),
-                smallest,
-            });
+            return Err(StreamError::TooSmall { size: self.size.min(), headers, smallest });
         }
         if self.size.max() > u128::from(size::MAX) {
             return Err(StreamError::TooLarge(self.size.max()));
@@ -271,7 +315,7 @@ impl Stream {
         endless.into_iter().map(Field::variety).fold(finite, u64::saturating_mul)
     }
 
-    /// The stream of the other direction: sources and destinations of Ethernet and IP change
+    /// The stream of the other direction: sources and destinations of Ethernet and IP (in a tunnel, too) change
     /// places, ports stay, as in TRex's profiles.
     #[must_use]
     pub fn reversed(mut self) -> Self {
@@ -279,6 +323,9 @@ impl Stream {
         match &mut self.network {
             Network::V4(ip) => std::mem::swap(&mut ip.source, &mut ip.destination),
             Network::V6(ip) => std::mem::swap(&mut ip.source, &mut ip.destination),
+        }
+        if let Transport::Gre(inner) = &mut self.transport {
+            std::mem::swap(&mut inner.source, &mut inner.destination);
         }
         self
     }
@@ -289,6 +336,7 @@ impl Stream {
         fields.extend(&self.ethernet.source);
         fields.extend(&self.ethernet.destination);
         fields.extend(self.vlan.iter().flat_map(|tag| [&tag.id, &tag.priority]));
+        fields.extend(&self.pppoe);
         match &self.network {
             Network::V4(ip) => {
                 fields.extend([&ip.source, &ip.destination, &ip.tos, &ip.ttl, &ip.identification])
@@ -315,6 +363,8 @@ impl Stream {
                 ]);
             }
             Transport::Icmp(icmp) => fields.extend([&icmp.identifier, &icmp.sequence]),
+            Transport::Gre(gre) => fields.extend([&gre.source, &gre.destination]),
+            Transport::Esp(esp) => fields.extend([&esp.spi, &esp.sequence]),
         }
         fields
     }
@@ -339,6 +389,8 @@ impl Transport {
             Self::Udp(_) => udp::LENGTH,
             Self::Tcp(_) => tcp::LENGTH,
             Self::Icmp(_) => icmp::LENGTH,
+            Self::Gre(_) => gre::LENGTH + ipv4::LENGTH + udp::LENGTH,
+            Self::Esp(_) => esp::LENGTH,
         }
     }
 }
@@ -401,6 +453,7 @@ pub(crate) mod tests {
             size: Field::fixed(size),
             ethernet: Ethernet::default(),
             vlan: Vec::new(),
+            pppoe: None,
             network: Network::V4(Ipv4::new(Field::fixed(1), Field::fixed(2))),
             transport: Transport::Udp(Udp {
                 source: Field::fixed(3),
@@ -420,6 +473,14 @@ pub(crate) mod tests {
         assert_eq!(Stream { vlan: vec![tag.clone()], ..udp(64) }.smallest_size(), 68);
         assert_eq!(Stream { vlan: vec![tag.clone(), tag], network: v6(), ..udp(64) }.smallest_size(), 92);
         assert_eq!(Stream { transport: icmp(), ..udp(64) }.smallest_size(), 64);
+        assert_eq!(Stream { pppoe: Some(Field::fixed(1)), ..udp(64) }.smallest_size(), 72);
+        let esp = || Transport::Esp(Esp { spi: Field::fixed(1), sequence: Field::fixed(1) });
+        assert_eq!(Stream { transport: esp(), ..udp(64) }.smallest_size(), 64);
+        assert_eq!(Stream { transport: gre(), ..udp(64) }.smallest_size(), 88);
+    }
+
+    fn gre() -> Transport {
+        Transport::Gre(Gre { source: Field::fixed(1), destination: Field::fixed(2) })
     }
 
     #[test]
@@ -438,6 +499,12 @@ pub(crate) mod tests {
             Stream { network: v6, transport: unchecked, ..udp(90) }.check(),
             Err(StreamError::NoChecksum)
         );
+        let tags = vec![Vlan { id: Field::fixed(1), priority: Field::fixed(0) }; 2];
+        let v6 = Network::V6(Ipv6::new(Field::fixed(1), Field::fixed(2)));
+        let deep = Stream { vlan: tags, network: v6, transport: gre(), ..udp(200) };
+        assert_eq!(deep.check(), Ok(()));
+        let deeper = Stream { pppoe: Some(Field::fixed(1)), ..deep };
+        assert!(matches!(deeper.check(), Err(StreamError::LongHeaders { length: 102, .. })));
     }
 
     #[test]

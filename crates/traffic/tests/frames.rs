@@ -84,7 +84,7 @@ prop_compose! {
         }).collect();
         let stream = Stream {
             name: "any".to_owned(), weight, size: Field::fixed(64), ethernet: Ethernet::default(),
-            vlan, network, transport,
+            vlan, pppoe: None, network, transport,
         };
         // 93 bytes hold any stream's headers, so that profiles of several are possible too.
         let smallest = stream.smallest_size().max(93) + extra;
@@ -236,6 +236,63 @@ proptest! {
     }
 }
 
+/// The first frame that `text` sends, finished.
+fn first_of(text: &str, signature: &Signature) -> (Vec<u8>, usize) {
+    let profile = Profile::from_toml("tunnel.toml", text).unwrap();
+    let table = profile.table(&ENDPOINTS, Directions::Forward);
+    assert!(table.rows.iter().all(|row| row.stream == 0));
+    (table.finished_frame(0, signature), table.flows(0) as usize)
+}
+
+#[test]
+fn what_is_in_a_tunnel_is_a_packet_with_right_lengths() {
+    let signature = Signature { stream: 0, direction: 0, worker: 0, interval: 1, sequence: 2, departure: 3 };
+    for (network, ends) in
+        [("ipv4", ["16.0.0.1", "48.0.0.1"]), ("ipv6", ["2001:2:0:16::1", "2001:2:0:48::1"])]
+    {
+        let [source, destination] = ends;
+        let layers = format!("[stream.{network}]\nsource = \"{source}\"\ndestination = \"{destination}\"\n");
+        let (frame, flows) = first_of(
+            &format!(
+                "[[stream]]\nsize = 200\n{layers}[stream.gre]\nsource = {{ increment = [\"10.0.0.1\", \"10.0.0.9\"] }}"
+            ),
+            &signature,
+        );
+        assert_eq!((frame.len(), flows), (196, 1), "what is in a tunnel is no flow to a router");
+        assert_eq!(Signature::parse(&frame), Some(signature));
+        let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+        let payload = packet.net.unwrap().ip_payload_ref().unwrap().payload.to_vec();
+        assert_eq!(payload[..4], [0, 0, 8, 0]);
+        let inner = SlicedPacket::from_ip(&payload[4..]).unwrap();
+        let NetSlice::Ipv4(ip) = inner.net.as_ref().unwrap() else { panic!("not IPv4") };
+        let header = ip.header().to_header();
+        assert_eq!(header.header_checksum, header.calc_header_checksum());
+        assert_eq!((header.source, usize::from(header.total_len)), ([10, 0, 0, 1], payload.len() - 4));
+        let Some(TransportSlice::Udp(udp)) = inner.transport else { panic!("not UDP") };
+        assert_eq!((udp.checksum(), usize::from(udp.length())), (0, payload.len() - 24));
+
+        let (frame, _) = first_of(
+            &format!(
+                "[[stream]]\nsize = 90\n{layers}[stream.esp]\nspi = 7\nsequence = {{ increment = [5, 9] }}"
+            ),
+            &signature,
+        );
+        let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+        let payload = packet.net.unwrap().ip_payload_ref().unwrap().payload.to_vec();
+        assert_eq!(payload[..8], [0, 0, 0, 7, 0, 0, 0, 5]);
+
+        let (frame, flows) = first_of(
+            &format!("[[stream]]\nsize = 100\nvlan = 5\npppoe = 9\n{layers}[stream.udp]"),
+            &signature,
+        );
+        assert_eq!((frame.len(), flows), (96, 1));
+        let session = wire::pppoe::Header::parse(&frame[18..]).unwrap();
+        assert_eq!((session.session, usize::from(session.length)), (9, frame.len() - 26));
+        let inner = SlicedPacket::from_ip(&frame[26..]).unwrap();
+        assert!(matches!(inner.transport, Some(TransportSlice::Udp(_))), "{inner:?}");
+    }
+}
+
 /// A complete table really is one period: the next frames would be the first ones again.
 #[test]
 fn a_complete_table_wraps_without_a_seam() {
@@ -246,6 +303,7 @@ fn a_complete_table_wraps_without_a_seam() {
         size: Field::list(vec![64, 80, 96, 112]).unwrap(),
         ethernet: Ethernet::default(),
         vlan: Vec::new(),
+        pppoe: None,
         network: Network::V4(Ipv4::new(step(hosts), Field::fixed(9))),
         transport: Transport::Udp(Udp { source: step(ports), destination: Field::fixed(12), checksum: true }),
     };

@@ -164,6 +164,17 @@ fn the_mixes_are_trexs() {
 }
 
 #[test]
+fn bimodal_has_small_and_large_frames_of_the_same_hosts() {
+    let table = table("bimodal", &Tunables::default(), Directions::Forward);
+    let share = |size: u16| {
+        let frames = table.rows.iter().filter(|row| row.length + 4 == size).count();
+        frames as f64 / table.rows.len() as f64
+    };
+    assert_eq!([share(64), share(594), share(1518)], [0.44, 0.19, 0.37]);
+    assert_eq!(table.flows(0), 254);
+}
+
+#[test]
 fn udp_1pkt_simple_is_one_flow_of_64_bytes() {
     let table = table("udp_1pkt_simple", &Tunables::default(), Directions::Both);
     assert_eq!(table.rows.len(), 2);
@@ -214,7 +225,7 @@ fn tags_stand_before_ip() {
 fn mistakes_name_what_is_known() {
     insta::assert_snapshot!(
         Profile::builtin("imx", &Tunables::default()).unwrap_err(),
-        @"there is no profile 'imx': known are bench, imix, udp_1pkt_simple, and files that end in .toml, .pcap, .pcapng or .py"
+        @"there is no profile 'imx': known are bench, imix, bimodal, udp_1pkt_simple, and files that end in .toml, .pcap, .pcapng or .py"
     );
     insta::assert_snapshot!(
         Profile::builtin("imix", &bench(Vm::Var1)).unwrap_err(),

@@ -13,6 +13,10 @@ pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
+/// The protocol number of GRE.
+pub const GRE: u8 = 47;
+/// The protocol number of ESP.
+pub const ESP: u8 = 50;
 
 /// The header. Its checksum is not a field: `emit` writes the right one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub struct Header {
     pub identification: u16,
     /// Time to live.
     pub ttl: u8,
-    /// What follows: [`ICMP`], [`TCP`] or [`UDP`].
+    /// What follows: [`ICMP`], [`TCP`], [`UDP`], [`GRE`] or [`ESP`].
     pub protocol: u8,
     /// Who sends it.
     pub source: Ipv4Addr,

@@ -7,6 +7,7 @@ mod said;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -200,11 +201,17 @@ fn table(count: usize) -> String {
     })
 }
 
-/// The command for an access list.
+/// The command for an access list. A rule is of one IP version.
 fn access_list(rules: Rules) -> String {
-    let denied: String = rules.denied().map(|host| format!("deny src {host}/32 , ")).collect();
+    let of_all = |host: IpAddr| if host.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+    let deny = |host: IpAddr| {
+        format!("deny src {host}/{} dst {} , ", if host.is_ipv4() { 32 } else { 128 }, of_all(host))
+    };
+    let denied: String = rules.denied().map(deny).collect();
     let last = if rules.keeps_states { "permit+reflect" } else { "permit" };
-    format!("set acl-plugin acl {denied}{last} src 0.0.0.0/0 tag rules\n")
+    format!(
+        "set acl-plugin acl {denied}{last} src 0.0.0.0/0 dst 0.0.0.0/0 , {last} src ::/0 dst ::/0 tag rules\n"
+    )
 }
 
 /// The commands that say where the gateways are; the first is the tester itself, and known.
@@ -382,10 +389,12 @@ set interface l2 xconnect memif2/0 memif1/0";
     fn an_access_list_is_one_command_and_has_its_plugin() {
         let rules = |denying, keeps_states| Rules { denying, keeps_states };
         assert_eq!(
-            access_list(rules(2, true)),
-            "set acl-plugin acl deny src 10.0.0.0/32 , deny src 10.0.0.1/32 , permit+reflect src 0.0.0.0/0 tag rules\n"
+            access_list(rules(1, true)),
+            "set acl-plugin acl deny src 10.0.0.0/32 dst 0.0.0.0/0 , deny src fd00::/128 dst ::/0 , \
+             permit+reflect src 0.0.0.0/0 dst 0.0.0.0/0 , permit+reflect src ::/0 dst ::/0 tag rules\n"
         );
-        let stateless = "set acl-plugin acl permit src 0.0.0.0/0 tag rules\n";
+        let stateless =
+            "set acl-plugin acl permit src 0.0.0.0/0 dst 0.0.0.0/0 , permit src ::/0 dst ::/0 tag rules\n";
         assert_eq!(access_list(rules(0, false)), stateless);
         let line = |key: &str, value: &str| {
             words(&site(None, 64), &BTreeMap::from([(key.to_owned(), value.to_owned())])).join(" ")

@@ -1,9 +1,9 @@
 //! The hash of a packet's flow: addresses, protocol and ports enter, a number leaves by which one of several
 //! paths is chosen, the same for all packets of a flow.
 
+pub mod ends;
 pub mod member;
 pub mod rss;
-pub mod toeplitz;
 
 use wire::{ipv4, ipv6};
 

@@ -1,7 +1,7 @@
 //! `linerate bench`: a matrix of load tests enters; its records, a table of them, what they prove
 //! and one page leave.
 //!
-//! [`quick`] is the matrix that is built in. Others are files ([`mod@file`]), from which a [`plan`]
+//! [`quick`] is the matrix that is built in. Others are files ([`mod@file`]), from which a plan ([`testbed::bench`])
 //! follows; [`matrix`] carries it out, or a [`part`] of it, each run a process of its own ([`run`]), shows how far it is
 //! ([`view`]) and what came of it ([`figures`]).
 
@@ -9,9 +9,7 @@ mod figures;
 mod file;
 mod matrix;
 mod part;
-mod plan;
 mod quick;
-mod requirement;
 mod run;
 mod view;
 

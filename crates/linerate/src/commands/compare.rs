@@ -2,6 +2,7 @@
 //! on, leaves.
 
 mod group;
+mod setups;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -29,7 +30,8 @@ const SCHEMA: &str = "linerate/compare/1";
 #[derive(clap::Args)]
 pub struct Args {
     /// What to compare, the first with all others: files of numbers as ministat reads them,
-    /// directories of records (the repeats of one configuration), records, or ids of runs
+    /// directories of records (the repeats of one configuration), records, or ids of runs; or directories of the same
+    /// bench, one from each machine, which are shown side by side
     #[arg(required = true, value_name = "GROUP")]
     groups: Vec<PathBuf>,
     /// The figure of each record: ndr, pdr or another goal, max_rate (of a ramp, at or below its loss
@@ -132,6 +134,9 @@ fn delimiter(text: &str) -> Result<String, String> {
 }
 
 pub fn main(args: &Args) -> Result<Exit> {
+    if let Some(loaded) = setups::loaded(&args.groups)? {
+        return setups::show(&loaded, args);
+    }
     let reader = Reader { column: args.block.column, delimiters: &args.block.delimiter, runs: &args.runs };
     let words: Vec<PathBuf> = args.verdict.baseline.iter().chain(&args.groups).cloned().collect();
     let groups = reader.groups(&words)?;

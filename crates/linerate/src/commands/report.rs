@@ -24,7 +24,7 @@ pub struct Args {
     /// Page title
     #[arg(long, default_value = "Linerate load tests")]
     title: String,
-    /// The device that the others of a bench are compared with [default: what its file says]
+    /// The device of a bench that its others are compared with, or the profile [default: what its file says]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// A drawing of `linerate explain flamegraph` to show on the page; may be given many times
@@ -56,23 +56,19 @@ pub fn main(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Makes `name` the baseline of all benches that have such a device.
+/// Makes `name` the baseline of all benches that have such a device or profile.
 fn set_baseline(benches: &mut [Bench], name: &str) -> Result<()> {
-    let mut known = false;
-    for bench in &mut *benches {
-        if bench.duts.iter().any(|dut| dut.name == name) {
-            bench.baseline = Some(name.to_owned());
-            known = true;
-        }
-    }
-    if known {
+    // All of them, not only the first.
+    let known = benches.iter_mut().map(|bench| usize::from(bench.compare_with(name))).sum::<usize>();
+    if known > 0 {
         return Ok(());
     }
-    let names: Vec<&str> =
-        benches.iter().flat_map(|bench| &bench.duts).map(|dut| dut.name.as_str()).collect();
+    let duts = benches.iter().flat_map(|bench| &bench.duts).map(|dut| dut.name.as_str());
+    let profiles = benches.iter().flat_map(|bench| &bench.profiles).map(|profile| profile.name.as_str());
+    let names: Vec<&str> = duts.chain(profiles).collect();
     Err(misuse(match names.as_slice() {
-        [] => "--baseline is a device of a bench, and these records are of none".to_owned(),
-        names => format!("there is no device '{name}' to compare with; there are: {}", names.join(", ")),
+        [] => "--baseline is a device or a profile of a bench, and these records are of none".to_owned(),
+        names => format!("there is nothing called '{name}' to compare with; there are: {}", names.join(", ")),
     }))
 }
 

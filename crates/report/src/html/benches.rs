@@ -51,6 +51,7 @@ pub struct Section<'a> {
 /// A profile above its directions.
 pub struct Column<'a> {
     pub name: &'a str,
+    pub is_baseline: bool,
     pub ways: Vec<&'a str>,
 }
 
@@ -93,7 +94,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
     let row = |(column, dut): (usize, &'a results::bench::Dut)| Row {
         name: &dut.name,
         look: look(comparison, &dut.name),
-        is_baseline: bench.baseline() == Some(column),
+        is_baseline: bench.is_baseline_device(&dut.name),
         cells: bench.tests.iter().map(|test| matrix_cell(bench, &test.cells[column], records)).collect(),
     };
     let profiles = description.profiles.iter();
@@ -106,6 +107,7 @@ fn section<'a>(at: usize, bench: &'a Bench<'a>, comparison: &Comparison, records
         columns: profiles
             .map(|profile| Column {
                 name: &profile.name,
+                is_baseline: bench.is_baseline_profile(&profile.name),
                 ways: profile.directions.iter().map(|direction| way(direction)).collect(),
             })
             .collect(),
@@ -211,7 +213,7 @@ pub fn notes(bench: &Bench) -> Vec<String> {
             bench.surplus
         ));
     }
-    if bench.baseline().is_none() {
+    if bench.description.baseline.is_none() {
         notes.push(
             "no device is compared with another: --baseline names one that the others are to be compared with"
                 .to_owned(),

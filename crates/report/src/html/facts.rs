@@ -124,6 +124,7 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         cores => device.push(pair("cores of its workers", &list(cores))),
     }
     device.extend(named(&record.dut.configuration));
+    device.extend(record.dut.states.iter().flat_map(states));
     let mut facts: Vec<Facts> = Links::of(record)
         .map(|links| Facts { title: "As bandwidth", pairs: links.pairs() })
         .into_iter()
@@ -152,6 +153,17 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
     facts
+}
+
+/// The connections that a device tracked when the run ended.
+fn states(states: &record::States) -> Vec<Fact> {
+    let mut pairs = vec![
+        pair("connections at the end", &count(states.count)),
+        pair("most connections", &count(states.limit)),
+    ];
+    pairs.extend(states.buckets.map(|buckets| pair("buckets of connections", &count(buckets))));
+    pairs.extend(states.bytes.map(|bytes| pair("memory of connections", &format!("{} bytes", count(bytes)))));
+    pairs
 }
 
 /// What a node did, if it was given packets.
@@ -221,6 +233,18 @@ pub fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_device_tracked_is_told() {
+        let mut record = results::fixtures::Scenario::default().record();
+        let (limit, buckets, bytes) = (2_000_000, Some(1 << 20), Some(256_000_000));
+        record.dut.states = Some(record::States { count: 1_000_000, limit, buckets, bytes });
+        let facts = run_facts(&record);
+        let device = facts.iter().find(|facts| facts.title == "Device under test").unwrap();
+        let told = |name: &str| device.pairs.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(told("connections at the end"), "1,000,000");
+        assert_eq!(told("memory of connections"), "256,000,000 bytes");
+    }
 
     #[test]
     fn commands_can_be_pasted() {

@@ -1,5 +1,5 @@
 //! What a bench found, for people: a row for each cell's repeats, what their medians are worth as
-//! bandwidth, what a packet costs each node, and what they prove test by test.
+//! bandwidth, what a packet costs each node, and what they prove.
 
 use super::columns::Text;
 use super::{Look, Repeats, compare, links, nodes, repeats};
@@ -28,10 +28,10 @@ pub fn bench(bench: &Bench, colour: bool) -> String {
         let table = nodes::by_load(&table(&graph), colour);
         parts.push(format!("{table}{}\n", Look::Faint.paint(&caption(), colour)));
     }
-    for test in &bench.tests {
-        let judged: Vec<_> = test.cells.iter().filter_map(|cell| cell.judged.clone()).collect();
+    for contrast in bench.contrasts() {
+        let judged: Vec<_> = contrast.judged().map(|(_, judged)| judged.clone()).collect();
         if !judged.is_empty() {
-            parts.push(compare(&bench.compared(test), &judged, colour));
+            parts.push(compare(&bench.compared(&contrast), &judged, colour));
         }
     }
     parts.join("\n")

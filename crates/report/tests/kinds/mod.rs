@@ -4,7 +4,7 @@
 pub mod vectors;
 
 use results::Record;
-use results::bench::{Axis, Bench, Dut, LABELS, Profile};
+use results::bench::{Axis, Bench, Compare, Dut, LABELS, Profile};
 use results::certificate::{Certificate, Check, SCHEMA, Unit, Verdict};
 use results::fixtures::Scenario;
 use results::record::{CrossCheck, Finding, Point, SelfTest, Status};
@@ -132,6 +132,7 @@ pub fn rules() -> (Bench, Vec<Record>) {
         source: "name = \"rules\"\n".to_owned(),
         repeats: 6,
         order: "shuffled by seed 1".to_owned(),
+        compare: Compare::Devices,
         baseline: Some("none".to_owned()),
         axis: Some(Axis { name: "rules".to_owned(), linear: false }),
         duts: duts.into_iter().map(|(name, at, _)| Dut { name: name.to_owned(), at }).collect(),

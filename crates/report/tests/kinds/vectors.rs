@@ -2,7 +2,7 @@
 //! review, and a little more in other runs.
 
 use results::Record;
-use results::bench::{Bench, Dut, LABELS, Profile};
+use results::bench::{Bench, Compare, Dut, LABELS, Profile};
 use results::fixtures::Scenario;
 use results::record::{Finding, Node, NodeRuntime};
 
@@ -73,6 +73,7 @@ pub fn vectors() -> (Bench, Vec<Record>) {
         source: String::new(),
         repeats: 3,
         order: "interleaved".to_owned(),
+        compare: Compare::Devices,
         baseline: None,
         axis: None,
         duts: LOADS.map(|(name, ..)| Dut { name: format!("VPP, {name}"), at: None }).into(),

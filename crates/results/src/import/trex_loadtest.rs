@@ -254,6 +254,8 @@ impl Loadtest {
                 core: None,
                 cores: Vec::new(),
                 remote: None,
+                filter: None,
+                states: None,
             },
             tester: Tester {
                 engine: "TRex, by trex-loadtest".to_owned(),

@@ -78,6 +78,19 @@ impl Testbed {
         self.user_space()?.counted()
     }
 
+    /// The connections that the lab's device tracks, if it does, with the memory that they took beyond `before`
+    /// ([`lab::tracked::memory`]).
+    pub fn states(&self, before: Option<u64>) -> Option<record::States> {
+        let tracked = self.lab()?.dut_namespace().run(|| Ok(lab::tracked::read())).ok()??;
+        let now = lab::tracked::memory();
+        Some(record::States {
+            count: tracked.count,
+            limit: tracked.limit,
+            buckets: tracked.buckets,
+            bytes: now.zip(before).map(|(now, before)| now.saturating_sub(before)),
+        })
+    }
+
     /// The device, for the record.
     pub fn describe_dut(&self) -> Result<record::Dut> {
         let mut dut = match &self.site {
@@ -88,6 +101,8 @@ impl Testbed {
                 core: Some(self.placement.dut),
                 cores: several(&self.placement.dut_workers),
                 remote: None,
+                filter: None,
+                states: None,
             },
             Site::Real(_, Some(remote)) => remote.describe(),
             Site::UserSpace(user_space) => user_space.describe_dut(),
@@ -99,6 +114,8 @@ impl Testbed {
                 core: None,
                 cores: Vec::new(),
                 remote: None,
+                filter: None,
+                states: None,
             },
         };
         dut.configuration

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use engine::user_space::room;
 use lab::{SIDES, Side};
@@ -190,7 +191,10 @@ pub(super) fn with_table(file: &str) -> String {
 
 /// The access list of these rules.
 pub(super) fn access_list(rules: Rules) -> String {
-    let deny = |host| format!("    {{ action = \"deny\", source = \"{host}/32\" }},\n");
+    let deny = |host: IpAddr| {
+        let length = if host.is_ipv4() { 32 } else { 128 };
+        format!("    {{ action = \"deny\", source = \"{host}/{length}\" }},\n")
+    };
     let denied: String = rules.denied().map(deny).collect();
     let (last, states) = if rules.keeps_states {
         ("keep-state", format!("\n[states]\nmaximum = {MOST_STATES}\n"))
@@ -276,13 +280,13 @@ mod tests {
         for (text, config) in both(&task(BRIDGE), "") {
             assert!(config.interfaces.iter().all(|interface| interface.role == Role::Bridge(0)), "{text}");
         }
-        for (denying, keeps_states) in [(0, false), (1000, true), (9999, false)] {
+        for (denying, keeps_states) in [(0, false), (1000, true), (4999, false)] {
             let rules = Rules { denying, keeps_states };
             assert_eq!(rules.to_string().parse(), Ok(rules));
             let filtered = Task { rules: Some(rules), ..task(ROUTER) };
             for (_, config) in both(&filtered, &access_list(rules)) {
                 let list = &config.access_lists[LIST];
-                assert_eq!(list.len(), denying + 1);
+                assert_eq!(list.len(), 2 * denying + 1);
                 let keeps = list.last().unwrap().action == fastpath::acl::Action::KeepState;
                 assert_eq!((keeps, config.states.maximum == MOST_STATES), (keeps_states, keeps_states));
                 let filters = |at: usize| &config.interfaces[at].filters;

@@ -2,14 +2,13 @@
 //! leaves. All frames of a flow belong to one worker, so that they keep their order; those of its other direction and
 //! errors about it, too, so that this worker alone knows its state.
 
-use super::toeplitz::{MICROSOFT, Toeplitz};
+use wire::toeplitz::{INDIRECTION, MICROSOFT};
 
-/// Entries of the indirection table, as cards have it: the low bits of a hash choose one.
-const INDIRECTION: usize = 128;
+use super::ends::Ends;
 
 /// How flows are dealt out to workers.
 pub struct Rss {
-    toeplitz: Toeplitz,
+    ends: Ends,
     /// By the low bits of the hash: a worker.
     indirection: [u8; INDIRECTION],
 }
@@ -20,15 +19,15 @@ impl Rss {
     pub fn new(workers: usize) -> Self {
         let workers = workers.clamp(1, usize::from(u8::MAX));
         let indirection = std::array::from_fn(|entry| (entry % workers) as u8);
-        Self { toeplitz: Toeplitz::new(&MICROSOFT), indirection }
+        Self { ends: Ends::new(&MICROSOFT), indirection }
     }
 
-    /// The worker of a frame's flow; see [`Toeplitz::of_frame`]. Frames that are not IP are the first
+    /// The worker of a frame's flow; see [`Ends::of_frame`]. Frames that are not IP are the first
     /// worker's.
     #[must_use]
     #[inline]
     pub fn worker(&self, frame: &[u8]) -> usize {
-        let hash = self.toeplitz.of_frame(frame);
+        let hash = self.ends.of_frame(frame);
         self.indirection.get(hash as usize % INDIRECTION).map_or(0, |worker| usize::from(*worker))
     }
 }

@@ -8,165 +8,21 @@ mod remote;
 mod traffic;
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use results::bench::Axis;
-use serde::Deserialize;
+use results::bench::{Axis, Compare};
+use testbed::bench::{Bench, Strategy};
 use toml::Spanned;
 use wording::usage::misuse;
 
-use document::{AxisEntry, Document, StrategyEntry};
-use testbed::target::{EngineName, Place};
+use document::{AxisEntry, Comparing, Document, StrategyEntry};
 
 /// Repeats where the file does not say how many: as many as comparisons ask for.
 const REPEATS: u32 = stats::comparison::ADVISED as u32;
 /// More repeats than anyone waits for are a slip of the hand.
 const MAX_REPEATS: u32 = 10_000;
-
-/// A matrix of load tests: each of its devices × each of its profiles × its directions, repeated.
-#[derive(Clone, Debug)]
-pub struct Bench {
-    /// Where it stands, for messages.
-    pub origin: String,
-    /// Its text.
-    pub source: String,
-    /// In kebab case; its records carry it.
-    pub name: String,
-    /// For people.
-    pub title: String,
-    /// Which table or figure of an article it follows, in words.
-    pub article_figure: Option<String>,
-    /// How often each cell is run, at least once.
-    pub repeats: u32,
-    /// In which order.
-    pub order: Order,
-    /// What the order is drawn from, where it is drawn.
-    pub seed: u64,
-    /// The device that all others are compared with, if they are.
-    pub baseline: Option<String>,
-    /// What the numbers of devices or of profiles count, if they have numbers.
-    pub axis: Option<Axis>,
-    /// What is done in each cell.
-    pub strategy: Strategy,
-    /// At least one; their names differ.
-    pub duts: Vec<Dut>,
-    /// At least one; their names differ.
-    pub profiles: Vec<Profile>,
-}
-
-/// In which order runs are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Each round of repeats in an order of its own, drawn from the seed.
-    #[default]
-    Shuffled,
-    /// Round by round, as the file has it.
-    Interleaved,
-}
-
-/// What is done in each cell.
-#[derive(Clone, Debug)]
-pub struct Strategy {
-    /// Which subcommand.
-    pub subcommand: Subcommand,
-    /// Its flags, as typed.
-    pub options: Vec<String>,
-    /// Where they stand.
-    pub line: usize,
-}
-
-/// The subcommands that make one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subcommand {
-    Ramp,
-    Saturate,
-    Search,
-    Latency,
-    Soak,
-    Generator,
-}
-
-/// A device in one configuration.
-#[derive(Clone, Debug)]
-pub struct Dut {
-    /// Its name.
-    pub name: String,
-    /// Where it is, and how it is reached and configured if it is another computer.
-    pub place: Place,
-    /// What sends and receives.
-    pub engine: EngineName,
-    /// Flags of the strategy for it alone, as typed.
-    pub options: Vec<String>,
-    /// Where it stands.
-    pub line: usize,
-    /// Shell commands that configure it.
-    pub commands: Vec<String>,
-    /// Shell commands that run on this machine afterwards.
-    pub undo: Vec<String>,
-    /// Programs that must be installed.
-    pub requires: Vec<String>,
-    /// Its place on the axis.
-    pub at: Option<f64>,
-}
-
-/// What is sent.
-#[derive(Clone, Debug)]
-pub struct Profile {
-    /// Its name.
-    pub name: String,
-    /// The flags that say it, in pairs.
-    pub flags: Vec<(&'static str, String)>,
-    /// At least one, each once.
-    pub directions: Vec<Direction>,
-    /// Its place on the axis.
-    pub at: Option<f64>,
-}
-
-/// Which ports send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// Port 0.
-    One,
-    /// Both at once.
-    Both,
-}
-
-impl Display for Subcommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ramp => "ramp",
-            Self::Saturate => "saturate",
-            Self::Search => "search",
-            Self::Latency => "latency",
-            Self::Soak => "soak",
-            Self::Generator => "generator",
-        })
-    }
-}
-
-impl Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::One => "one",
-            Self::Both => "both",
-        })
-    }
-}
-
-impl Direction {
-    /// The same in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::One => "one way",
-            Self::Both => "both ways",
-        }
-    }
-}
 
 /// The bench in `file`.
 ///
@@ -217,7 +73,7 @@ impl Source<'_> {
         }
         self.check_names("DUT", "[[duts]]", duts.iter().map(|entry| &entry.name))?;
         self.check_names("profile", "[[profiles]]", profiles.iter().map(|entry| &entry.name))?;
-        let names: Vec<&str> = duts.iter().map(|entry| entry.name.get_ref().as_str()).collect();
+        let (compare, baseline) = self.compared(&document)?;
         Ok(Bench {
             origin: self.file.display().to_string(),
             source: self.text.to_owned(),
@@ -228,7 +84,8 @@ impl Source<'_> {
             repeats,
             order: document.order,
             seed: document.seed.unwrap_or(1),
-            baseline: self.baseline(&document, &names)?,
+            compare,
+            baseline,
             strategy: self.strategy(strategy)?,
             duts: duts.iter().map(|entry| self.dut(entry, duts)).collect::<Result<_>>()?,
             profiles: profiles
@@ -238,19 +95,32 @@ impl Source<'_> {
         })
     }
 
-    /// The one of the DUTs of these `names` that all others are compared with: by default the first.
-    fn baseline(&self, document: &Document, names: &[&str]) -> Result<Option<String>> {
-        let compared = document.compare.as_ref().is_none_or(|compare| *compare.get_ref());
+    /// What is compared, and the one that all others are compared with: by default the first.
+    fn compared(&self, document: &Document) -> Result<(Compare, Option<String>)> {
+        let comparing =
+            document.compare.as_ref().map_or(Ok(Comparing(Some(Compare::Devices))), |written| {
+                Comparing::read(written.get_ref()).map_err(|reason| self.error(written.span().start, reason))
+            })?;
+        let compare = comparing.0.unwrap_or_default();
+        let (what, names): (_, Vec<&str>) = match compare {
+            Compare::Devices => {
+                ("DUT", document.duts.iter().map(|entry| entry.name.get_ref().as_str()).collect())
+            }
+            Compare::Profiles => {
+                ("profile", document.profiles.iter().map(|entry| entry.name.get_ref().as_str()).collect())
+            }
+        };
         let Some(written) = &document.baseline else {
-            return Ok(names.first().filter(|_| compared).map(|name| (*name).to_owned()));
+            let first = names.first().filter(|_| comparing.0.is_some());
+            return Ok((compare, first.map(|name| (*name).to_owned())));
         };
         let wanted = written.get_ref();
-        let reason = if !compared {
+        let reason = if comparing.0.is_none() {
             format!("compare = false and a baseline, '{wanted}': leave one of both out")
         } else if !names.contains(&wanted.as_str()) {
-            format!("there is no DUT '{wanted}' to compare with: {}", known(names))
+            format!("there is no {what} '{wanted}' to compare with: {}", known(&names))
         } else {
-            return Ok(Some(wanted.clone()));
+            return Ok((compare, Some(wanted.clone())));
         };
         Err(self.error(written.span().start, reason))
     }

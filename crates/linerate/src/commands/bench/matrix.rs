@@ -17,6 +17,8 @@ use results::Record;
 use results::bench::Bench as Description;
 use results::store;
 use serde_json::{Value, json};
+use testbed::bench::plan::{Basis, Cell, Plan, Run, Times};
+use testbed::bench::{Bench, requirement};
 use testbed::progress::colour;
 use testbed::target::Place;
 use testbed::{stop, user_space};
@@ -25,10 +27,8 @@ use wording::usage::{in_one_line, misuse};
 
 use super::Output;
 use super::figures::headline;
-use super::file::{self, Bench};
+use super::file;
 use super::part::{Part, Shard};
-use super::plan::{Basis, Cell, Plan, Run, Times};
-use super::requirement;
 use super::run::{self, Ended, Sharing};
 use super::view::{View, rounded};
 use crate::Exit;
@@ -127,7 +127,7 @@ fn check(plan: &Plan) -> Result<Checked> {
         })?;
         planned = planned.max(takes);
         let described = &plan.cells[cell];
-        let missing = requirement::missing(&described.dut.requires)
+        let missing = requirement::missing(&described.configuration().requires)
             .or_else(|| {
                 let through = match &described.dut.place {
                     Place::Lab(dut) | Place::Started(dut) => Some(dut),
@@ -286,7 +286,7 @@ impl<'a> Work<'a> {
             let mut watch = || view.watch(|| store::growing(directory, since));
             let words = [self.plan.command(*next, directory).as_slice(), shown].concat();
             let ended = run::run(&words, lock, &stop, &mut watch);
-            for command in &self.plan.cells[next.cell].dut.undo {
+            for command in &self.plan.cells[next.cell].configuration().undo {
                 if let Err(error) = run::undo(command) {
                     view.say(&format!("{name}: {}", in_one_line(&error)));
                     tally.failures += 1;

@@ -1,13 +1,12 @@
 //! The part of a bench that is asked for: flags enter; which cells are to be run leaves. Pure.
 //!
-//! A shard holds whole tests: devices are compared within a test, and only runs of one testbed compare.
+//! A shard holds whole groups of cells that are compared: only runs of one testbed compare.
 
 use std::fmt;
 use std::str::FromStr;
 
+use testbed::bench::plan::Plan;
 use wording::usage::misuse;
-
-use super::plan::Plan;
 
 /// Which cells of a bench to run.
 #[derive(clap::Args, Debug, Default)]
@@ -17,7 +16,7 @@ pub struct Part {
     /// Run only the cells whose name, DUT/PROFILE/DIRECTION, contains this text
     #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
     only: Option<String>,
-    /// Run one of several parts, such as 3/8: every eighth test, from the third; with one testbed for each
+    /// Run one of several parts, such as 3/8: every eighth test (or device, where profiles are compared), from the third; with one testbed for each
     #[arg(long, value_name = "K/N", conflicts_with = "quick")]
     pub shard: Option<Shard>,
 }
@@ -33,14 +32,14 @@ pub struct Shard {
 impl Part {
     /// By cell of `plan`: whether it is asked for.
     pub fn chosen(&self, plan: &Plan) -> Vec<bool> {
-        let devices = plan.bench.duts.len().max(1);
-        let cells = plan.cells.iter().enumerate();
-        cells
-            .map(|(at, cell)| {
-                self.only.as_ref().is_none_or(|only| cell.label().contains(only.as_str()))
-                    && self.shard.is_none_or(|shard| shard.has(at / devices))
-            })
-            .collect()
+        let is_meant = |label: &str| self.only.as_ref().is_none_or(|only| label.contains(only.as_str()));
+        let mut chosen: Vec<bool> = plan.cells.iter().map(|cell| is_meant(&cell.label())).collect();
+        for (_, cells) in
+            plan.groups.iter().enumerate().filter(|(at, _)| self.shard.is_some_and(|shard| !shard.has(*at)))
+        {
+            cells.iter().for_each(|cell| chosen[*cell] = false);
+        }
+        chosen
     }
 
     /// Whether this can be a part of `plan`. A shard beyond the last test is one: it has nothing to do.
@@ -58,9 +57,9 @@ impl Part {
 }
 
 impl Shard {
-    /// Whether the test at this place of the file, from 0, is part of it.
-    fn has(self, test: usize) -> bool {
-        test % self.of == self.number - 1
+    /// Whether the group at this place of the file, from 0, is part of it.
+    fn has(self, group: usize) -> bool {
+        group % self.of == self.number - 1
     }
 }
 

@@ -92,12 +92,12 @@ struct ChartNode {
 impl<'a> Chart<'a> {
     /// What there is to draw of `bench`.
     pub fn new(bench: &'a Bench<'a>, comparison: &Comparison, records: &[Record]) -> Self {
-        let duts = bench.description.duts.iter().enumerate();
-        let dut = |(at, dut): (usize, &'a results::bench::Dut)| Dut {
+        let duts = bench.description.duts.iter();
+        let dut = |dut: &'a results::bench::Dut| Dut {
             name: &dut.name,
             device: device(comparison, &dut.name),
             at: dut.at,
-            baseline: bench.baseline() == Some(at),
+            baseline: bench.is_baseline_device(&dut.name),
         };
         let test = |test: &'a Test<'a>| ChartTest {
             profile: &test.profile.name,

@@ -1,16 +1,19 @@
-//! What repeats prove, test by test: judged cells enter; a table for each test with a picture of each
-//! interval leaves.
+//! What repeats prove: judged cells enter; a table for each test (or for each device, where profiles are compared) with
+//! a picture of each interval leaves.
 
+use results::bench::Compare;
 use stats::comparison::Verdict;
 
 use super::{Look, look};
-use crate::bench::{Bench, Cell, Test};
+use crate::bench::{Bench, Contrast, Member};
 use crate::comparison::Comparison;
 use crate::judgement::{Compared, Judged, outlook, p, remarks, share, signed, verdict};
 
-/// All devices beside the baseline in one test.
+/// All devices beside the baseline in one test, or all profiles of a device.
 pub struct Table<'a> {
     pub title: String,
+    /// What its rows are: `Device` or `Profile`.
+    pub of: &'static str,
     /// The baseline.
     pub reference: &'a str,
     /// How many comparisons p is corrected for, if it is.
@@ -25,7 +28,7 @@ pub struct Table<'a> {
     pub equal: String,
 }
 
-/// One device.
+/// One device or profile.
 pub struct Row<'a> {
     pub name: &'a str,
     pub look: Look,
@@ -67,23 +70,22 @@ impl Plot {
     const REACH: f64 = Self::MIDDLE - 6.0;
 }
 
-/// A table for each test that has comparisons.
+/// A table for all that is compared with the same cell.
 pub fn tables<'a>(bench: &'a Bench<'a>, comparison: &Comparison) -> Vec<Table<'a>> {
-    let tables = bench.tests.iter().map(|test| table(bench, test, comparison));
+    let tables = bench.contrasts().into_iter().map(|contrast| table(bench, &contrast, comparison));
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
-fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) -> Table<'a> {
-    let what = bench.compared(test);
-    let judged = || test.cells.iter().filter_map(|cell| Some((cell, cell.judged.as_ref()?)));
-    // All pictures of a test have one scale, on which what counts as equal can be seen.
-    let furthest = |(cell, judged): (&Cell, &Judged)| {
+fn table<'a>(bench: &'a Bench<'a>, contrast: &Contrast<'a, 'a>, comparison: &Comparison) -> Table<'a> {
+    let what = bench.compared(contrast);
+    // All pictures of a table have one scale, on which what counts as equal can be seen.
+    let furthest = |(member, judged): (&Member, &Judged)| {
         let (low, high) = judged.comparison.interval.unwrap_or_default();
-        let rounds = bench.rounds(test, cell).into_iter().map(|(_, change)| change);
+        let rounds = contrast.rounds(member).into_iter().map(|(_, change)| change);
         let all = rounds.chain([low, high, judged.comparison.change.unwrap_or_default()]);
         all.map(f64::abs).fold(0.0, f64::max)
     };
-    let reach = judged().map(furthest).fold(what.equal_within * 2.0, f64::max);
+    let reach = contrast.judged().map(furthest).fold(what.equal_within * 2.0, f64::max);
     let pixels = |change: f64| Plot::MIDDLE + change / reach * Plot::REACH;
     let mut notes = Vec::new();
     if what.resolution > 0.0 {
@@ -91,13 +93,18 @@ fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) 
         notes.push(format!("The values themselves are known to {off}, which no repeats mend."));
     }
     Table {
-        title: test.title(),
-        reference: bench.description.baseline.as_deref().unwrap_or_default(),
+        title: contrast.title.clone(),
+        of: match bench.description.compare {
+            Compare::Devices => "Device",
+            Compare::Profiles => "Profile",
+        },
+        reference: contrast.reference.name,
         family: (what.family > 1).then_some(what.family),
-        rows: judged()
-            .map(|(cell, judged)| Row {
-                look: look(comparison, &cell.dut.name).unwrap_or_default(),
-                ..row(bench, test, cell, &what, judged, &pixels)
+        rows: contrast
+            .judged()
+            .map(|(member, judged)| Row {
+                look: look(comparison, &member.cell.dut.name).unwrap_or_default(),
+                ..row(bench, contrast, member, &what, judged, &pixels)
             })
             .collect(),
         notes,
@@ -109,8 +116,8 @@ fn table<'a>(bench: &'a Bench<'a>, test: &'a Test<'a>, comparison: &Comparison) 
 
 fn row<'a>(
     bench: &Bench,
-    test: &Test,
-    cell: &'a Cell,
+    contrast: &Contrast,
+    member: &Member<'a, 'a>,
     what: &Compared,
     judged: &Judged,
     pixels: &impl Fn(f64) -> f64,
@@ -121,7 +128,7 @@ fn row<'a>(
     let shift = found.shift.map_or_else(none, |(shift, _)| signed(shift));
     let shift_interval = found.shift.and_then(|(_, interval)| interval).map_or_else(String::new, until);
     Row {
-        name: &cell.dut.name,
+        name: member.name,
         look: Look::default(),
         verdict: verdict(what, judged),
         class: match found.verdict {
@@ -146,14 +153,14 @@ fn row<'a>(
         plot: Plot {
             at: found.change.map(pixels),
             interval: found.interval.map(|(low, high)| (pixels(low), pixels(high))),
-            rounds: bench
-                .rounds(test, cell)
+            rounds: contrast
+                .rounds(member)
                 .into_iter()
                 .map(|(round, change)| (pixels(change), format!("round {round}: {}", signed(change))))
                 .collect(),
         },
         outlook: outlook(judged),
         remarks: remarks(what, judged),
-        ministat: bench.ministat(test, cell),
+        ministat: bench.ministat(contrast, member),
     }
 }

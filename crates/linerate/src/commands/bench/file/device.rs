@@ -2,10 +2,11 @@
 //! over leaves, or which line is wrong.
 
 use anyhow::Result;
+use testbed::bench::{Configuration, Dut};
 use testbed::target::{EngineName, Place};
 
 use super::document::DutEntry;
-use super::{Dut, Source, known};
+use super::{Source, known};
 
 impl Source<'_> {
     /// The device of `entry` with what it takes over from those that it extends.
@@ -15,15 +16,16 @@ impl Source<'_> {
         let engine = self.engine(&chain)?;
         let at = engine.map_or(entry.name.span().start, |(_, at)| at);
         let engine = engine.map_or(EngineName::Auto, |(engine, _)| engine);
-        let (mut place, mut options) = (None, Vec::new());
-        let (mut commands, mut undo, mut requires) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut place, mut options, mut denies) = (None, Vec::new(), Vec::new());
+        let mut configuration = Configuration::default();
         for entry in chain.into_iter().rev() {
             place = self.place(entry, engine, place)?;
             options.extend(self.options(entry.options.as_ref())?);
-            commands.extend(entry.commands.iter().cloned());
+            denies.extend(entry.denies.iter().copied());
+            configuration.commands.extend(entry.commands.iter().cloned());
             // What was done last is undone first.
-            undo.splice(0..0, entry.undo.iter().cloned());
-            requires.extend(entry.requires.iter().cloned());
+            configuration.undo.splice(0..0, entry.undo.iter().cloned());
+            configuration.requires.extend(entry.requires.iter().cloned());
         }
         let name = entry.name.get_ref().clone();
         let mut place = place.ok_or_else(|| {
@@ -43,7 +45,7 @@ impl Source<'_> {
         }
         let line = self.line(entry.name.span().start);
         let at = entry.at.as_ref().map(|at| *at.get_ref());
-        Ok(Dut { name, place, engine, options, line, commands, undo, requires, at })
+        Ok(Dut { name, place, engine, options, line, configuration, denies, at })
     }
 
     /// `entry`, what it extends, what that extends, and so on.

@@ -2,14 +2,15 @@
 //! and what to write instead, without words that only programmers know.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use anyhow::Result;
+use results::bench::Compare;
 use serde::Deserialize;
+use testbed::bench::{Configuration, Direction, Order, Subcommand};
 use toml::Spanned;
 use wording::toml::in_plain_words;
 use wording::usage::misuse;
-
-use super::{Direction, Order, Subcommand};
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -23,7 +24,7 @@ pub(super) struct Document {
     pub order: Order,
     pub seed: Option<u64>,
     pub baseline: Option<Spanned<String>>,
-    pub compare: Option<Spanned<bool>>,
+    pub compare: Option<Spanned<toml::Value>>,
     pub axis: Option<Spanned<AxisEntry>>,
     pub strategy: StrategyEntry,
     #[serde(default)]
@@ -65,6 +66,8 @@ pub(super) struct DutEntry {
     pub driver_options: Option<Spanned<BTreeMap<String, String>>>,
     pub sudo: Option<bool>,
     #[serde(default)]
+    pub denies: Vec<IpAddr>,
+    #[serde(default)]
     pub commands: Vec<String>,
     #[serde(default)]
     pub undo: Vec<String>,
@@ -84,10 +87,39 @@ pub(super) struct ProfileEntry {
     pub vlan: Option<String>,
     pub datagram: Option<u32>,
     pub directions: Option<Spanned<Vec<Direction>>>,
+    #[serde(default)]
+    pub commands: Vec<String>,
+    #[serde(default)]
+    pub undo: Vec<String>,
+    #[serde(default)]
+    pub requires: Vec<String>,
     pub at: Option<Spanned<f64>>,
 }
 
+/// What `compare` asks for: devices or profiles, or neither.
+pub(super) struct Comparing(pub Option<Compare>);
+
+impl Comparing {
+    /// Reads `true`, `false`, `"devices"` or `"profiles"`.
+    pub fn read(written: &toml::Value) -> Result<Self, String> {
+        let compared = written.as_bool().map(|compares| compares.then_some(Compare::Devices));
+        let named = match written.as_str() {
+            Some("devices") => Some(Some(Compare::Devices)),
+            Some("profiles") => Some(Some(Compare::Profiles)),
+            _ => None,
+        };
+        let wrong = || format!("compare = {written}: write \"devices\", \"profiles\" or false");
+        compared.or(named).map(Self).ok_or_else(wrong)
+    }
+}
+
 impl ProfileEntry {
+    /// What configures devices for it.
+    pub fn configuration(&self) -> Configuration {
+        let Self { commands, undo, requires, .. } = self;
+        Configuration { commands: commands.clone(), undo: undo.clone(), requires: requires.clone() }
+    }
+
     pub fn tunables(&self) -> [(&'static str, &Option<String>); 4] {
         [("--size", &self.size), ("--flows", &self.flows), ("--ip", &self.ip), ("--vlan", &self.vlan)]
     }

@@ -1,3 +1,6 @@
+use testbed::bench::{Direction, Order};
+use testbed::target::{EngineName, Place};
+
 use super::*;
 
 /// A bench of two devices and one profile.
@@ -58,9 +61,9 @@ fn a_device_takes_over_what_it_does_not_set_and_undoes_last_things_first() {
     let bench = read(SOUND).unwrap();
     let rules = &bench.duts[1];
     assert_eq!(rules.place, Place::Lab("linux-router".parse().unwrap()));
-    assert_eq!(rules.commands, ["first", "second"]);
-    assert_eq!(rules.undo, ["undo second", "undo first"]);
-    assert_eq!(rules.requires, ["nft"]);
+    assert_eq!(rules.configuration.commands, ["first", "second"]);
+    assert_eq!(rules.configuration.undo, ["undo second", "undo first"]);
+    assert_eq!(rules.configuration.requires, ["nft"]);
     let options =
         SOUND.replace("dut = \"linux-router\"", "dut = \"linux-router\"\noptions = [\"--cores\", \"0\"]");
     let options = options.replace("extends = \"none\"", "extends = \"none\"\noptions = [\"--step\", \"1s\"]");
@@ -117,6 +120,28 @@ fn devices_that_are_no_rivals_are_not_compared() {
     let bench = read(&format!("compare = true\nbaseline = \"10 rules\"\n{SOUND}")).unwrap();
     assert_eq!(bench.baseline.as_deref(), Some("10 rules"));
     refused(&format!("compare = false\nbaseline = \"none\"\n{SOUND}"), 2, &["compare", "baseline"]);
+}
+
+#[test]
+fn profiles_are_compared_where_the_file_says_so() {
+    assert_eq!(read(SOUND).unwrap().compare, Compare::Devices);
+    let bench = read(&format!("compare = \"profiles\"\n{SOUND}")).unwrap();
+    assert_eq!((bench.compare, bench.baseline.as_deref()), (Compare::Profiles, Some("64 B")));
+    refused(
+        &format!("compare = \"profiles\"\nbaseline = \"none\"\n{SOUND}"),
+        2,
+        &["no profile 'none'", "64 B"],
+    );
+    for wrong in ["\"rules\"", "3"] {
+        refused(&format!("compare = {wrong}\n{SOUND}"), 1, &[wrong, "\"profiles\"", "false"]);
+    }
+    let told = SOUND
+        .replace("size = \"64\"", "size = \"64\"\ncommands = [\"a\"]\nundo = [\"b\"]\nrequires = [\"c\"]");
+    let profile = read(&told).unwrap().profiles.remove(0).configuration;
+    assert_eq!(
+        (profile.commands, profile.undo, profile.requires),
+        (vec!["a".into()], vec!["b".into()], vec!["c".into()])
+    );
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::Result;
+use testbed::bench::{Direction, Profile, Subcommand};
 use wording::usage::{in_one_line, misuse};
 
+use super::Source;
 use super::document::ProfileEntry;
-use super::{Direction, Profile, Source, Subcommand};
 use crate::args::{Traffic, is_file};
 
 impl Source<'_> {
@@ -35,7 +36,8 @@ impl Source<'_> {
         };
         let flags = flags.map_err(|error| self.error(at, in_one_line(&error)))?;
         let at = entry.at.as_ref().map(|at| *at.get_ref());
-        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions, at })
+        let configuration = entry.configuration();
+        Ok(Profile { name: entry.name.get_ref().clone(), flags, directions, configuration, at })
     }
 
     /// The flags that say what load tests send.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use results::Record;
-use results::bench::{self, LABELS, Place};
+use results::bench::{self, Compare, LABELS, Place};
 use results::record::Status;
 use stats::Random;
-use testbed::target::{self, EngineName, Named, Ports};
 
-use super::file::{Bench, Direction, Dut, Order, Profile};
+use super::{Bench, Configuration, Direction, Dut, Order, Profile};
+use crate::target::{self, EngineName, Named, Ports};
 
 /// What setting up a run takes beside what its record says.
 const SET_UP: Duration = Duration::from_secs(1);
@@ -19,24 +19,33 @@ const SET_UP: Duration = Duration::from_secs(1);
 /// A device, a profile and a direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
+    /// The device.
     pub dut: &'a Dut,
+    /// What is sent.
     pub profile: &'a Profile,
+    /// Which ports send.
     pub direction: Direction,
 }
 
 /// A cell, by its place in [`Plan::cells`], and which of its repeats, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
+    /// Its place in [`Plan::cells`].
     pub cell: usize,
+    /// From 1.
     pub repeat: u32,
 }
 
 /// All that a bench consists of.
 #[derive(Debug)]
 pub struct Plan<'a> {
+    /// What it is of.
     pub bench: &'a Bench,
     /// In the order of the file.
     pub cells: Vec<Cell<'a>>,
+    /// The cells that are compared with one another, by their places: the devices of each test, or the profiles of each
+    /// device in each direction.
+    pub groups: Vec<Vec<usize>>,
     /// In the order that they are made in.
     pub runs: Vec<Run>,
 }
@@ -53,7 +62,9 @@ pub struct Kept<'r> {
 /// How long a run takes, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
+    /// All of it, set-up included.
     pub time: Duration,
+    /// How that is known.
     pub basis: Basis,
 }
 
@@ -75,18 +86,26 @@ impl Profile {
 
 impl Cell<'_> {
     /// Its name, which its records carry.
+    #[must_use]
     pub fn label(&self) -> String {
-        format!("{}/{}", self.dut.name, self.test())
+        format!("{}/{}/{}", self.dut.name, self.profile.name, self.direction)
     }
 
-    /// What devices are compared under.
-    fn test(&self) -> String {
-        format!("{}/{}", self.profile.name, self.direction)
+    /// What configures the device for the profile: what was done last is undone first.
+    #[must_use]
+    pub fn configuration(&self) -> Configuration {
+        let [device, profile] = [&self.dut.configuration, &self.profile.configuration];
+        Configuration {
+            commands: [&device.commands[..], &profile.commands].concat(),
+            undo: [&profile.undo[..], &device.undo].concat(),
+            requires: [&device.requires[..], &profile.requires].concat(),
+        }
     }
 }
 
 impl<'a> Plan<'a> {
     /// All runs of `bench`.
+    #[must_use]
     pub fn new(bench: &'a Bench) -> Self {
         let mut cells = Vec::new();
         for profile in &bench.profiles {
@@ -94,30 +113,29 @@ impl<'a> Plan<'a> {
                 cells.extend(bench.duts.iter().map(|dut| Cell { dut, profile, direction }));
             }
         }
+        let groups = groups(bench.compare, &cells);
         let mut random = Random::new(bench.seed);
         let mut runs = Vec::new();
         for repeat in 1..=bench.repeats {
-            // What is compared is measured close together: all devices in one test, then in the next.
-            let mut tests: Vec<Vec<usize>> = (0..cells.len())
-                .collect::<Vec<_>>()
-                .chunks(bench.duts.len().max(1))
-                .map(<[_]>::to_vec)
-                .collect();
+            // What is compared is measured close together.
+            let mut groups = groups.clone();
             if bench.order == Order::Shuffled {
-                shuffle(&mut tests, &mut random);
-                tests.iter_mut().for_each(|cells| shuffle(cells, &mut random));
+                shuffle(&mut groups, &mut random);
+                groups.iter_mut().for_each(|cells| shuffle(cells, &mut random));
             }
-            runs.extend(tests.into_iter().flatten().map(|cell| Run { cell, repeat }));
+            runs.extend(groups.into_iter().flatten().map(|cell| Run { cell, repeat }));
         }
-        Self { bench, cells, runs }
+        Self { bench, cells, groups, runs }
     }
 
     /// What `run` is called.
+    #[must_use]
     pub fn name(&self, run: Run) -> String {
         format!("{}, repeat {}", self.cells[run.cell].label(), run.repeat)
     }
 
     /// The words of the command of `run` after the program's name; its record is kept in `directory`.
+    #[must_use]
     pub fn command(&self, run: Run, directory: &Path) -> Vec<String> {
         let Cell { dut, profile, direction } = self.cells[run.cell];
         let strategy = &self.bench.strategy;
@@ -148,7 +166,9 @@ impl<'a> Plan<'a> {
             remote.options.iter().for_each(|(name, value)| flag("--dut-option", &format!("{name}={value}")));
         }
         profile.flags.iter().for_each(|(name, value)| flag(name, value));
-        dut.commands.iter().for_each(|command| flag("--dut-command", command));
+        let configuration = self.cells[run.cell].configuration();
+        configuration.commands.iter().for_each(|command| flag("--dut-command", command));
+        dut.denies.iter().for_each(|source| flag("--dut-denies", &source.to_string()));
         flag("--name", &format!("{}, {}, {}", dut.name, profile.name, direction.words()));
         let values = [self.bench.name.clone(), self.cells[run.cell].label(), run.repeat.to_string()];
         for (key, value) in LABELS.into_iter().zip(values) {
@@ -164,6 +184,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The bench as it is kept beside its records; `command` carries it out.
+    #[must_use]
     pub fn description(&self, command: Vec<String>) -> bench::Bench {
         let Bench { name, title, article_figure, source, repeats, baseline, axis, .. } = self.bench;
         bench::Bench {
@@ -175,6 +196,7 @@ impl<'a> Plan<'a> {
             source: source.clone(),
             repeats: *repeats,
             order: self.order(),
+            compare: self.bench.compare,
             baseline: baseline.clone(),
             axis: axis.clone(),
             duts: self
@@ -188,6 +210,7 @@ impl<'a> Plan<'a> {
     }
 
     /// In which order runs are made, in words.
+    #[must_use]
     pub fn order(&self) -> String {
         match self.bench.order {
             Order::Shuffled => format!("shuffled by seed {}", self.bench.seed),
@@ -208,6 +231,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What `records` hold of this bench.
+    #[must_use]
     pub fn kept<'r>(&self, records: &'r [Record]) -> Kept<'r> {
         let mut kept = Kept::default();
         for record in records {
@@ -223,12 +247,14 @@ impl<'a> Plan<'a> {
     }
 
     /// The runs of the `chosen` cells that are not `done`, in their order.
+    #[must_use]
     pub fn missing(&self, done: &BTreeMap<Run, &Record>, chosen: &[bool]) -> Vec<Run> {
         let is_missing = |run: &Run| chosen[run.cell] && !done.contains_key(run);
         self.runs.iter().copied().filter(is_missing).collect()
     }
 
     /// The first record that this bench, as it is now, would not have made: its command was another.
+    #[must_use]
     pub fn outdated<'r>(&self, kept: &Kept<'r>) -> Option<(Run, &'r Record)> {
         let differs = |(run, record): &(&Run, &&'r Record)| {
             let now = self.command(**run, Path::new(""));
@@ -236,6 +262,23 @@ impl<'a> Plan<'a> {
         };
         kept.complete.iter().find(differs).map(|(run, record)| (*run, *record))
     }
+}
+
+/// The cells that are compared with one another, in the order of the first of each group.
+fn groups(compare: Compare, cells: &[Cell]) -> Vec<Vec<usize>> {
+    let key = |cell: &Cell| match compare {
+        Compare::Devices => (cell.profile.name.clone(), cell.direction),
+        Compare::Profiles => (cell.dut.name.clone(), cell.direction),
+    };
+    let mut groups: Vec<((String, Direction), Vec<usize>)> = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        let key = key(cell);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(at),
+            None => groups.push((key, vec![at])),
+        }
+    }
+    groups.into_iter().map(|(_, cells)| cells).collect()
 }
 
 /// Fisher and Yates, as Durstenfeld has it.
@@ -263,6 +306,7 @@ pub struct Times {
 
 impl Times {
     /// From what is `kept` of a plan with so many cells, and what the strategy plans for a run.
+    #[must_use]
     pub fn new(cells: usize, kept: &Kept, planned: Duration) -> Self {
         let mut times = Self { took: vec![Vec::new(); cells], planned };
         for (run, record) in &kept.complete {
@@ -280,6 +324,7 @@ impl Times {
     }
 
     /// How long `run` takes: the median of the runs of its cell.
+    #[must_use]
     pub fn of(&self, run: Run) -> Expected {
         let mut took = self.took.get(run.cell).cloned().unwrap_or_default();
         took.sort_by(f64::total_cmp);
@@ -293,6 +338,7 @@ impl Times {
     }
 
     /// How long `runs` take together.
+    #[must_use]
     pub fn all(&self, runs: &[Run]) -> Duration {
         runs.iter().map(|run| self.of(*run).time).fold(Duration::ZERO, Duration::saturating_add)
     }
@@ -305,7 +351,7 @@ mod tests {
     use results::fixtures::Scenario;
 
     use super::*;
-    use crate::commands::bench::file::{Strategy, Subcommand};
+    use crate::bench::{Strategy, Subcommand};
 
     fn bench(order: Order, seed: u64) -> Bench {
         let dut = |name: &str, commands: &[&str]| Dut {
@@ -314,15 +360,18 @@ mod tests {
             engine: EngineName::Auto,
             line: 1,
             options: if name == "none" { Vec::new() } else { vec!["--cores".to_owned(), "0".to_owned()] },
-            commands: commands.iter().map(|command| (*command).to_owned()).collect(),
-            undo: Vec::new(),
-            requires: Vec::new(),
+            configuration: Configuration {
+                commands: commands.iter().map(|command| (*command).to_owned()).collect(),
+                ..Configuration::default()
+            },
+            denies: if name == "none" { Vec::new() } else { vec!["10.0.0.9".parse().unwrap()] },
             at: None,
         };
         let profile = |name: &str, directions: &[Direction]| Profile {
             name: name.to_owned(),
             flags: vec![("--profile", "bench".to_owned()), ("--size", name.to_owned())],
             directions: directions.to_vec(),
+            configuration: Configuration::default(),
             at: None,
         };
         Bench {
@@ -335,6 +384,7 @@ mod tests {
             repeats: 4,
             order,
             seed,
+            compare: Compare::Devices,
             baseline: Some("none".to_owned()),
             strategy: Strategy {
                 subcommand: Subcommand::Ramp,
@@ -379,10 +429,41 @@ mod tests {
             plan.runs.chunks(6).map(|runs| runs.iter().map(|run| run.cell).collect()).collect();
         assert!(rounds.len() > 1, "all rounds in one order: {rounds:?}");
         // The devices of a test follow each other.
-        let test = |run: &Run| plan.cells[run.cell].test();
+        let test = |run: &Run| (&plan.cells[run.cell].profile.name, plan.cells[run.cell].direction);
         assert!(plan.runs.chunks(2).all(|pair| test(&pair[0]) == test(&pair[1])), "{:?}", plan.runs);
         let interleaved = bench(Order::Interleaved, 7);
         assert!(Plan::new(&interleaved).runs.is_sorted_by_key(|run| (run.repeat, run.cell)));
+    }
+
+    #[test]
+    fn profiles_that_are_compared_are_measured_close_together() {
+        let bench = Bench { compare: Compare::Profiles, ..bench(Order::Shuffled, 7) };
+        let plan = Plan::new(&bench);
+        // One way there are two profiles, both ways there is one.
+        assert_eq!(plan.groups, [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
+        let device = |run: &Run| (&plan.cells[run.cell].dut.name, plan.cells[run.cell].direction);
+        for round in plan.runs.chunks(6) {
+            assert_eq!(round.iter().map(|run| run.cell).collect::<BTreeSet<_>>().len(), 6);
+            assert_eq!(round.chunk_by(|one, next| device(one) == device(next)).count(), 4, "{round:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_profile_asks_of_a_device_is_done_after_what_the_device_asks() {
+        let mut bench = bench(Order::Interleaved, 1);
+        let told = |what: &str| Configuration {
+            commands: vec![format!("do {what}")],
+            undo: vec![format!("undo {what}")],
+            requires: vec![what.to_owned()],
+        };
+        (bench.duts[1].configuration, bench.profiles[0].configuration) = (told("device"), told("profile"));
+        let plan = Plan::new(&bench);
+        let Configuration { commands, undo, requires } = plan.cells[1].configuration();
+        assert_eq!(commands, ["do device", "do profile"]);
+        assert_eq!(undo, ["undo profile", "undo device"]);
+        assert_eq!(requires, ["device", "profile"]);
+        let words = plan.command(plan.runs[1], Path::new("runs"));
+        assert_eq!(words.iter().filter(|word| *word == "--dut-command").count(), 2);
     }
 
     #[test]
@@ -393,7 +474,7 @@ mod tests {
         assert_eq!(
             words.join("|"),
             "ramp|--bidirectional|--rate|97%|--cores|0|--dut|linux-router|--profile|bench|--size|64|--dut-command|\
-             nft 'a'|--name|10 rules, 64, both ways|--label|bench=rules|--label|cell=10 rules/64/both|\
+             nft 'a'|--dut-denies|10.0.0.9|--name|10 rules, 64, both ways|--label|bench=rules|--label|cell=10 rules/64/both|\
              --label|repeat=2|--runs|runs/rules|--json"
         );
     }

@@ -1,19 +1,28 @@
-//! What devices of a bench need of this machine: the names of programs, and kinds of links as `link:vlan`,
-//! enter; what is missing leaves, with the remedy.
+//! What devices of a bench need of this machine: the names of programs, kinds of links as `link:vlan`, and
+//! `nft:flowtable` enter; what is missing leaves, with the remedy.
 
 use std::process::Command;
+use std::time::Duration;
 
-use programs::is_installed;
+use programs::{bounded, is_installed};
 
 /// What stands before a kind of links that the kernel must have.
 const LINK: &str = "link:";
+/// Flow tables of nftables, which the kernel must have.
+const FLOWTABLE: &str = "nft:flowtable";
+/// How long `nft` may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is missing of `requirements` first, and what to do.
+#[must_use]
 pub fn missing(requirements: &[String]) -> Option<String> {
     requirements.iter().find_map(|needed| match needed.strip_prefix(LINK) {
         Some(kind) if lacks_links(kind) => Some(format!(
             "this kernel has no links of type {kind}; load its module, or take a kernel that has it"
         )),
+        None if needed == FLOWTABLE => lacks_flow_tables().then(|| {
+            "this kernel has no flow tables (or there is no nft); load nft_flow_offload, or take a kernel that has it".to_owned()
+        }),
         None if !is_installed(needed) => Some(format!("{needed} is not installed; install it")),
         _ => None,
     })
@@ -25,6 +34,16 @@ fn lacks_links(kind: &str) -> bool {
     let words = ["--net", "ip", "link", "add", "link", "lo", "name", "probe", "type", kind];
     let asked = Command::new("unshare").args(words).env("LC_ALL", "C").output();
     asked.is_ok_and(|answer| String::from_utf8_lossy(&answer.stderr).contains("Unknown device type"))
+}
+
+/// Whether the kernel is known to have no flow tables, in the same way.
+fn lacks_flow_tables() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "nft", "-f", "-"]);
+    let rules = "table inet probe { flowtable known { hook ingress priority filter; devices = { lo }; }\n\
+                 chain forward { type filter hook forward priority filter; meta l4proto udp flow add @known; }; }\n";
+    bounded::run("nft", command, rules.as_bytes(), PATIENCE, 1 << 16)
+        .map_or(true, |answer| !answer.status.success())
 }
 
 #[cfg(test)]
