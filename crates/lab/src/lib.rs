@@ -23,11 +23,13 @@ pub mod plan;
 mod ports;
 mod session;
 pub mod settings;
+mod tap;
 
 pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine};
 pub use device::{
-    Addressing, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site, Workers,
+    Addressing, Attachment, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site,
+    Workers,
 };
 pub use error::{Error, HolderError, Needs, PortsError, Result};
 pub use interface_counters::{InterfaceCounters, read as interface_counters};
