@@ -325,3 +325,76 @@ fn a_bench_configures_a_device_for_each_run_by_a_driver_of_the_user() {
         "{refusal}"
     );
 }
+
+/// A driver of a computer whose setting holds from the next start on; `DIR` has what the computer is.
+const RESTARTED: &str = r#"
+name = "played"
+title = "A computer that starts anew"
+[[parameters]]
+name = "port0"
+about = "its interface at port 0"
+[[parameters]]
+name = "port1"
+about = "its interface at port 1"
+[[parameters]]
+name = "setting"
+about = "what it starts with"
+[restart]
+read = "cat DIR/starts"
+run = "cp DIR/next DIR/now; echo again >>DIR/starts; rm -f /var/run/linerate-restarts"
+[[boot]]
+what = "set it for the next start"
+read = "cat DIR/next"
+run = 'echo "$setting" >DIR/next'
+undo = 'echo "$before" >DIR/next'
+prove = 'grep -Fxq "$setting" DIR/now || { cat DIR/now; exit 1; }'
+[[fingerprint]]
+name = "setting"
+run = "cat DIR/now"
+[[counters]]
+name = "none"
+run = "true"
+"#;
+
+#[test]
+fn a_setting_that_needs_a_restart_is_made_proven_and_put_back() {
+    let Some(remote) = Remote::of(Site::router) else { return };
+    let directory = remote.device.file("computer");
+    fs::create_dir(&directory).unwrap();
+    let (now, next, starts) = (directory.join("now"), directory.join("next"), directory.join("starts"));
+    [&now, &next].iter().for_each(|file| fs::write(file, "old\n").unwrap());
+    fs::write(&starts, "first\n").unwrap();
+    let driver = directory.join("played.toml");
+    let text = RESTARTED.replace("DIR", &directory.display().to_string());
+    fs::write(&driver, &text).unwrap();
+    let run = |driver: &std::path::Path, setting: &str| {
+        let line =
+            format!("{BRIEF} {GATEWAYS} --dut-host dut --dut-option port0=far1 --dut-option port1=far2");
+        remote
+            .run(&line)
+            .arg("--dut-option")
+            .arg(format!("setting={setting}"))
+            .arg("--dut-driver")
+            .arg(driver)
+            .run()
+    };
+    let is = |file: &std::path::Path| fs::read_to_string(file).unwrap();
+    let record = run(&driver, "new").well().record();
+    assert_eq!(record.dut.configuration["setting"], "new");
+    let restarted = || is(&starts).lines().count() - 1;
+    assert!(wait_until(Duration::from_secs(10), || restarted() == 2), "{}", is(&starts));
+    assert_eq!((is(&now).as_str(), is(&next).as_str()), ("old\n", "old\n"));
+    // What holds already needs no restart.
+    assert_eq!(run(&driver, "old").well().record().dut.configuration["setting"], "old");
+    assert_eq!(restarted(), 2);
+
+    // A setting that does not come into force is refused, and put back.
+    let ignoring = directory.join("ignoring.toml");
+    fs::write(&ignoring, text.replace(&format!("cp {} {};", next.display(), now.display()), "true;"))
+        .unwrap();
+    let refused = run(&ignoring, "newer");
+    assert!(refused.refusal(1).contains("did not hold after the restart (old)"), "{}", refused.stderr);
+    assert!(refused.records().is_empty());
+    assert!(wait_until(Duration::from_secs(10), || restarted() == 4), "{}", is(&starts));
+    assert_eq!((is(&now).as_str(), is(&next).as_str()), ("old\n", "old\n"));
+}

@@ -5,6 +5,7 @@
 //! are downloaded by apt-get and stay in `target/vm`, which may be removed.
 
 mod cards;
+mod device;
 mod guest;
 mod initramfs;
 mod kernels;

@@ -121,6 +121,8 @@ pub struct Linerate<'a> {
     without_af_xdp: bool,
     /// The capabilities of the ordinary user who runs it, if it is not root.
     nobody: Option<&'a [&'a str]>,
+    /// How long it may take.
+    patience: Duration,
 }
 
 /// The program with the words of `line`, which blanks divide.
@@ -136,6 +138,7 @@ pub fn linerate<'a>(line: &str) -> Linerate<'a> {
         alone,
         without_af_xdp: false,
         nobody: None,
+        patience: PATIENCE,
     }
 }
 
@@ -172,6 +175,11 @@ impl<'a> Linerate<'a> {
         Self { nobody: Some(capabilities), ..self }
     }
 
+    /// The same where it boots machines, by emulation perhaps.
+    pub fn booting_machines(self) -> Self {
+        Self { patience: 5 * PATIENCE, ..self }
+    }
+
     /// The same for a test that has taken the [`machine`] already.
     pub fn on_my_machine(self) -> Self {
         Self { alone: false, ..self }
@@ -199,7 +207,17 @@ impl<'a> Linerate<'a> {
             unsafe { command.pre_exec(refuse_af_xdp) };
         }
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-        Running { child, stdout, stderr, directory, _fresh: fresh, _for_all: for_all, _alone: alone }
+        let patience = self.patience;
+        Running {
+            child,
+            stdout,
+            stderr,
+            directory,
+            patience,
+            _fresh: fresh,
+            _for_all: for_all,
+            _alone: alone,
+        }
     }
 
     /// Runs it to its end.
@@ -265,6 +283,7 @@ pub struct Running {
     stdout: File,
     stderr: File,
     directory: PathBuf,
+    patience: Duration,
     _fresh: Arc<TempDir>,
     _for_all: Option<(TempDir, PathBuf)>,
     _alone: Option<Machine>,
@@ -292,7 +311,7 @@ impl Running {
 
     /// Waits until its record is as `wanted`.
     pub fn wait_for_record(&mut self, wanted: impl Fn(&Record) -> bool) {
-        let came = wait_until(PATIENCE, || {
+        let came = wait_until(self.patience, || {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "ended too early ({ended:?}): {}", self.stderr());
             self.records().iter().any(&wanted)
@@ -303,7 +322,8 @@ impl Running {
     /// Waits for its end.
     pub fn finish(mut self) -> Finished {
         let mut status = None;
-        wait_until(PATIENCE, || {
+        let patience = self.patience;
+        wait_until(patience, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -313,7 +333,7 @@ impl Running {
             file.read_to_string(&mut text).unwrap();
             text
         });
-        let status = status.unwrap_or_else(|| panic!("still runs after {PATIENCE:?}: {stderr}"));
+        let status = status.unwrap_or_else(|| panic!("still runs after {patience:?}: {stderr}"));
         patience::hear(&stderr);
         Finished {
             status,

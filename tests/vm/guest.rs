@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use machine::{Acceleration, Hardware};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use results::Record;
@@ -34,7 +35,7 @@ const MOST: usize = 64 << 20;
 pub fn unavailable() -> Option<String> {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     let look = || {
-        let qemu = Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status();
+        let qemu = Command::new(machine::PROGRAM).arg("--version").stdout(Stdio::null()).status();
         if !cfg!(target_arch = "x86_64") {
             return Some("test machines are x86-64, and their programs are those of this machine".to_owned());
         }
@@ -199,22 +200,12 @@ impl Qemu {
     fn start(files: &kernels::Files, image: &Path, kinds: &[Kind], by_hardware: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
-        let mut command = Command::new("qemu-system-x86_64");
-        let (accelerator, cpu) = if by_hardware { ("kvm", "host") } else { ("tcg,thread=multi", "max") };
-        command.args([
-            "-nodefaults",
-            "-no-user-config",
-            "-no-reboot",
-            "-display",
-            "none",
-            "-monitor",
-            "none",
-        ]);
-        command.args(["-accel", accelerator, "-cpu", cpu, "-smp", "2", "-m", "1280"]);
-        command.arg("-kernel").arg(&files.image).arg("-initrd").arg(image);
+        let mut command = Command::new(machine::PROGRAM);
+        let acceleration = if by_hardware { Acceleration::Kvm } else { Acceleration::Emulation };
+        command.args(Hardware { acceleration, cpus: 2, memory: 1280 }.words());
         let drivers: Vec<&str> = kinds.iter().map(|kind| kind.driver).collect();
         let parameters = format!("console=ttyS0 panic=-1 quiet drivers={}", drivers.join(","));
-        command.args(["-append", &parameters]);
+        command.args(machine::boot(&files.image, &image.display().to_string(), &parameters));
         command.args(["-serial", &format!("file:{}", path("console"))]);
         command.args(["-chardev", &format!("socket,id=agent,server=on,wait=off,path={}", path("agent"))]);
         command.args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent"]);
@@ -271,26 +262,22 @@ impl Qemu {
     }
 }
 
-/// Adds the four cards of the kind at `at`. Without firmware of their own the machine boots sooner.
+/// Adds the four cards of the kind at `at`.
 fn add_cards(command: &mut Command, directory: &Path, at: usize, kind: &Kind) {
     let Kind { name, device, .. } = kind;
     for number in 0..4 {
         let id = format!("{name}-{number}");
         let end = match kind.cable {
-            Cable::Hub => format!("hubport,id={id},hubid={}", 2 * at + number % 2 + 1),
+            Cable::Hub => format!("hubport,hubid={}", 2 * at + number % 2 + 1),
             Cable::Bridge { queues } => {
                 let queues = if queues > 1 { format!(",queues={queues}") } else { String::new() };
-                format!("tap,id={id},ifname={id},script=no,downscript=no,vhost=off{queues}")
+                format!("tap,ifname={id},script=no,downscript=no,vhost=off{queues}")
             }
             Cable::Slow => {
-                format!(
-                    "stream,id={id},server=off,addr.type=unix,addr.path={}",
-                    slow::path(directory, &id).display()
-                )
+                format!("stream,server=off,addr.type=unix,addr.path={}", slow::path(directory, &id).display())
             }
         };
-        command.args(["-netdev", &end]);
-        command.args(["-device", &format!("{device},netdev={id},mac={},romfile=", mac(at, number))]);
+        command.args(machine::card(&id, &end, device, &mac(at, number)));
     }
 }
 

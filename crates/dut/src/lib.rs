@@ -20,6 +20,7 @@ mod sink;
 mod spec;
 mod tenants;
 mod user_space;
+mod vm;
 mod workers;
 mod xdp_router;
 mod xdp_xconnect;
@@ -28,7 +29,7 @@ use std::fmt::Debug;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
-use lab::{Addressing, Error, Queues, Result, Running, Site, Workers};
+use lab::{Addressing, Attachment, Error, Queues, Result, Running, Site, Workers};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapHandle, OpenObject};
 
@@ -65,7 +66,7 @@ struct Kind {
     parse: fn(&Parameters) -> Result<Box<dyn Device>, SpecError>,
 }
 
-const DEVICES: [Kind; 10] = [
+const DEVICES: [Kind; 11] = [
     linux_router::KIND,
     linux_bridge::KIND,
     xdp_router::KIND,
@@ -76,6 +77,7 @@ const DEVICES: [Kind; 10] = [
     user_space::TESTPMD,
     user_space::VPP,
     fastpath::KIND,
+    vm::KIND,
 ];
 
 /// Every device that `--dut` knows.
@@ -88,6 +90,11 @@ pub fn list() -> [Description; DEVICES.len()] {
 pub(crate) trait Device: Debug + Send + Sync {
     /// Where frames are addressed to.
     fn addressing(&self) -> Addressing;
+
+    /// What joins it to the tester's ports.
+    fn attachment(&self) -> Attachment {
+        Attachment::default()
+    }
 
     /// Whether its interfaces merge received frames (GRO).
     fn gro(&self) -> bool {

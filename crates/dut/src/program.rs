@@ -1,6 +1,6 @@
 //! A device that Linerate starts in user space: its name and a core enter; a process leaves that forwards
 //! between two ports in shared memory, and where their other ends are, or that forwards between the
-//! interfaces of a lab's device.
+//! interfaces of a lab's device, or, as a virtual machine, at a lab's ports themselves.
 //! It dies with us, and leaves no files.
 
 mod counters;
@@ -8,6 +8,7 @@ pub mod fastpath;
 pub mod forward;
 mod private;
 pub mod testpmd;
+pub mod vm;
 pub mod vpp;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use wording::usage::misuse;
 
 use self::counters::Counters;
 use self::fastpath::Fastpath;
+use self::vm::Vm;
 use self::vpp::Vpp;
 use crate::{DutSpec, Passed};
 
@@ -108,6 +110,7 @@ enum Program {
     Testpmd([String; 2]),
     Vpp(Vpp),
     Fastpath(Fastpath),
+    Vm(Box<Vm>),
 }
 
 impl Dut {
@@ -145,7 +148,7 @@ impl Dut {
         };
         let mut dut = Self::launch(spec, program, &words, &site.cores)?;
         match &dut.program {
-            Program::Twin(..) | Program::Fastpath(_) => {}
+            Program::Twin(..) | Program::Fastpath(_) | Program::Vm(_) => {}
             Program::Testpmd(_) => testpmd::tidy_up(),
             Program::Vpp(vpp) => {
                 let configured = vpp.configure(dut.process.id(), site, tester);
@@ -156,14 +159,22 @@ impl Dut {
         Ok(dut)
     }
 
-    /// Starts the program that the device of `lab` is, between the device's interfaces; `None` where the kernel
-    /// is the device. Frames of up to `max_frame_size` bytes fit.
+    /// Starts the program that the device of `lab` is, between the device's interfaces, or at the ports where these are
+    /// taps; `None` where the kernel is the device. Frames of up to `max_frame_size` bytes fit.
     pub fn start_in(lab: &Lab, max_frame_size: usize) -> Result<Option<Self>> {
         let spec = &**lab.dut();
+        let parameters = parameters(spec);
+        if spec.name() == vm::NAME {
+            let vm = Vm::prepare(lab, &parameters, max_frame_size)?;
+            let (words, facts) = (vm.words()?, vm.facts());
+            let mut dut =
+                Self::launch(spec, Program::Vm(Box::new(vm)), &words, &lab.placement().dut_workers)?;
+            dut.configuration.extend(facts);
+            return Ok(Some(dut));
+        }
         if spec.name() != fastpath::NAME {
             return Ok(None);
         }
-        let parameters = parameters(spec);
         let site = Site {
             cores: lab.placement().dut_workers.clone(),
             shared: lab.placement().shares_dut_cores(),
@@ -186,7 +197,7 @@ impl Dut {
     /// Starts `program` by `words` on `cores`, and waits until it forwards or takes commands.
     fn launch(spec: &dyn Device, program: Program, words: &[String], cores: &[usize]) -> Result<Self> {
         let name = spec.name();
-        let process = Process::start(program.namespace(), cores, words, None)
+        let process = Process::start(program.namespace(), cores, words, program.input())
             .with_context(|| format!("cannot start the device {name}"))?;
         let configuration = BTreeMap::from([("command".to_owned(), words.join(" "))]);
         let (parameters, cores) = (parameters(spec), cores.to_vec());
@@ -204,6 +215,7 @@ impl Dut {
                 Program::Testpmd(_) => testpmd::is_ready(&self.process.said()?),
                 Program::Vpp(vpp) => vpp.is_ready(self.process.id()),
                 Program::Fastpath(fastpath) => fastpath.is_ready(self.process.id()),
+                Program::Vm(vm) => vm.is_ready(),
             };
             if ready {
                 return Ok(());
@@ -234,6 +246,9 @@ impl Dut {
 
     /// What a reader of results should know of it.
     pub fn note(&self) -> Option<String> {
+        if let Program::Vm(vm) = &self.program {
+            return Some(vm.note(&self.cores));
+        }
         let mode = self.configuration.get(AF_XDP).filter(|mode| !mode.starts_with(fastpath::ZERO_COPY))?;
         Some(format!(
             "{} takes and sends frames by AF_XDP, which copies each of them here (mode: {mode})",
@@ -246,8 +261,13 @@ impl Dut {
         match &self.program {
             Program::Vpp(vpp) => vpp.next_hops(),
             Program::Fastpath(fastpath) => fastpath.next_hops(),
-            Program::Twin(..) | Program::Testpmd(_) => None,
+            Program::Twin(..) | Program::Testpmd(_) | Program::Vm(_) => None,
         }
+    }
+
+    /// The virtual machine, if it is one.
+    pub fn machine(&self) -> Option<&Vm> {
+        if let Program::Vm(vm) = &self.program { Some(vm) } else { None }
     }
 
     /// What it counted at its two ports since it started.
@@ -267,6 +287,7 @@ impl Dut {
             Program::Testpmd(_) => testpmd::ask(&self.process),
             Program::Vpp(vpp) => vpp.counters(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.counters(self.process.id()),
+            Program::Vm(_) => bail!("a virtual machine is asked over its console"),
         }
     }
 
@@ -274,7 +295,7 @@ impl Dut {
     pub fn counted(&self) -> Option<[Passed; 2]> {
         match &self.program {
             Program::Twin(counters, _) => Some(counters.get()),
-            Program::Testpmd(_) | Program::Vpp(_) | Program::Fastpath(_) => None,
+            Program::Testpmd(_) | Program::Vpp(_) | Program::Fastpath(_) | Program::Vm(_) => None,
         }
     }
 
@@ -283,7 +304,7 @@ impl Dut {
         match &self.program {
             Program::Vpp(vpp) => vpp.nodes(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.nodes(self.process.id()),
-            Program::Twin(..) | Program::Testpmd(_) => Ok(NodeRuntimes::new()),
+            Program::Twin(..) | Program::Testpmd(_) | Program::Vm(_) => Ok(NodeRuntimes::new()),
         }
     }
 
@@ -310,7 +331,7 @@ impl Dut {
     pub fn sockets(&self) -> [Socket; 2] {
         match &self.program {
             Program::Twin(_, names) | Program::Testpmd(names) => names.clone().map(Socket::Abstract),
-            Program::Vpp(_) => private::sockets(self.process.id()),
+            Program::Vpp(_) | Program::Vm(_) => private::sockets(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.sockets(),
         }
     }
@@ -334,14 +355,20 @@ impl Program {
         match self {
             Self::Vpp(vpp) => Some(vpp.namespace()),
             Self::Fastpath(fastpath) => fastpath.namespace(),
+            Self::Vm(vm) => Some(vm.namespace()),
             Self::Twin(..) | Self::Testpmd(_) => None,
         }
+    }
+
+    /// The bytes of the file that it reads, if there is one.
+    fn input(&self) -> Option<&[u8]> {
+        if let Self::Vm(vm) = self { vm.input() } else { None }
     }
 
     /// What to do where it does not start.
     fn remedy(&self) -> String {
         match self {
-            Self::Twin(..) | Self::Fastpath(_) => String::new(),
+            Self::Twin(..) | Self::Fastpath(_) | Self::Vm(_) => String::new(),
             Self::Testpmd(_) => "; is Debian's dpdk-dev installed (`make setup`)?".to_owned(),
             Self::Vpp(_) => format!("; {}", vpp::REMEDY),
         }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use lab::{Addressing, Queues, Running, Site, Workers};
+use lab::{Addressing, Attachment, Queues, Running, Site, Workers};
 
 use super::{DEVICES, Description, Device, Rules};
 
@@ -55,6 +55,10 @@ impl lab::Device for DutSpec {
 
     fn addressing(&self) -> Addressing {
         self.device.addressing()
+    }
+
+    fn attachment(&self) -> Attachment {
+        self.device.attachment()
     }
 
     fn gro(&self) -> bool {
@@ -190,9 +194,9 @@ impl FromStr for DutSpec {
 fn parse_values(description: &Description, list: &str) -> Result<BTreeMap<String, String>, SpecError> {
     let device = description.name;
     let mut values = BTreeMap::new();
-    for part in list.split(',').filter(|part| !part.is_empty()) {
+    for part in parts(list).iter().filter(|part| !part.is_empty()) {
         let (key, value) =
-            part.split_once('=').ok_or_else(|| SpecError::Form { device, text: part.to_owned() })?;
+            part.split_once('=').ok_or_else(|| SpecError::Form { device, text: part.clone() })?;
         if !description.parameters.iter().any(|parameter| parameter.key == key) {
             let known: Vec<&str> = description.parameters.iter().map(|parameter| parameter.key).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -205,11 +209,27 @@ fn parse_values(description: &Description, list: &str) -> Result<BTreeMap<String
     Ok(values)
 }
 
+/// The parts of `list` between its commas. A comma after a backslash belongs to its part.
+fn parts(list: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for part in list.split(',') {
+        let (text, is_open) = part.strip_suffix('\\').map_or((part, false), |text| (text, true));
+        match parts.last_mut().filter(|_| goes_on) {
+            Some(last) => *last += &format!(",{text}"),
+            None => parts.push(text.to_owned()),
+        }
+        goes_on = is_open;
+    }
+    parts
+}
+
 impl fmt::Display for DutSpec {
     /// What [`FromStr`] reads back as the same device.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         for (index, (key, value)) in self.parameters.iter().enumerate() {
+            let value = value.replace(',', r"\,");
             write!(f, "{}{key}={value}", if index == 0 { ':' } else { ',' })?;
         }
         Ok(())
@@ -261,6 +281,8 @@ mod tests {
             "linux-router:jails=200",
             "fastpath:cores=2+3,queues=2,rss=on,workers=2",
             "vpp:cores=2+3,mode=router,queues=2,rss=on,workers=2",
+            "vm",
+            r"vm:cmdline=mitigations=off isolcpus=1\,2 nosmt,cpus=2,memory=512,nic=e1000e",
         ] {
             let spec: DutSpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -313,6 +335,11 @@ mod tests {
                 refused("fastpath:states=yes"),
                 refused("fastpath:workers=2,cores=3"),
                 refused("vpp:cores=1+1"),
+                refused("vm:nic=ne2000"),
+                refused("vm:memory=12"),
+                refused("vm:cpus=0"),
+                refused("vm:driver=linux"),
+                refused("vm:image=a.qcow2,cmdline=quiet"),
             ]
             .join("\n")
         );

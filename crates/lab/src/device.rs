@@ -19,6 +19,16 @@ pub enum Addressing {
     OtherPort,
 }
 
+/// What joins a device to the tester's ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attachment {
+    /// A veth pair at each port, with the other ends, `dut0` and `dut1`, in the device's namespace.
+    #[default]
+    Veth,
+    /// Each port is a tap, whose frames a program exchanges with the tester: a virtual machine.
+    Tap,
+}
+
 /// The threads of a device that forward.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
@@ -64,6 +74,11 @@ pub trait Device: Debug + Display + Send + Sync {
     /// Where frames are addressed to.
     fn addressing(&self) -> Addressing;
 
+    /// What joins it to the tester's ports.
+    fn attachment(&self) -> Attachment {
+        Attachment::default()
+    }
+
     /// Whether its interfaces merge received frames (GRO).
     fn gro(&self) -> bool {
         false
@@ -79,7 +94,7 @@ pub trait Device: Debug + Display + Send + Sync {
         Workers::default()
     }
 
-    /// Makes the interfaces at `site`, which are up and bare, into this device.
+    /// Makes the interfaces at `site`, which are up and bare, into this device. It is not called where each port is a tap.
     ///
     /// # Errors
     /// [`Error`], when the kernel refuses a step.

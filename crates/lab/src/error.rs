@@ -52,6 +52,12 @@ pub enum Error {
         /// The engine that it needs.
         engine: &'static str,
     },
+    /// A device without interfaces of the lab is to be reset by them.
+    #[error("{device} cannot be reset by interfaces of the lab, which it has none of: give --reset-command")]
+    NoInterfaces {
+        /// The device.
+        device: &'static str,
+    },
     /// The cores asked for cannot be had.
     #[error(transparent)]
     Placement(#[from] PlacementError),

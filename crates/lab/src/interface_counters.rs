@@ -32,6 +32,12 @@ impl InterfaceCounters {
             send_dropped: self.send_dropped.saturating_sub(earlier.send_dropped),
         }
     }
+
+    /// Those of a tap with a program that counts what arrives and keeps it, which the kernel's driver calls dropped (`tun_xdp_act`).
+    #[must_use]
+    pub(crate) fn of_tap(self) -> Self {
+        Self { received: self.received + self.receive_dropped, receive_dropped: 0, ..self }
+    }
 }
 
 /// The counters of the interfaces `names` in the calling thread's network namespace.

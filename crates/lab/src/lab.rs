@@ -7,6 +7,8 @@
 //!   port1  ───── veth ─────  dut1
 //! ```
 //!
+//! The ports of a device that is a virtual machine are taps instead, which its program opens; its namespace stays empty.
+//!
 //! Receiving for `dut0` and `dut1` runs on kernel threads pinned to the device's core, so that
 //! its work never lands on a core that generates. Everything is held by file descriptors.
 
@@ -20,7 +22,7 @@ use libbpf_rs::Link as XdpLink;
 use wire::MacAddress;
 
 use crate::configuration;
-use crate::device::{Addressing, Counters, Device, Running, Site};
+use crate::device::{Addressing, Attachment, Counters, Device, Running, Site};
 use crate::error::{Error, Result};
 use crate::forgotten::Forgotten;
 use crate::interface_counters::{self, InterfaceCounters};
@@ -33,6 +35,7 @@ use crate::placement::{self, Placement, PlacementError};
 use crate::plan::{SIDES, Side};
 use crate::ports::{Port, describe};
 use crate::settings;
+use crate::tap;
 
 /// Bytes of a frame that are not its packet: Ethernet header and FCS. VLAN tags come out of the
 /// packet's share here, so the MTU is large enough with and without them.
@@ -89,14 +92,22 @@ impl Lab {
         let threads = ThreadFinder::new();
         let tester = quiet_namespace("0")?;
         let device = quiet_namespace("1")?;
-        connect(&tester, &device, mtu, queues.count)?;
-
-        set_offloads(&tester, SIDES.map(|side| side.port), true)?;
-        set_offloads(&device, SIDES.map(|side| side.interface), config.dut.gro())?;
-        let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
-        let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
-        let site = Site { namespace: &device, interfaces: &interfaces, core: config.placement.dut };
-        let mut running = config.dut.start(&site)?;
+        let (port_links, mut running) = match config.dut.attachment() {
+            Attachment::Veth => {
+                connect(&tester, &device, mtu, queues.count)?;
+                set_offloads(&tester, SIDES.map(|side| side.port), true)?;
+                set_offloads(&device, SIDES.map(|side| side.interface), config.dut.gro())?;
+                let port_links = bring_up(&tester, SIDES.map(|side| side.port))?;
+                let interfaces = bring_up(&device, SIDES.map(|side| side.interface))?;
+                let site = Site { namespace: &device, interfaces: &interfaces, core: config.placement.dut };
+                (port_links, config.dut.start(&site)?)
+            }
+            Attachment::Tap => {
+                tester
+                    .netlink(|netlink| SIDES.iter().try_for_each(|side| tap::create(netlink, side, mtu)))?;
+                (bring_up(&tester, SIDES.map(|side| side.port))?, Running::default())
+            }
+        };
         let device = running.moved.take().unwrap_or(device);
         address_ports(&tester, &port_links)?;
 
@@ -117,6 +128,12 @@ impl Lab {
         lab.pin()?;
         thread::sleep(SETTLING);
         Ok(lab)
+    }
+
+    /// Whether the device's namespace has `dut0` and `dut1`: not where a program takes the frames of the ports.
+    #[must_use]
+    pub fn has_interfaces(&self) -> bool {
+        self.dut.attachment() == Attachment::Veth
     }
 
     /// The tester's ports.
@@ -164,6 +181,9 @@ impl Lab {
     /// [`Error`], when a thread cannot be found or pinned: the device would then run on the
     /// generator's core, and no figure would mean anything.
     pub fn pin(&self) -> Result<Vec<NapiThread>> {
+        if !self.has_interfaces() {
+            return Ok(Vec::new());
+        }
         let mut pinned = pin_all(
             &self.device,
             SIDES.map(|s| s.interface),
@@ -208,6 +228,9 @@ impl Lab {
     /// # Errors
     /// [`Error`], when the kernel refuses a step; the device may not forward any more then.
     pub fn reset(&self) -> Result<()> {
+        if !self.has_interfaces() {
+            return Err(Error::NoInterfaces { device: self.dut.name() });
+        }
         let names = SIDES.map(|side| side.interface);
         let forgotten = self.device.netlink(|netlink| {
             let forgotten = Forgotten::read(netlink)?;
@@ -224,6 +247,9 @@ impl Lab {
     /// # Errors
     /// [`Error`], when the namespace cannot be looked into.
     pub fn dut_threads(&self) -> Result<Vec<NapiThread>> {
+        if !self.has_interfaces() {
+            return Ok(Vec::new());
+        }
         configuration::threads(&self.device, SIDES.map(|side| side.interface), &self.threads)
     }
 
@@ -244,6 +270,9 @@ impl Lab {
     /// [`Error`], when a namespace cannot be looked into.
     pub fn threads(&self) -> Result<Vec<NapiThread>> {
         let mut threads = self.dut_threads()?;
+        if !self.has_interfaces() {
+            return Ok(threads);
+        }
         threads.extend(configuration::threads(&self.tester, SIDES.map(|side| side.port), &self.threads)?);
         Ok(threads)
     }
@@ -253,6 +282,9 @@ impl Lab {
     /// # Errors
     /// [`Error`], when the kernel does not tell.
     pub fn dut_configuration(&self) -> Result<BTreeMap<String, String>> {
+        if !self.has_interfaces() {
+            return Ok(BTreeMap::new());
+        }
         let mut found = configuration::read(&self.device, SIDES.map(|side| side.interface), &self.threads)?;
         if let Some(jail) = self.running.jail() {
             let inside = jail.netlink(configuration::routing)?;
@@ -261,12 +293,15 @@ impl Lab {
         Ok(found)
     }
 
-    /// What the kernel counted at the ports, and at the device's `dut0` and `dut1`.
+    /// What the kernel counted at the ports, and at the device's `dut0` and `dut1` where these are.
     ///
     /// # Errors
     /// [`Error`], when a namespace cannot be looked into.
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
         let ports = self.tester.run(|| interface_counters::read(SIDES.map(|side| side.port)))?;
+        if !self.has_interfaces() {
+            return Ok(ports.map(InterfaceCounters::of_tap).into());
+        }
         let device = self.device.run(|| interface_counters::read(SIDES.map(|side| side.interface)))?;
         Ok(ports.into_iter().chain(device).collect())
     }

@@ -23,12 +23,14 @@ pub mod plan;
 mod ports;
 mod session;
 pub mod settings;
+mod tap;
 pub mod tracked;
 
 pub use cable::Cable;
 pub use capabilities::{Check, Level, check_machine, give_up_the_rest, without_precedence};
 pub use device::{
-    Addressing, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site, Workers,
+    Addressing, Attachment, BURST_LENGTHS, Bursts, Counters, Device, Queues, ReadCounters, Running, Site,
+    Workers,
 };
 pub use error::{Error, HolderError, Needs, PortsError, Result};
 pub use interface_counters::{InterfaceCounters, read as interface_counters};

@@ -200,6 +200,16 @@ impl Netlink {
         )
     }
 
+    /// Gives an interface another MTU, in bytes.
+    pub fn set_mtu(&self, index: u32, mtu: u32) -> Result<()> {
+        let message = LinkUnspec::new_with_index(index).mtu(mtu).build();
+        self.change(
+            &format!("cannot give interface {index} the MTU {mtu}"),
+            RouteNetlinkMessage::SetLink(message),
+            NLM_F_ACK,
+        )
+    }
+
     /// Sets an interface up.
     pub fn set_up(&self, index: u32) -> Result<()> {
         let message = LinkUnspec::new_with_index(index).up().build();

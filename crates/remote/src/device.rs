@@ -15,10 +15,12 @@ const MOST: usize = 8 << 10;
 /// done to it, as the shell promises.
 #[derive(Debug)]
 pub struct Device<S> {
-    shell: S,
-    plan: Plan,
+    pub(crate) shell: S,
+    pub(crate) plan: Plan,
     /// What the steps are for that the shell remembers how to undo.
-    done: Vec<String>,
+    pub(crate) done: Vec<String>,
+    /// What its start is told from others by, once it was restarted and is to be restarted at the end.
+    pub(crate) restarted: Option<String>,
 }
 
 impl<S: Shell> Device<S> {
@@ -40,7 +42,7 @@ impl<S: Shell> Device<S> {
                 return Err(Error::Unfit { host, what, said, remedy });
             }
         }
-        Ok(Self { shell, plan, done: Vec::new() })
+        Ok(Self { shell, plan, done: Vec::new(), restarted: None })
     }
 
     /// The plan.
@@ -84,6 +86,15 @@ impl<S: Shell> Device<S> {
             }
         }
         Ok(())
+    }
+
+    /// Runs a command of the user, which nothing undoes.
+    ///
+    /// # Errors
+    /// That it failed, or that the connection is lost.
+    pub fn run(&mut self, what: &str, command: &str) -> Result<()> {
+        let answer = self.shell.run(command)?;
+        if answer.is_good() { Ok(()) } else { Err(failed(&self.shell, what, command, &answer)) }
     }
 
     /// What the device is, by name. What it does not tell is there too, with the reason.
@@ -137,6 +148,11 @@ impl<S: Shell> Device<S> {
         Ok(text)
     }
 
+    /// Leaves what was done as it is: the device goes as a whole.
+    pub fn forget(&mut self) {
+        self.done.clear();
+    }
+
     /// Undoes what was done, the last step first; all of them, even if one fails. What could not be undone
     /// leaves, in words.
     ///
@@ -159,7 +175,7 @@ impl<S: Shell> Device<S> {
     }
 }
 
-fn failed(shell: &impl Shell, what: &str, command: &str, answer: &crate::Answer) -> Error {
+pub(crate) fn failed(shell: &impl Shell, what: &str, command: &str, answer: &crate::Answer) -> Error {
     Error::Failed {
         host: shell.host().to_owned(),
         what: what.to_owned(),

@@ -37,6 +37,8 @@ pub struct Driver {
     pub(crate) functions: String,
     pub(crate) checks: Vec<Check>,
     pub(crate) steps: Vec<Step>,
+    pub(crate) restart: Option<Restart>,
+    pub(crate) boots: Vec<Boot>,
     pub(crate) fingerprint: Vec<Reading>,
     pub(crate) counters: Vec<Reading>,
     pub(crate) nodes: Vec<Reading>,
@@ -78,6 +80,21 @@ pub struct Step {
     pub undo: String,
 }
 
+/// How the device is restarted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// Prints what is another text after each start.
+    pub read: String,
+    pub run: String,
+}
+
+/// A change that holds from the next start on, and what proves it then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boot {
+    pub step: Step,
+    pub prove: String,
+}
+
 /// What is read from the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
@@ -108,6 +125,9 @@ struct Document {
     checks: Vec<CheckEntry>,
     #[serde(default)]
     apply: Vec<StepEntry>,
+    restart: Option<RestartEntry>,
+    #[serde(default)]
+    boot: Vec<Spanned<BootEntry>>,
     #[serde(default)]
     fingerprint: Vec<ReadingEntry>,
     #[serde(default)]
@@ -133,6 +153,24 @@ struct StepEntry {
     read: Option<Spanned<String>>,
     run: Spanned<String>,
     undo: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestartEntry {
+    read: Spanned<String>,
+    run: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BootEntry {
+    what: String,
+    when: Option<Spanned<Vec<String>>>,
+    read: Option<Spanned<String>>,
+    run: Spanned<String>,
+    undo: Spanned<String>,
+    prove: Spanned<String>,
 }
 
 #[derive(Deserialize)]
@@ -231,6 +269,26 @@ impl Source<'_> {
             })
         });
         let steps = document.apply.iter().map(|entry| self.step(entry, &known));
+        let restart = document.restart.as_ref().map(|entry| {
+            let (read, run) =
+                (self.command(&entry.read, &[], &known)?, self.command(&entry.run, &[], &known)?);
+            Ok(Restart { read, run })
+        });
+        let boots = document.boot.iter().map(|entry| {
+            if document.restart.is_none() {
+                let reason = "[[boot]] holds from the next start on: add [restart] with `read` and `run`";
+                return Err(self.error(entry.span().start, reason));
+            }
+            let BootEntry { what, when, read, run, undo, prove } = entry.get_ref();
+            let step = StepEntry {
+                what: what.clone(),
+                when: when.clone(),
+                read: read.clone(),
+                run: run.clone(),
+                undo: undo.clone(),
+            };
+            Ok(Boot { step: self.step(&step, &known)?, prove: self.command(prove, &[], &known)? })
+        });
         let readings = |entries: &[ReadingEntry]| -> Result<Vec<Reading>> {
             let reading = |entry: &ReadingEntry| {
                 Ok(Reading {
@@ -244,6 +302,8 @@ impl Source<'_> {
         Ok(Driver {
             checks: checks.collect::<Result<_>>()?,
             steps: steps.collect::<Result<_>>()?,
+            restart: restart.transpose()?,
+            boots: boots.collect::<Result<_>>()?,
             fingerprint: readings(&document.fingerprint)?,
             counters: readings(&document.counters)?,
             nodes: readings(&document.nodes)?,
@@ -423,6 +483,17 @@ mod tests {
         assert!(refused("[[parameters]]\nname = 'Mode'\nabout = ''\n").contains("no name for a parameter"));
         assert!(refused("[[parameters]]\nname = 'mode'\nabout = ''\n").contains("two parameters"));
         assert!(refused("[[fingerprint]\n").starts_with("x.toml:11: "));
+    }
+
+    #[test]
+    fn what_holds_from_the_next_start_on_needs_a_way_to_restart_and_a_proof() {
+        let boot = "[[boot]]\nwhat = 'x'\nrun = 'set'\nundo = 'unset'\nprove = 'is-set $mode'\n";
+        assert!(refused(boot).starts_with("x.toml:11: [[boot]] holds from the next start on: add [restart]"));
+        let restart = "[restart]\nread = 'boots'\nrun = 'reboot'\n";
+        let driver = Driver::parse("x.toml", &format!("{HEAD}{restart}{boot}"), false).unwrap();
+        assert_eq!((driver.boots.len(), driver.boots[0].prove.as_str()), (1, "is-set $mode"));
+        let without = refused(&format!("{restart}{}", boot.replace("prove", "proof")));
+        assert!(without.contains("proof"), "{without}");
     }
 
     #[test]

@@ -55,6 +55,28 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// A console leads to no shell.
+    #[error("{host}: no shell on its console: {said}. {remedy}")]
+    NoShell {
+        /// The device.
+        host: String,
+        /// What kept us from it.
+        said: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A restart did not bring what it was for.
+    #[error("{host}: {what} did not hold after the restart ({said}). {remedy}")]
+    Unproven {
+        /// The device.
+        host: String,
+        /// What was to hold.
+        what: String,
+        /// What the proof said.
+        said: String,
+        /// What to do.
+        remedy: String,
+    },
     /// The connection ended, or nothing came in time.
     #[error("{host}: {reason}")]
     Lost {

@@ -3,7 +3,7 @@
 //! A parameter becomes a variable of the shell, assigned in front of every script as one quoted word:
 //! whatever the user writes, it stays a value and never becomes a command.
 
-use crate::driver::{Condition, Driver, Step, names};
+use crate::driver::{Boot, Condition, Driver, Restart, Step, names};
 use crate::error::{Error, Result};
 use crate::quote;
 
@@ -78,17 +78,30 @@ impl Plan {
         if !functions.is_empty() {
             text += &format!("{}\n", functions.trim());
         }
-        for step in self.steps() {
-            text += &format!("\n# {}\n", step.what);
-            if !step.read.is_empty() {
-                text += &format!("before=$({})\n", step.read);
-            }
-            text += &format!("{}\n", step.run);
-            for (at, line) in step.undo.lines().enumerate() {
-                text += &format!("# {}{line}\n", if at == 0 { "undo: " } else { "      " });
-            }
+        for boot in self.boots() {
+            text += &listed(&boot.step);
+            text += &commented("prove: ", &boot.prove);
         }
+        if let Some(restart) = self.restart().filter(|_| self.boots().next().is_some()) {
+            text += &format!("\n# restart, now and at the end\n{}\n", restart.run);
+        }
+        self.steps().for_each(|step| text += &listed(step));
         text
+    }
+
+    /// The changes that are to be made that hold from the next start on.
+    pub(crate) fn boots(&self) -> impl Iterator<Item = &Boot> {
+        self.driver.boots.iter().filter(|boot| self.holds(&boot.step.when))
+    }
+
+    /// How the device is restarted.
+    pub(crate) fn restart(&self) -> Option<&Restart> {
+        self.driver.restart.as_ref()
+    }
+
+    /// The script of a command that knows nothing but the parameters.
+    pub(crate) fn plain(&self, command: &str) -> String {
+        self.script("set -eu", command)
     }
 
     /// What must be so before anything is changed, with the remedies.
@@ -170,6 +183,23 @@ impl Plan {
     fn script(&self, head: &str, text: &str) -> String {
         format!("{head}\n{}{}\n{text}", self.assignments(), self.driver.functions)
     }
+}
+
+/// A step as the listing has it.
+fn listed(step: &Step) -> String {
+    let mut text = format!("\n# {}\n", step.what);
+    if !step.read.is_empty() {
+        text += &format!("before=$({})\n", step.read);
+    }
+    text += &format!("{}\n", step.run);
+    text + &commented("undo: ", &step.undo)
+}
+
+/// The lines of `command` as comments, the first after `title`.
+fn commented(title: &str, command: &str) -> String {
+    let blank = " ".repeat(title.len());
+    let line = |(at, line)| format!("# {}{line}\n", if at == 0 { title } else { &blank });
+    command.lines().enumerate().map(line).collect()
 }
 
 #[cfg(test)]

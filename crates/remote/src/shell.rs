@@ -1,5 +1,7 @@
 //! A shell on a device: scripts enter, what they said and how they ended leaves.
 
+use std::fmt::Debug;
+
 use crate::error::Result;
 
 /// How a script ended.
@@ -36,7 +38,7 @@ impl Answer {
 
 /// A shell on a device. It remembers what is to be undone, and undoes it when the connection ends,
 /// however that ends.
-pub trait Shell {
+pub trait Shell: Debug {
     /// Runs `script` to its end.
     ///
     /// # Errors
@@ -57,4 +59,22 @@ pub trait Shell {
 
     /// The device's name, for messages.
     fn host(&self) -> &str;
+}
+
+impl Shell for Box<dyn Shell> {
+    fn run(&mut self, script: &str) -> Result<Answer> {
+        (**self).run(script)
+    }
+
+    fn remember(&mut self, script: &str) -> Result<()> {
+        (**self).remember(script)
+    }
+
+    fn undo(&mut self) -> Result<Answer> {
+        (**self).undo()
+    }
+
+    fn host(&self) -> &str {
+        (**self).host()
+    }
 }

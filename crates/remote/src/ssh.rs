@@ -1,78 +1,31 @@
 //! A shell on another computer, over the system's `ssh`: one connection, one process on each side.
 //!
-//! `ssh` starts one small script there, the keeper, which reads requests from its standard input, a line
-//! each, and runs them. It also keeps what is to be undone. When its input ends, because we closed it, were
-//! killed or `ssh` was, it undoes all that is left, the last first, and ends. So the promise needs no
-//! Linerate process to stay alive, and one handshake is all that a run costs.
+//! `ssh` starts the [`keeper`](crate::keeper) there. When its input ends, because we closed it, were
+//! killed or `ssh` was, it undoes all that is left. So the promise needs no Linerate process to stay alive, and one
+//! handshake is all that a run costs.
 //!
 //! The user's configuration of `ssh`, agent and known hosts apply; nothing is ever asked for.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::quote;
+use crate::keeper::{self, Keeper, PATIENCE, Streams, mark};
 use crate::shell::{Answer, Shell};
-
-/// What runs on the device. It is a single word for any login shell, those of csh's family and fish
-/// included: one line without single quotes and exclamation marks, no backslash before another. Requests
-/// are a letter and a text that `printf %b` decodes: `u` remembers it, `r` runs it, `b` undoes the last.
-/// What is to be undone are the positional parameters, the last first.
-const KEEPER: &str = "\
-    mark=$1; SSH_CONNECTION=$2; shift 2; \
-    PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; LC_ALL=C; export SSH_CONNECTION PATH LC_ALL; \
-    end() { trap : HUP INT TERM PIPE; \
-    for text do /bin/sh -c \"$text\" linerate </dev/null >/dev/null 2>&1; done; exit 0; }; \
-    trap : PIPE; trap \"end \\\"\\$@\\\"\" HUP INT TERM; \
-    while IFS= read -r line; do \
-    text=$(printf %b \"${line#?}\"); status=0; \
-    case $line in \
-    u*) set -- \"$text\" \"$@\";; \
-    r*) /bin/sh -c \"$text\" linerate </dev/null || status=$?;; \
-    b*) /bin/sh -c \"$1\" linerate </dev/null || status=$?; shift;; \
-    *) break;; \
-    esac; \
-    echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2; \
-    done; \
-    end \"$@\"";
 
 /// How long reaching a device may take.
 const CONNECT: Duration = Duration::from_secs(30);
-/// How long one script may take.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the device has to undo by itself what we did not, once the connection ends.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// The most bytes of what a script says that are kept; a device may say more.
-const MOST: usize = 16 << 20;
-/// What stands for the rest.
-const MORE: &str = "\n(the device said more than 16 MiB: this is the beginning)";
-
-/// What is said once the connection has ended.
-const ENDED: &str = "the connection ended. What was configured should be undone there: have a look";
 
 /// A connection.
 #[derive(Debug)]
 pub struct Ssh {
-    host: String,
     child: Child,
-    /// Until the connection is closed.
-    requests: Option<ChildStdin>,
-    stdout: Receiver<Piece>,
-    stderr: Receiver<Piece>,
-}
-
-/// What came on one stream until a mark, or until its end.
-#[derive(Debug)]
-enum Piece {
-    Answer(String, i32),
-    End(String),
+    keeper: Keeper,
 }
 
 impl Ssh {
@@ -118,12 +71,19 @@ impl Ssh {
             said: format!("ssh cannot be started ({error})"),
             remedy: "Install it (Debian: apt install openssh-client)".to_owned(),
         })?;
-        let requests = child.stdin.take();
-        let stdout = pieces(child.stdout.take(), mark);
-        let stderr = pieces(child.stderr.take(), mark);
-        let mut ssh = Self { host: host.to_owned(), child, requests, stdout, stderr };
+        let (Some(requests), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Error::Lost {
+                host: host.to_owned(),
+                reason: "ssh has no input or output".to_owned(),
+            });
+        };
+        let stderr: Box<dyn Read + Send> = Box::new(stderr);
+        let keeper = Keeper::new(host, mark, Box::new(requests), stdout, Some(stderr), None);
+        let mut ssh = Self { child, keeper };
         // The first answer also carries what login shells say, which nobody asked for.
-        match ssh.ask("r", "true", CONNECT) {
+        match ssh.keeper.ask("r", "true", CONNECT) {
             Ok(answer) if answer.is_good() => Ok(ssh),
             Ok(answer) => Err(ssh.unreachable(&answer.said())),
             Err(Error::Lost { reason, .. }) => Err(ssh.unreachable(&reason)),
@@ -132,81 +92,33 @@ impl Ssh {
     }
 
     fn unreachable(&self, said: &str) -> Error {
-        Error::Unreachable {
-            host: self.host.clone(),
-            said: said.to_owned(),
-            remedy: remedy(&self.host, said),
-        }
-    }
-
-    fn lost(&self, reason: impl Into<String>) -> Error {
-        Error::Lost { host: self.host.clone(), reason: reason.into() }
-    }
-
-    /// Sends a request, and waits for what comes.
-    fn ask(&mut self, kind: &str, text: &str, patience: Duration) -> Result<Answer> {
-        let request = format!("{kind}{}\n", quote::line(text));
-        let deadline = Instant::now() + patience;
-        let sent = self
-            .requests
-            .as_mut()
-            .map(|requests| requests.write_all(request.as_bytes()).and_then(|()| requests.flush()));
-        // Where it could not be sent, the streams say why.
-        let unsent = !matches!(sent, Some(Ok(())));
-        let stdout = self.receive(&self.stdout, deadline, patience)?;
-        let stderr = self.receive(&self.stderr, deadline, patience)?;
-        match (stdout, stderr) {
-            (Piece::Answer(stdout, status), Piece::Answer(stderr, _)) if !unsent => {
-                Ok(Answer { stdout, stderr, status })
-            }
-            (Piece::Answer(..), Piece::Answer(..)) => Err(self.lost(ENDED)),
-            (
-                Piece::End(stdout) | Piece::Answer(stdout, _),
-                Piece::End(stderr) | Piece::Answer(stderr, _),
-            ) => {
-                let said = Answer { stdout, stderr, status: 1 };
-                Err(self.lost(match said.stderr.trim().is_empty() && said.stdout.trim().is_empty() {
-                    true => ENDED.to_owned(),
-                    false => said.said(),
-                }))
-            }
-        }
-    }
-
-    fn receive(&self, from: &Receiver<Piece>, deadline: Instant, patience: Duration) -> Result<Piece> {
-        match from.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(piece) => Ok(piece),
-            Err(RecvTimeoutError::Timeout) => Err(self.lost(format!(
-                "no answer within {patience:?}: look there what hangs; what was configured is undone as soon \
-                 as that ends"
-            ))),
-            Err(RecvTimeoutError::Disconnected) => Err(self.lost(ENDED)),
-        }
+        let host = self.keeper.host();
+        Error::Unreachable { host: host.to_owned(), said: said.to_owned(), remedy: remedy(host, said) }
     }
 }
 
 impl Shell for Ssh {
     fn run(&mut self, script: &str) -> Result<Answer> {
-        self.ask("r", script, PATIENCE)
+        self.keeper.ask("r", script, PATIENCE)
     }
 
     fn remember(&mut self, script: &str) -> Result<()> {
-        self.ask("u", script, PATIENCE).map(drop)
+        self.keeper.ask("u", script, PATIENCE).map(drop)
     }
 
     fn undo(&mut self) -> Result<Answer> {
-        self.ask("b", "", PATIENCE)
+        self.keeper.ask("b", "", PATIENCE)
     }
 
     fn host(&self) -> &str {
-        &self.host
+        self.keeper.host()
     }
 }
 
 impl Drop for Ssh {
     /// Closes the connection, and gives the device a moment to undo what was not undone.
     fn drop(&mut self) {
-        self.requests = None;
+        self.keeper.close();
         let deadline = Instant::now() + FAREWELL;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -223,56 +135,7 @@ impl Drop for Ssh {
 /// The command line that starts the keeper, for a shell.
 fn started(sudo: bool, mark: &str, connection: &str) -> String {
     let sudo = if sudo { "sudo -n " } else { "" };
-    format!("{sudo}/bin/sh -c '{KEEPER}' linerate {mark} {connection}")
-}
-
-/// A word that nothing else prints.
-fn mark() -> String {
-    format!("linerate-{:016x}", RandomState::new().build_hasher().finish())
-}
-
-/// What comes on `stream`, divided at lines of `mark` and a number.
-fn pieces(stream: Option<impl Read + Send + 'static>, mark: &str) -> Receiver<Piece> {
-    let (sender, receiver) = mpsc::channel();
-    let mark = format!("{mark} ");
-    if let Some(stream) = stream {
-        thread::spawn(move || divide(BufReader::new(stream), &mark, &sender));
-    }
-    receiver
-}
-
-fn divide(mut stream: impl BufRead, mark: &str, to: &Sender<Piece>) {
-    let (mut text, mut is_cut) = (Vec::new(), false);
-    loop {
-        let begin = text.len();
-        match (&mut stream).take(MOST as u64).read_until(b'\n', &mut text) {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
-        }
-        let line = text.get(begin..).unwrap_or_default();
-        let status = line
-            .strip_prefix(mark.as_bytes())
-            .and_then(|rest| std::str::from_utf8(rest).ok()?.trim_end().parse::<i32>().ok());
-        if let Some(status) = status {
-            // The line break before the mark is the keeper's.
-            text.truncate(begin.saturating_sub(1));
-            let piece = Piece::Answer(kept(&text, is_cut), status);
-            (text, is_cut) = (Vec::new(), false);
-            if to.send(piece).is_err() {
-                return;
-            }
-        } else if is_cut || text.len() > MOST {
-            text.truncate(begin.min(MOST));
-            is_cut = true;
-        }
-    }
-    // Nobody may be listening any more.
-    let _ = to.send(Piece::End(kept(&text, is_cut)));
-}
-
-/// What is kept of an answer, as text that steers no terminal.
-fn kept(text: &[u8], is_cut: bool) -> String {
-    foreign::text::printable(&String::from_utf8_lossy(text)).into_owned() + if is_cut { MORE } else { "" }
+    format!("{sudo}/bin/sh -c '{}' linerate {mark} {connection}", keeper::script(Streams::Apart))
 }
 
 /// What to do when ssh says this.

@@ -1,4 +1,4 @@
-//! A device under test that is another computer: the flags enter; it leaves checked, configured and
+//! A device under test that is another computer, or a virtual machine: the flags enter; it leaves checked, configured and
 //! described, counts for the record, and is undone.
 
 use std::cell::RefCell;
@@ -6,18 +6,33 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::Result;
+use dut::program::Dut;
+use dut::program::vm::Vm;
 use dut::program::vpp;
-use lab::InterfaceCounters;
-use remote::{Counters, Device as Connected, Driver, Plan, Ssh};
+use lab::{InterfaceCounters, SIDES};
+use remote::{Console, Counters, Device as Connected, Driver, Login, Plan, Shell, Ssh};
 use results::record::{self, NodeRuntimes};
 use wording::usage::{in_one_line, misuse};
 
 use crate::target::{Ports, Remote};
 
+/// The variable of the environment that has the password of who logs in at a virtual machine's console.
+const PASSWORD: &str = "LINERATE_VM_PASSWORD";
+/// Which interface of a device has the MAC address that stands in the place of MAC, on Linux and on systems with BSD's ifconfig.
+const INTERFACE_WITH: &str = r#"if [ -d /sys/class/net ]; then
+    for path in /sys/class/net/*; do
+        [ ! -e "$path/device" ] || [ "$(cat "$path/address")" != MAC ] || echo "${path##*/}"
+    done
+else
+    ifconfig -a | awk '/^[a-z]/ { sub(":", "", $1); name = $1 } tolower($2) == "MAC" { print name; exit }'
+fi"#;
+
 /// A configured device.
 pub struct RemoteDevice {
     // A run reads its counters while others look at the testbed.
-    connected: RefCell<Connected<Ssh>>,
+    connected: RefCell<Connected<Box<dyn Shell>>>,
+    /// Whom ssh connects to, and whether everything there runs by sudo; nothing where the device goes with the run.
+    way: Option<(String, bool)>,
     /// The driver's name.
     driver: String,
     /// The options that the user gave.
@@ -40,16 +55,68 @@ impl RemoteDevice {
                 "{host} is to be a router, which frames are addressed to: give --gateways {gateways}"
             )));
         }
-        let mut connected = Connected::check(Ssh::connect(host, *sudo)?, plan)?;
+        let checked = Connected::check(connect(host, *sudo)?, plan)?;
+        let way = Some((host.clone(), *sudo));
+        Self::apply(checked, options.iter().cloned().collect(), way).map(Some)
+    }
+
+    /// The virtual machine that `program` is, over its serial console, if a driver is to configure it.
+    ///
+    /// # Errors
+    /// Why there is no shell, what is wrong with the driver or the guest, or what the guest did not get that was asked for.
+    pub fn in_machine(program: &Dut) -> Result<Option<Self>> {
+        let Some((vm, driver)) = program.machine().and_then(|vm| Some((vm, vm.driver()?))) else {
+            return Ok(None);
+        };
+        let login = Login { user: vm.login().map(str::to_owned), password: std::env::var(PASSWORD).ok() };
+        let is_alive = || program.check().is_ok();
+        let console = Console::open(vm.take_console()?, GUEST, &login, vm.patience(), &is_alive);
+        // What QEMU says is nearer to the cause.
+        let mut shell: Box<dyn Shell> = match console {
+            Ok(console) => Box::new(console),
+            Err(error) => return Err(program.check().err().unwrap_or_else(|| error.into())),
+        };
+        let options = guest_options(vm, driver, &mut *shell)?;
+        let plan = plan(driver, &options, None)?;
+        let guest = Self::apply(Connected::check(shell, plan)?, BTreeMap::new(), None)?;
+        vm.check(&guest.fingerprint)?;
+        Ok(Some(guest))
+    }
+
+    /// Configures what was checked. `way` leads to a device that outlives the run, so that it must be undone.
+    fn apply(
+        mut connected: Connected<Box<dyn Shell>>,
+        given: BTreeMap<String, String>,
+        way: Option<(String, bool)>,
+    ) -> Result<Self> {
         let driver = connected.plan().driver().name.clone();
-        let given = options.iter().cloned().collect();
-        let applied = connected.apply();
+        if way.is_some() && connected.needs_restart() {
+            eprintln!("{} restarts with other settings, and at the end with its own again", connected.host());
+        }
+        let applied = connected.restart(&mut again(way.as_ref())).and_then(|()| connected.apply());
+        if way.is_none() {
+            connected.forget();
+        }
         // From here on it is undone, whatever happens.
         let mut configured =
-            Self { connected: RefCell::new(connected), driver, given, fingerprint: BTreeMap::new() };
+            Self { connected: RefCell::new(connected), way, driver, given, fingerprint: BTreeMap::new() };
         applied?;
         configured.fingerprint = configured.connected.get_mut().fingerprint()?;
-        Ok(Some(configured))
+        Ok(configured)
+    }
+
+    /// Runs the user's commands on the device, which nothing undoes.
+    ///
+    /// # Errors
+    /// The first that failed.
+    pub fn run(&self, commands: &[String]) -> Result<()> {
+        let mut connected = self.connected.borrow_mut();
+        commands.iter().try_for_each(|command| Ok(connected.run("--dut-command", command)?))
+    }
+
+    /// What the device is, as its driver found it.
+    pub fn fingerprint(&self) -> &BTreeMap<String, String> {
+        &self.fingerprint
     }
 
     /// Undoes what was configured.
@@ -57,7 +124,9 @@ impl RemoteDevice {
     /// # Errors
     /// What could not be undone, and is to be undone by hand.
     pub fn undo(&self) -> Result<()> {
-        undo(&mut self.connected.borrow_mut())
+        let mut connected = self.connected.borrow_mut();
+        undo(&mut connected)?;
+        Ok(connected.wait_until_restored(&mut again(self.way.as_ref()))?)
     }
 
     /// What the device has counted so far.
@@ -81,25 +150,29 @@ impl RemoteDevice {
         &self.driver
     }
 
-    /// The device, for the record.
-    pub fn describe(&self) -> record::Dut {
+    /// How it was reached and configured, for the record.
+    pub fn describe_remote(&self) -> record::Remote {
         let connected = self.connected.borrow();
         let driver = connected.plan().driver();
         let options = connected.plan().values().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let remote = record::Remote {
+        record::Remote {
             host: connected.host().to_owned(),
             driver: driver.name.clone(),
             source: (!driver.is_builtin).then(|| driver.text.clone()),
             options: options.collect(),
             counters: BTreeMap::new(),
-        };
+        }
+    }
+
+    /// The device, for the record.
+    pub fn describe(&self) -> record::Dut {
         record::Dut {
-            name: driver.name.clone(),
+            name: self.driver.clone(),
             parameters: self.given.clone(),
             configuration: self.fingerprint.clone(),
             core: None,
             cores: Vec::new(),
-            remote: Some(Box::new(remote)),
+            remote: Some(Box::new(self.describe_remote())),
             filter: None,
             states: None,
         }
@@ -115,10 +188,66 @@ impl Drop for RemoteDevice {
     }
 }
 
-fn undo(connected: &mut Connected<Ssh>) -> Result<()> {
+fn connect(host: &str, sudo: bool) -> remote::Result<Box<dyn Shell>> {
+    Ok(Box::new(Ssh::connect(host, sudo)?))
+}
+
+/// How to connect again after a restart.
+fn again(way: Option<&(String, bool)>) -> impl FnMut() -> remote::Result<Box<dyn Shell>> {
+    move || match way {
+        Some((host, sudo)) => connect(host, *sudo),
+        None => Err(remote::Error::Misuse("a virtual machine is not restarted".to_owned())),
+    }
+}
+
+fn undo(connected: &mut Connected<Box<dyn Shell>>) -> Result<()> {
     let failures = connected.undo()?;
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("; "));
     Ok(())
+}
+
+/// What the record calls a guest.
+const GUEST: &str = "virtual machine";
+
+/// The options of `driver` for the guest that `vm` is: its interfaces, found by their MAC addresses where they must be
+/// asked for, and the tester's ports.
+///
+/// # Errors
+/// That an interface is not there, or the console is gone.
+fn guest_options(vm: &Vm, driver: &str, shell: &mut dyn Shell) -> Result<Vec<(String, String)>> {
+    let interfaces = match vm.interfaces() {
+        Some(interfaces) => interfaces,
+        None => {
+            let [zero, one] = vm.macs();
+            [interface_with(&zero, shell)?, interface_with(&one, shell)?]
+        }
+    };
+    let [zero, one] = interfaces;
+    let mut options = vec![("port0".to_owned(), zero), ("port1".to_owned(), one)];
+    let known = Driver::open(driver)?;
+    let mut add = |name: &str, value: String| {
+        if known.has(name) {
+            options.push((name.to_owned(), value));
+        }
+    };
+    add("ip", "both".to_owned());
+    for (name, side) in ["mac0", "mac1"].into_iter().zip(SIDES) {
+        add(name, side.port_mac.to_string());
+    }
+    vm.further().into_iter().for_each(|further| add("last", further));
+    Ok(options)
+}
+
+/// The interface of a guest whose MAC address is `mac`.
+fn interface_with(mac: &str, shell: &mut dyn Shell) -> Result<String> {
+    let answer = shell.run(&INTERFACE_WITH.replace("MAC", mac))?;
+    let name = answer.stdout.split_whitespace().next().map(str::to_owned);
+    name.ok_or_else(|| {
+        anyhow::anyhow!(
+            "the guest shows no interface with the address {mac} ({}): has it a driver for the card? Try nic=e1000",
+            answer.said()
+        )
+    })
 }
 
 /// The driver `name` with `options`, and with the MAC addresses of the tester's `ports` where it wants them and

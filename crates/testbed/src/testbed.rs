@@ -61,8 +61,8 @@ pub struct Testbed {
 }
 
 enum Site {
-    /// What runs in it goes before it.
-    Lab(Option<Box<Dut>>, Box<Lab>),
+    /// What runs in it goes before it: the connection to a virtual machine, and the program that it is.
+    Lab(Option<Box<RemoteDevice>>, Option<Box<Dut>>, Box<Lab>),
     Real(RealPorts, Option<Box<RemoteDevice>>),
     UserSpace(Box<UserSpace>),
     Testers(Testers),
@@ -119,8 +119,18 @@ impl Testbed {
                 let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
                 let lab = Lab::start(&config)?;
                 let program = Dut::start_in(&lab, max_frame_size)?;
-                dut_command::inside(lab.dut_namespace(), &device.dut_commands)?;
-                Site::Lab(program.map(Box::new), Box::new(lab))
+                let guest = program.as_ref().map_or(Ok(None), RemoteDevice::in_machine)?;
+                match (&guest, lab.has_interfaces()) {
+                    (Some(guest), _) => guest.run(&device.dut_commands)?,
+                    (None, true) => dut_command::inside(lab.dut_namespace(), &device.dut_commands)?,
+                    (None, false) if device.dut_commands.is_empty() => {}
+                    (None, false) => {
+                        return Err(misuse(
+                            "--dut-command needs a shell in the virtual machine: give driver=",
+                        ));
+                    }
+                }
+                Site::Lab(guest.map(Box::new), program.map(Box::new), Box::new(lab))
             }
         };
         let mut testbed = Self {
@@ -150,7 +160,7 @@ impl Testbed {
             testbed.inspection = Some(inspection);
         }
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
-        if let Site::Lab(program, _) = &testbed.site {
+        if let Site::Lab(_, program, _) = &testbed.site {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
             testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
@@ -170,11 +180,11 @@ impl Testbed {
                 other.pid
             )
         }));
-        let Site::Lab(program, lab) = &self.site else { return Ok(()) };
+        let Site::Lab(_, program, lab) = &self.site else { return Ok(()) };
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
         // What AF_XDP costs there is another figure, which is not known.
-        if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() {
+        if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() && lab.has_interfaces() {
             let _paused = program.as_ref().map(|program| program.pause());
             self.receive = receive_cost::of(lab, &self.dut_commands)?;
         }
@@ -212,7 +222,7 @@ impl Testbed {
     /// The two ports.
     pub fn ports(&self) -> &[Port; 2] {
         match &self.site {
-            Site::Lab(_, lab) => lab.ports(),
+            Site::Lab(.., lab) => lab.ports(),
             Site::Real(real, _) => real.ports(),
             Site::UserSpace(user_space) => user_space.ports(),
             Site::Testers(testers) => testers.ports(),
@@ -222,23 +232,23 @@ impl Testbed {
     /// The lab, if the testbed is one.
     pub fn lab(&self) -> Option<&Lab> {
         match &self.site {
-            Site::Lab(_, lab) => Some(&**lab),
+            Site::Lab(.., lab) => Some(&**lab),
             Site::Real(..) | Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
 
-    /// The device, if it is another computer.
+    /// The device, if it is another computer or a virtual machine, and a driver configured it.
     pub fn remote(&self) -> Option<&RemoteDevice> {
         match &self.site {
-            Site::Real(_, remote) => remote.as_deref(),
-            Site::Lab(..) | Site::UserSpace(_) | Site::Testers(_) => None,
+            Site::Real(_, remote) | Site::Lab(remote, ..) => remote.as_deref(),
+            Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
 
     /// The program that is the device in the lab, where the kernel is not.
     fn program(&self) -> Option<&Dut> {
         match &self.site {
-            Site::Lab(program, _) => program.as_deref(),
+            Site::Lab(_, program, _) => program.as_deref(),
             Site::Real(..) | Site::UserSpace(_) | Site::Testers(_) => None,
         }
     }
@@ -381,7 +391,7 @@ impl Testbed {
             stop: Arc::clone(stop),
         })?;
         match &self.site {
-            Site::Lab(_, lab) => {
+            Site::Lab(.., lab) => {
                 lab.pin().context("cannot keep the device off the generator's core")?;
             }
             Site::Real(real, _) => {
@@ -489,7 +499,7 @@ impl Testbed {
     /// Why it cannot be reset, with the remedy.
     pub fn reset(&self) -> Result<(), String> {
         match (&self.site, &self.reset_command) {
-            (Site::Lab(_, lab), _) => lab.reset().map_err(|error| error.to_string()),
+            (Site::Lab(.., lab), _) if lab.has_interfaces() => lab.reset().map_err(|error| error.to_string()),
             (_, Some(command)) => reset_command::start(command),
             (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }

@@ -35,6 +35,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let mut checks = lab::check_machine();
     checks.push(dpdk());
     checks.push(trex_profile::check());
+    checks.push(dut::program::vm::check());
     let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
     lines.extend(args.ports.iter().flat_map(|port| ports::look_at(port)));
     if args.json {

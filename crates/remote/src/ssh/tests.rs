@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::keeper::{MORE, MOST};
 
 /// A keeper in a shell here.
 fn here() -> Ssh {
@@ -40,8 +41,9 @@ fn remember(ssh: &mut Ssh, directory: &Path, word: &str) {
 #[test]
 fn the_keeper_is_one_word_for_any_login_shell() {
     // Some csh take words of up to 1024 bytes.
-    assert!(KEEPER.len() < 1000);
-    assert!(!KEEPER.contains(['\'', '!', '\n']) && !KEEPER.contains(r"\\"), "{KEEPER}");
+    let script = keeper::script(Streams::Apart);
+    assert!(script.len() < 1000, "{} bytes", script.len());
+    assert!(!script.contains(['\'', '!', '\n']) && !script.contains(r"\\"), "{script}");
 }
 
 #[test]
@@ -117,10 +119,8 @@ fn when_nobody_is_there_any_more_the_keeper_undoes_all() {
     remember(&mut ssh, directory.path(), "one");
     remember(&mut ssh, directory.path(), "two");
     // As when we are killed while a script runs: nobody reads, nobody waits.
-    let mut requests = ssh.requests.take().unwrap();
+    let mut requests = ssh.keeper.abandon();
     writeln!(requests, "rsleep 0.3; echo said; echo three >> {}/log", directory.path().display()).unwrap();
-    ssh.stdout = mpsc::channel().1;
-    ssh.stderr = mpsc::channel().1;
     drop(requests);
     wait_for(directory.path(), "three\ntwo\none\n");
 }
@@ -148,7 +148,7 @@ fn a_request_cut_short_is_none() {
     let directory = tempfile::tempdir().unwrap();
     let mut ssh = here();
     remember(&mut ssh, directory.path(), "one");
-    let mut requests = ssh.requests.take().unwrap();
+    let mut requests = ssh.keeper.abandon();
     write!(requests, "recho three >> {}/log", directory.path().display()).unwrap();
     drop(requests);
     wait_for(directory.path(), "one\n");

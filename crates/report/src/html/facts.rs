@@ -135,7 +135,7 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         Facts { title: "Device under test", pairs: device },
     ]);
     if let Some(remote) = &record.dut.remote {
-        facts.push(Facts { title: "SSH connection", pairs: reached(remote) });
+        facts.push(Facts { title: "Connection to the device", pairs: reached(remote) });
         let moved = remote.counters.iter().filter(|(_, count)| count.before != count.after);
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
         facts.push(Facts { title: "DUT counters", pairs: counted.collect() });

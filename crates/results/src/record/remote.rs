@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Remote {
-    /// The host, as ssh takes it. No password and no key.
+    /// The host, as ssh takes it, or `virtual machine`. No password and no key.
     pub host: String,
     /// The driver's name.
     pub driver: String,

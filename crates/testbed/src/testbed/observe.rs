@@ -39,7 +39,7 @@ impl Testbed {
     /// What the device is called.
     pub fn dut_name(&self) -> &str {
         match &self.site {
-            Site::Lab(_, lab) => lab.dut().name(),
+            Site::Lab(.., lab) => lab.dut().name(),
             Site::Real(_, Some(remote)) => remote.driver(),
             Site::Real(_, None) | Site::Testers(_) => "ports",
             Site::UserSpace(user_space) => user_space.dut_name(),
@@ -94,13 +94,13 @@ impl Testbed {
     /// The device, for the record.
     pub fn describe_dut(&self) -> Result<record::Dut> {
         let mut dut = match &self.site {
-            Site::Lab(_, lab) => record::Dut {
+            Site::Lab(guest, _, lab) => record::Dut {
                 name: lab.dut().name().to_owned(),
                 parameters: lab.dut().parameters().clone(),
                 configuration: lab.dut_configuration()?,
                 core: Some(self.placement.dut),
                 cores: several(&self.placement.dut_workers),
-                remote: None,
+                remote: guest.as_ref().map(|guest| Box::new(guest.describe_remote())),
                 filter: None,
                 states: None,
             },
@@ -120,6 +120,9 @@ impl Testbed {
         };
         dut.configuration
             .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
+        if let Site::Lab(Some(guest), ..) = &self.site {
+            dut.configuration.extend(guest.fingerprint().clone());
+        }
         let commands = self.dut_commands.iter().zip(1..);
         dut.configuration
             .extend(commands.map(|(command, number)| (format!("command {number}"), command.clone())));
@@ -164,7 +167,7 @@ impl Testbed {
     /// interfaces where it is ours. To be asked for while an engine runs.
     pub fn interface_counters(&self) -> Result<Vec<InterfaceCounters>> {
         match &self.site {
-            Site::Lab(_, lab) => Ok(lab.interface_counters()?),
+            Site::Lab(.., lab) => Ok(lab.interface_counters()?),
             Site::Real(real, _) => Ok(real.interface_counters()?),
             Site::UserSpace(user_space) => user_space.interface_counters(),
             Site::Testers(_) => Err(anyhow!("they are the testers' own, which is all that is known")),
@@ -186,7 +189,7 @@ impl Testbed {
     pub fn monitor(&self) -> lab::Result<Monitor> {
         let mut cores = self.placement.generate.clone();
         let threads = match &self.site {
-            Site::Lab(program, lab) => {
+            Site::Lab(_, program, lab) => {
                 cores.extend(self.placement.dut_workers.iter().chain([&self.placement.receive]));
                 let mut threads = lab.threads()?;
                 threads.extend(program.iter().flat_map(|program| program.threads()));

@@ -138,9 +138,8 @@ impl<A: Value> Classifier<A> {
         let [source, destination, service, source_port] = sets;
         let word = |set: &[u64], at: usize| set.get(at).copied().unwrap_or_default();
         // Not in a loop over the sets: the compiler would keep it one.
-        let common = |at: usize| {
-            word(source, at) & word(destination, at) & word(service, at) & word(source_port, at)
-        };
+        let common =
+            |at: usize| word(source, at) & word(destination, at) & word(service, at) & word(source_port, at);
         for group in 0..self.shape.groups {
             let mut candidates = common(group);
             while candidates != 0 {
