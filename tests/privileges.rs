@@ -42,7 +42,7 @@ fn devices_in_user_space_are_tested_without_any_rights() {
     for dut in duts {
         let line = format!("ramp --engine memif --dut {dut} --rate 10kpps --json {QUICK}");
         let found = eventually(|| {
-            let run = linerate(&line).as_nobody(&[]).run();
+            let run = linerate(&line).by_nobody(&[]).run();
             let record = if run.status.success() { run.record() } else { return Err(run.stderr) };
             let is_told = record.notes.iter().any(|note| note.starts_with("without CAP_SYS_NICE"));
             assert!(is_told, "{:?}", record.notes);
@@ -51,7 +51,7 @@ fn devices_in_user_space_are_tested_without_any_rights() {
         });
         let Some(run) = found else { return };
         let directory = run.directory.clone();
-        linerate("report runs --output page.html").as_nobody(&[]).in_directory(&directory).run().well();
+        linerate("report runs --output page.html").by_nobody(&[]).in_directory(&directory).run().well();
         assert!(directory.join("page.html").exists());
     }
     assert!(!fs::exists("/tmp/dpdk").unwrap(), "a directory of DPDK is left");
@@ -66,7 +66,7 @@ fn killed_without_any_rights_a_run_leaves_nothing() {
     let home = Namespace::new();
     let before = home.abstract_sockets();
     let line = "saturate --engine memif --dut fastpath --rate 1kpps --warm-up-duration 300ms --duration 30s";
-    let mut run = linerate(line).as_nobody(&[]).inside(&home).on_my_machine().start();
+    let mut run = linerate(line).by_nobody(&[]).inside(&home).on_my_machine().start();
     run.wait_for_record(|record| record.samples.iter().any(|sample| sample.directions[0].forwarded > 0));
     assert_eq!(devices(), 1);
     run.signal(Signal::SIGKILL);
@@ -81,7 +81,7 @@ fn the_capabilities_that_doctor_names_are_enough() {
     }
     let _machine = machine();
     let home = Namespace::new();
-    let run = |line: &str| linerate(line).as_nobody(&NEEDED).inside(&home).on_my_machine().run();
+    let run = |line: &str| linerate(line).by_nobody(&NEEDED).inside(&home).on_my_machine().run();
     let found = run("doctor --json").well().json();
     let checks = found.as_array().unwrap().iter();
     let missing: Vec<_> = checks.filter(|check| check["level"] == "missing").collect();
@@ -107,7 +107,7 @@ fn each_missing_capability_is_named_by_doctor() {
     }
     for missing in NEEDED {
         let others: Vec<&str> = NEEDED.into_iter().filter(|name| *name != missing).collect();
-        let run = linerate("doctor --json").as_nobody(&others).run();
+        let run = linerate("doctor --json").by_nobody(&others).run();
         let checks = run.json();
         let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "capabilities").unwrap();
         let said = format!("without CAP_{}", missing.to_uppercase());

@@ -171,7 +171,7 @@ impl<'a> Linerate<'a> {
     }
 
     /// The same, run by a user who is not root and has these capabilities, as setpriv(1) names them, and no others.
-    pub fn as_nobody(self, capabilities: &'a [&'a str]) -> Self {
+    pub fn by_nobody(self, capabilities: &'a [&'a str]) -> Self {
         Self { nobody: Some(capabilities), ..self }
     }
 
@@ -409,7 +409,7 @@ pub fn refusal_without_privileges(line: &str) -> String {
 
 /// The same in `home`.
 pub fn refusal_without_privileges_in(home: Option<&Namespace>, line: &str) -> String {
-    let run = linerate(line).as_nobody(&[]);
+    let run = linerate(line).by_nobody(&[]);
     let run = if let Some(home) = home { run.inside(home) } else { run }.run();
     assert_eq!(run.status.code(), Some(1), "{line}: {}", run.stderr);
     assert!(run.stdout.is_empty(), "{line}");
