@@ -22,34 +22,38 @@ use crate::shell::Answer;
 const SCRIPT: &str = "\
     mark=$1; SSH_CONNECTION=$2; shift 2; more=; \
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; LC_ALL=C; export SSH_CONNECTION PATH LC_ALL; \
-    FUNCTIONS \
+    START \
     end() { trap : HUP INT TERM PIPE; \
     for text do /bin/sh -c \"$text\" linerate </dev/null >/dev/null 2>&1; done; exit 0; }; \
     trap : PIPE; trap \"end \\\"\\$@\\\"\" HUP INT TERM; \
     while IFS= read -r line; do \
     more=$more${line#?}; status=0; \
-    case $line in p*) tell; continue;; esac; \
+    case $line in p*) TELL continue;; esac; \
     text=$(printf %b \"$more\"); more=; \
     case $line in \
     u*) set -- \"$text\" \"$@\";; \
-    r*) run \"$text\";; \
-    b*) run \"$1\"; shift;; \
+    r*) RUN;; \
+    b*) text=$1; RUN; shift;; \
     *) break;; \
     esac; \
-    tell; \
+    TELL \
     done; \
     end \"$@\"";
 
-/// Standard output and standard error reach us apart.
-const APART: &str = "\
-    run() { /bin/sh -c \"$1\" linerate </dev/null || status=$?; }; \
-    tell() { echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2; };";
+/// What begins, runs a text and tells how it ended, where standard output and standard error reach us apart. These are no functions:
+/// after one was called, dash does not heed signals while it reads.
+const APART: [(&str, &str); 3] = [
+    ("START", ""),
+    ("RUN", "/bin/sh -c \"$text\" linerate </dev/null || status=$?"),
+    ("TELL", "echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2;"),
+];
 
-/// Both go the one way that there is: first standard output to its mark, then standard error to its own.
-const TOGETHER: &str = "\
-    exec 3>&1; \
-    run() { said=$(/bin/sh -c \"$1\" linerate 2>&1 >&3 3>&- </dev/null) || status=$?; }; \
-    tell() { echo; echo \"$mark $status\"; printf %s \"$said\"; said=; echo; echo \"$mark $status\"; };";
+/// The same where both go the one way that there is: first standard output to its mark, then standard error to its own.
+const TOGETHER: [(&str, &str); 3] = [
+    ("START", "exec 3>&1;"),
+    ("RUN", "said=$(/bin/sh -c \"$text\" linerate 2>&1 >&3 3>&- </dev/null) || status=$?"),
+    ("TELL", "echo; echo \"$mark $status\"; printf %s \"$said\"; said=; echo; echo \"$mark $status\";"),
+];
 
 /// How long one script may take.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -72,11 +76,11 @@ pub enum Streams {
 
 /// The script for a keeper whose output reaches us like this.
 pub fn script(streams: Streams) -> String {
-    let functions = match streams {
+    let parts = match streams {
         Streams::Apart => APART,
         Streams::Together => TOGETHER,
     };
-    SCRIPT.replace("FUNCTIONS", functions)
+    parts.iter().fold(SCRIPT.to_owned(), |script, (name, part)| script.replace(name, part))
 }
 
 /// A word that nothing else prints.
