@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::dialogue::{Login, Next, next};
 use crate::error::{Error, Result};
-use crate::keeper::{self, Keeper, PATIENCE, Streams, mark};
+use crate::keeper::{self, Keeper, Streams, mark};
 use crate::shell::{Answer, Shell};
 
 /// How long a console must be quiet before its last line is taken for a shell's first prompt.
@@ -71,15 +71,19 @@ impl Console {
 
 impl Shell for Console {
     fn run(&mut self, script: &str) -> Result<Answer> {
-        self.keeper.ask("r", script, PATIENCE)
+        self.keeper.run(script)
     }
 
     fn remember(&mut self, script: &str) -> Result<()> {
-        self.keeper.ask("u", script, PATIENCE).map(drop)
+        self.keeper.remember(script)
     }
 
     fn undo(&mut self) -> Result<Answer> {
-        self.keeper.ask("b", "", PATIENCE)
+        self.keeper.undo()
+    }
+
+    fn begin_with(&mut self, text: &str) -> Result<()> {
+        self.keeper.begin_with(text)
     }
 
     fn host(&self) -> &str {
@@ -111,7 +115,7 @@ impl Typist<'_> {
     fn wait_for_shell(&mut self, patience: Duration) -> Result<()> {
         let deadline = Instant::now() + patience;
         self.stream.set_read_timeout(Some(LOOK)).map_err(|error| self.no_shell(error.to_string()))?;
-        self.stream.set_write_timeout(Some(PATIENCE)).map_err(|error| self.no_shell(error.to_string()))?;
+        self.stream.set_write_timeout(Some(PROMPT)).map_err(|error| self.no_shell(error.to_string()))?;
         let mut heard = Instant::now();
         while Instant::now() < deadline {
             if self.hear()? {

@@ -29,6 +29,7 @@ impl<S: Shell> Device<S> {
     /// # Errors
     /// What is not as it must be, with the remedy.
     pub fn check(mut shell: S, plan: Plan) -> Result<Self> {
+        shell.begin_with(&plan.preamble())?;
         for (check, remedy) in plan.checks() {
             let answer = shell.run(&check.text)?;
             if !answer.is_good() {
@@ -61,7 +62,7 @@ impl<S: Shell> Device<S> {
     /// The step that failed, after which none is done. What was done until then is undone, as ever.
     pub fn apply(&mut self) -> Result<()> {
         for step in self.plan.steps() {
-            let before = match self.plan.read(step) {
+            let before = match step.reading() {
                 Some(script) => {
                     let answer = self.shell.run(&script)?;
                     if !answer.is_good() {
@@ -71,11 +72,11 @@ impl<S: Shell> Device<S> {
                 }
                 None => String::new(),
             };
-            if let Some(undo) = self.plan.undo(step, &before) {
+            if let Some(undo) = step.undoing(&before) {
                 self.shell.remember(&undo)?;
                 self.done.push(step.what.clone());
             }
-            let answer = self.shell.run(&self.plan.run(step, &before))?;
+            let answer = self.shell.run(&step.doing(&before))?;
             if !answer.is_good() {
                 // Half done, perhaps: what undoes it may fail, which is no news.
                 if self.done.last() == Some(&step.what) {
@@ -221,6 +222,10 @@ mod tests {
     }
 
     impl Shell for Simulated {
+        fn begin_with(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+
         fn run(&mut self, script: &str) -> Result<Answer> {
             Ok(self.answer("run", script))
         }

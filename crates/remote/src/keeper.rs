@@ -16,43 +16,48 @@ use crate::shell::Answer;
 
 /// What runs on the device. It is a single word for any login shell, those of csh's family and fish
 /// included: one line without single quotes and exclamation marks, no backslash before another. Requests
-/// are a letter and a text that `printf %b` decodes: `u` remembers it, `r` runs it, `b` undoes the last; `p` is the
-/// beginning of the text of the next request.
+/// are a letter and a text that `printf %b` decodes: `u` remembers it, `r` runs it, `b` undoes the last, `d` defines what all
+/// begin with from then on; `p` is the beginning of the text of the next request.
 /// What is to be undone are the positional parameters, the last first.
 const SCRIPT: &str = "\
-    mark=$1; SSH_CONNECTION=$2; shift 2; more=; \
+    mark=$1; SSH_CONNECTION=$2; shift 2; more=; head=; \
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; LC_ALL=C; export SSH_CONNECTION PATH LC_ALL; \
-    FUNCTIONS \
+    START \
     end() { trap : HUP INT TERM PIPE; \
-    for text do /bin/sh -c \"$text\" linerate </dev/null >/dev/null 2>&1; done; exit 0; }; \
+    for text do /bin/sh -c \"$head$text\" linerate </dev/null >/dev/null 2>&1; done; exit 0; }; \
     trap : PIPE; trap \"end \\\"\\$@\\\"\" HUP INT TERM; \
     while IFS= read -r line; do \
     more=$more${line#?}; status=0; \
-    case $line in p*) tell; continue;; esac; \
+    case $line in p*) TELL continue;; esac; \
     text=$(printf %b \"$more\"); more=; \
     case $line in \
     u*) set -- \"$text\" \"$@\";; \
-    r*) run \"$text\";; \
-    b*) run \"$1\"; shift;; \
+    r*) RUN;; \
+    d*) head=$text;; \
+    b*) text=$1; RUN; shift;; \
     *) break;; \
     esac; \
-    tell; \
+    TELL \
     done; \
     end \"$@\"";
 
-/// Standard output and standard error reach us apart.
-const APART: &str = "\
-    run() { /bin/sh -c \"$1\" linerate </dev/null || status=$?; }; \
-    tell() { echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2; };";
+/// What begins, runs a text and tells how it ended, where standard output and standard error reach us apart. These are no functions:
+/// after one was called, dash does not heed signals while it reads.
+const APART: [(&str, &str); 3] = [
+    ("START", ""),
+    ("RUN", "/bin/sh -c \"$head$text\" linerate </dev/null || status=$?"),
+    ("TELL", "echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2;"),
+];
 
-/// Both go the one way that there is: first standard output to its mark, then standard error to its own.
-const TOGETHER: &str = "\
-    exec 3>&1; \
-    run() { said=$(/bin/sh -c \"$1\" linerate 2>&1 >&3 3>&- </dev/null) || status=$?; }; \
-    tell() { echo; echo \"$mark $status\"; printf %s \"$said\"; said=; echo; echo \"$mark $status\"; };";
+/// The same where both go the one way that there is: first standard output to its mark, then standard error to its own.
+const TOGETHER: [(&str, &str); 3] = [
+    ("START", "exec 3>&1;"),
+    ("RUN", "said=$(/bin/sh -c \"$head$text\" linerate 2>&1 >&3 3>&- </dev/null) || status=$?"),
+    ("TELL", "echo; echo \"$mark $status\"; printf %s \"$said\"; said=; echo; echo \"$mark $status\";"),
+];
 
 /// How long one script may take.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The most bytes of what a script says that are kept; a device may say more.
 pub const MOST: usize = 16 << 20;
 /// What stands for the rest.
@@ -72,11 +77,11 @@ pub enum Streams {
 
 /// The script for a keeper whose output reaches us like this.
 pub fn script(streams: Streams) -> String {
-    let functions = match streams {
+    let parts = match streams {
         Streams::Apart => APART,
         Streams::Together => TOGETHER,
     };
-    SCRIPT.replace("FUNCTIONS", functions)
+    parts.iter().fold(SCRIPT.to_owned(), |script, (name, part)| script.replace(name, part))
 }
 
 /// A word that nothing else prints.
@@ -133,6 +138,38 @@ impl Keeper {
     pub fn abandon(&mut self) -> Box<dyn Write + Send> {
         (self.stdout, self.stderr) = (mpsc::channel().1, None);
         self.requests.take().unwrap()
+    }
+
+    /// Runs `script`, after what all begin with.
+    ///
+    /// # Errors
+    /// As of [`ask`](Self::ask).
+    pub fn run(&mut self, script: &str) -> Result<Answer> {
+        self.ask("r", &format!("\n{script}"), PATIENCE)
+    }
+
+    /// Remembers `script`.
+    ///
+    /// # Errors
+    /// As of [`ask`](Self::ask).
+    pub fn remember(&mut self, script: &str) -> Result<()> {
+        self.ask("u", &format!("\n{script}"), PATIENCE).map(drop)
+    }
+
+    /// Runs what was remembered last, and forgets it.
+    ///
+    /// # Errors
+    /// As of [`ask`](Self::ask).
+    pub fn undo(&mut self) -> Result<Answer> {
+        self.ask("b", "", PATIENCE)
+    }
+
+    /// Has all scripts begin with `text`, those too that are remembered.
+    ///
+    /// # Errors
+    /// As of [`ask`](Self::ask).
+    pub fn begin_with(&mut self, text: &str) -> Result<()> {
+        self.ask("d", text, PATIENCE).map(drop)
     }
 
     /// Sends a request, and waits for what comes.

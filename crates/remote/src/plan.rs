@@ -1,6 +1,6 @@
 //! What a driver does with the user's options: both enter; the scripts that run on the device leave.
 //!
-//! A parameter becomes a variable of the shell, assigned in front of every script as one quoted word:
+//! A parameter becomes a variable of the shell, assigned in front of all scripts as one quoted word:
 //! whatever the user writes, it stays a value and never becomes a command.
 
 use crate::driver::{Boot, Condition, Driver, Restart, Step, names};
@@ -99,11 +99,6 @@ impl Plan {
         self.driver.restart.as_ref()
     }
 
-    /// The script of a command that knows nothing but the parameters.
-    pub(crate) fn plain(&self, command: &str) -> String {
-        self.script("set -eu", command)
-    }
-
     /// What must be so before anything is changed, with the remedies.
     pub(crate) fn checks(&self) -> Vec<(Script, &str)> {
         let tools = self.driver.tools.iter().map(|tool| {
@@ -114,7 +109,7 @@ impl Plan {
             )
         });
         let checks = self.driver.checks.iter().filter(|check| self.holds(&check.when)).map(|check| {
-            (Script { what: check.what.clone(), text: self.script("set -eu", &check.run) }, &*check.remedy)
+            (Script { what: check.what.clone(), text: script("set -eu", &check.run) }, &*check.remedy)
         });
         // The right system first: what another one lacks is not the point.
         let mut checks: Vec<_> = checks.collect();
@@ -126,22 +121,6 @@ impl Plan {
     /// The steps that are to be done.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.driver.steps.iter().filter(|step| self.holds(&step.when))
-    }
-
-    /// The script that tells what is so before `step`.
-    pub(crate) fn read(&self, step: &Step) -> Option<String> {
-        (!step.read.is_empty()).then(|| self.script("set -eu", &step.read))
-    }
-
-    /// The script that does `step`, which `read` told `before` of.
-    pub(crate) fn run(&self, step: &Step, before: &str) -> String {
-        self.script(&format!("set -eu\nbefore={}", quote::word(before)), &step.run)
-    }
-
-    /// The script that undoes `step`, if there is something to undo. It goes on where a line fails.
-    pub(crate) fn undo(&self, step: &Step, before: &str) -> Option<String> {
-        let head = format!("set -u\nbefore={}", quote::word(before));
-        (!step.undo.is_empty()).then(|| self.script(&head, &step.undo))
     }
 
     /// The scripts that describe the device.
@@ -163,7 +142,7 @@ impl Plan {
         readings
             .iter()
             .filter(|reading| self.holds(&reading.when))
-            .map(|reading| Script { what: reading.name.clone(), text: self.script("set -u", &reading.run) })
+            .map(|reading| Script { what: reading.name.clone(), text: script("set -u", &reading.run) })
     }
 
     fn holds(&self, conditions: &[Condition]) -> bool {
@@ -180,8 +159,37 @@ impl Plan {
         self.values.iter().map(|(name, value)| format!("{name}={}\n", quote::word(value))).collect()
     }
 
-    fn script(&self, head: &str, text: &str) -> String {
-        format!("{head}\n{}{}\n{text}", self.assignments(), self.driver.functions)
+    /// What every script begins with: the parameters as variables, and the functions.
+    pub(crate) fn preamble(&self) -> String {
+        format!("{}{}\n", self.assignments(), self.driver.functions)
+    }
+}
+
+/// The script of a command, which begins with the settings of the shell in `head`.
+fn script(head: &str, text: &str) -> String {
+    format!("{head}\n{text}")
+}
+
+/// The script of a command that knows nothing but what all begin with.
+pub fn plain(command: &str) -> String {
+    script("set -eu", command)
+}
+
+impl Step {
+    /// The script that tells what is so before it.
+    pub(crate) fn reading(&self) -> Option<String> {
+        (!self.read.is_empty()).then(|| script("set -eu", &self.read))
+    }
+
+    /// The script that does it, which `reading` told `before` of.
+    pub(crate) fn doing(&self, before: &str) -> String {
+        script(&format!("set -eu\nbefore={}", quote::word(before)), &self.run)
+    }
+
+    /// The script that undoes it, if there is something to undo. It goes on where a line fails.
+    pub(crate) fn undoing(&self, before: &str) -> Option<String> {
+        let head = format!("set -u\nbefore={}", quote::word(before));
+        (!self.undo.is_empty()).then(|| script(&head, &self.undo))
     }
 }
 
@@ -284,7 +292,7 @@ mod tests {
     fn a_value_stays_a_value() {
         let nasty = "a'; touch /tmp/owned; $(id) \"";
         let plan = plan(&[("port0", nasty)]).unwrap();
-        let script = plan.script("set -eu", "printf %s \"$port0\"");
+        let script = format!("{}\n{}", plan.preamble(), script("set -eu", "printf %s \"$port0\""));
         let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), nasty);
     }
@@ -293,9 +301,9 @@ mod tests {
     fn undo_knows_what_was_before_and_nothing_is_undone_by_nothing() {
         let plan = plan(&[("port0", "a")]).unwrap();
         let [forward, _, bridge] = plan.driver.steps.as_slice() else { panic!() };
-        assert_eq!(plan.read(forward).unwrap(), "set -eu\nport0=a\nmode=router\nmac0=''\n\ncat forward");
-        assert!(plan.undo(forward, "it's 0").unwrap().starts_with("set -u\nbefore='it'\\''s 0'\n"));
-        assert_eq!(plan.undo(bridge, ""), None);
+        assert_eq!(forward.reading().unwrap(), "set -eu\ncat forward");
+        assert!(forward.undoing("it's 0").unwrap().starts_with("set -u\nbefore='it'\\''s 0'\n"));
+        assert_eq!(bridge.undoing(""), None);
     }
 
     #[test]

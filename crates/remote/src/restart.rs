@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::device::{Device, failed};
 use crate::error::{Error, Result};
+use crate::plan::plain;
 use crate::shell::Shell;
 
 /// How long a device may take to restart: servers test their memory.
@@ -80,7 +81,7 @@ impl<S: Shell> Device<S> {
         let mut undone_by = Vec::new();
         for boot in self.plan.boots() {
             let step = &boot.step;
-            let before = match self.plan.read(step) {
+            let before = match step.reading() {
                 Some(script) => {
                     let answer = self.shell.run(&script)?;
                     if !answer.is_good() {
@@ -90,12 +91,12 @@ impl<S: Shell> Device<S> {
                 }
                 None => String::new(),
             };
-            if let Some(undo) = self.plan.undo(step, &before) {
+            if let Some(undo) = step.undoing(&before) {
                 self.shell.remember(&format!("if [ -e {FLAG} ]; then exit 0; fi\n{undo}"))?;
                 self.done.push(step.what.clone());
                 undone_by.push((step.what.clone(), undo));
             }
-            let answer = self.shell.run(&self.plan.run(step, &before))?;
+            let answer = self.shell.run(&step.doing(&before))?;
             if !answer.is_good() {
                 return Err(failed(&self.shell, &step.what, &step.run, &answer));
             }
@@ -106,7 +107,7 @@ impl<S: Shell> Device<S> {
     /// What the device's start is told from others by.
     fn identity(&mut self) -> Result<String> {
         let Some(restart) = self.plan.restart() else { return Ok(String::new()) };
-        let answer = self.shell.run(&self.plan.plain(&restart.read))?;
+        let answer = self.shell.run(&plain(&restart.read))?;
         if answer.is_good() {
             Ok(answer.stdout.trim().to_owned())
         } else {
@@ -117,7 +118,7 @@ impl<S: Shell> Device<S> {
     /// A script that restarts the device, and ends before that.
     fn restart_script(&self) -> String {
         let run = self.plan.restart().map_or("", |restart| restart.run.as_str());
-        self.plan.plain(&format!(": >{FLAG}\n({{ sleep 1\n{run}\n}} >/dev/null 2>&1 &)"))
+        plain(&format!(": >{FLAG}\n({{ sleep 1\n{run}\n}} >/dev/null 2>&1 &)"))
     }
 
     /// Begins to restart the device.
@@ -147,7 +148,7 @@ impl<S: Shell> Device<S> {
             match connect() {
                 Ok(shell) => {
                     self.shell = shell;
-                    match self.identity() {
+                    match self.shell.begin_with(&self.plan.preamble()).and_then(|()| self.identity()) {
                         Ok(identity) if identity != before => return Ok(identity),
                         Ok(_) => {}
                         Err(error) => reason = error.to_string(),
@@ -165,7 +166,7 @@ impl<S: Shell> Device<S> {
     /// What does not hold of what is to be set; nothing where all holds.
     fn prove(&mut self) -> Result<Option<Error>> {
         for boot in self.plan.boots() {
-            let answer = self.shell.run(&self.plan.plain(&boot.prove))?;
+            let answer = self.shell.run(&plain(&boot.prove))?;
             if !answer.is_good() {
                 return Ok(Some(Error::Unproven {
                     host: self.shell.host().to_owned(),
@@ -205,6 +206,10 @@ mod tests {
     struct Connection(Rc<RefCell<Computer>>, Vec<String>);
 
     impl Shell for Connection {
+        fn begin_with(&mut self, _: &str) -> Result<()> {
+            Ok(())
+        }
+
         fn run(&mut self, script: &str) -> Result<Answer> {
             let mut computer = self.0.borrow_mut();
             let last = script.lines().last().unwrap_or_default().to_owned();

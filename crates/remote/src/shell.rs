@@ -39,6 +39,12 @@ impl Answer {
 /// A shell on a device. It remembers what is to be undone, and undoes it when the connection ends,
 /// however that ends.
 pub trait Shell: Debug {
+    /// Has all scripts begin with `text` from now on, those too that are remembered: what they share is sent once.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    fn begin_with(&mut self, text: &str) -> Result<()>;
+
     /// Runs `script` to its end.
     ///
     /// # Errors
@@ -62,6 +68,10 @@ pub trait Shell: Debug {
 }
 
 impl Shell for Box<dyn Shell> {
+    fn begin_with(&mut self, text: &str) -> Result<()> {
+        (**self).begin_with(text)
+    }
+
     fn run(&mut self, script: &str) -> Result<Answer> {
         (**self).run(script)
     }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::keeper::{self, Keeper, PATIENCE, Streams, mark};
+use crate::keeper::{self, Keeper, Streams, mark};
 use crate::shell::{Answer, Shell};
 
 /// How long reaching a device may take.
@@ -99,15 +99,19 @@ impl Ssh {
 
 impl Shell for Ssh {
     fn run(&mut self, script: &str) -> Result<Answer> {
-        self.keeper.ask("r", script, PATIENCE)
+        self.keeper.run(script)
     }
 
     fn remember(&mut self, script: &str) -> Result<()> {
-        self.keeper.ask("u", script, PATIENCE).map(drop)
+        self.keeper.remember(script)
     }
 
     fn undo(&mut self) -> Result<Answer> {
-        self.keeper.ask("b", "", PATIENCE)
+        self.keeper.undo()
+    }
+
+    fn begin_with(&mut self, text: &str) -> Result<()> {
+        self.keeper.begin_with(text)
     }
 
     fn host(&self) -> &str {

@@ -79,6 +79,17 @@ fn scripts_know_the_connection_and_find_tools_of_administrators() {
 }
 
 #[test]
+fn all_scripts_begin_with_what_was_defined() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut ssh = here();
+    ssh.begin_with("name='it is'\nsay() { echo \"$name $1\"; }\n").unwrap();
+    assert_eq!(ssh.run("set -eu\nsay here").unwrap().stdout, "it is here\n");
+    ssh.remember(&format!("say undone >> '{}/log'", directory.path().display())).unwrap();
+    drop(ssh);
+    assert_eq!(log(directory.path()), "it is undone\n");
+}
+
+#[test]
 fn what_a_script_leaves_running_is_not_waited_for() {
     let mut ssh = here();
     let began = Instant::now();
