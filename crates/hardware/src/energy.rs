@@ -18,12 +18,10 @@ struct Package {
     /// Where the counter begins anew, in microjoules.
     range: u64,
     last: u64,
-    /// Since the first reading, in microjoules.
-    sum: u64,
 }
 
 impl Energy {
-    /// Counts from now on.
+    /// Counts on this machine from now on.
     ///
     /// # Errors
     /// Why there is nothing to count, with the remedy.
@@ -31,9 +29,14 @@ impl Energy {
         Self::at(Path::new(POWERCAP))
     }
 
-    fn at(directory: &Path) -> Result<Self, String> {
-        let zones = fs::read_dir(directory)
-            .map_err(|_| format!("this machine does not tell its energy ({POWERCAP}); give --watts"))?;
+    /// The same, of the packages in `directory`.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn at(directory: &Path) -> Result<Self, String> {
+        let zones = fs::read_dir(directory).map_err(|_| {
+            format!("this machine does not tell its energy ({POWERCAP}); give --watts or --watts-command")
+        })?;
         let package = |zone: PathBuf| {
             let read = |file: &str| fs::read_to_string(zone.join(file));
             if !read("name").is_ok_and(|name| name.starts_with("package")) {
@@ -41,26 +44,30 @@ impl Energy {
             }
             let range = read("max_energy_range_uj").ok()?.trim().parse().ok()?;
             let counter = zone.join("energy_uj");
-            Some(number(&counter).map(|last| Package { counter, range, last, sum: 0 }))
+            Some(number(&counter).map(|last| Package { counter, range, last }))
         };
         let packages = zones.flatten().filter_map(|zone| package(zone.path()));
         let packages: Vec<_> = packages.collect::<Result<_, String>>()?;
         if packages.is_empty() {
-            return Err(format!("no processor counts its energy in {POWERCAP}; give --watts"));
+            return Err(format!(
+                "no processor counts its energy in {POWERCAP}; give --watts or --watts-command"
+            ));
         }
         Ok(Self { packages })
     }
 
-    /// Joules since the start; `None` when they cannot be read any more. To be called at least
+    /// Joules since the last call, or since the start; `None` when they cannot be read any more. To be called at least
     /// once a minute, since the counters begin anew.
-    pub fn read(&mut self) -> Option<f64> {
+    pub fn step(&mut self) -> Option<f64> {
         let mut sum = 0;
         for package in &mut self.packages {
             let now = number(&package.counter).ok()?;
-            let passed =
-                if now >= package.last { now - package.last } else { now + package.range - package.last };
-            (package.last, package.sum) = (now, package.sum + passed);
-            sum += package.sum;
+            let passed = match now >= package.last {
+                true => now - package.last,
+                false => now.saturating_add(package.range).saturating_sub(package.last),
+            };
+            package.last = now;
+            sum += passed;
         }
         Some(sum as f64 / 1e6)
     }
@@ -68,9 +75,14 @@ impl Energy {
 
 fn number(path: &Path) -> Result<u64, String> {
     let text = fs::read_to_string(path).map_err(|cause| {
-        format!("{} cannot be read ({cause}); run as root, or give --watts", path.display())
+        format!(
+            "{} cannot be read ({cause}); run as root, or give --watts or --watts-command",
+            path.display()
+        )
     })?;
-    text.trim().parse().map_err(|_| format!("{} holds no number; give --watts", path.display()))
+    text.trim()
+        .parse()
+        .map_err(|_| format!("{} holds no number; give --watts or --watts-command", path.display()))
 }
 
 #[cfg(test)]
@@ -91,14 +103,14 @@ mod tests {
         zone("intel-rapl:1", "package-1", 1_000_000);
         zone("intel-rapl:0:0", "core", 5); // a part of its package
         let mut energy = Energy::at(directory.path()).unwrap();
-        assert_eq!(energy.read(), Some(0.0));
+        assert_eq!(energy.step(), Some(0.0));
         zone("intel-rapl:0", "package-0", 500_000);
         zone("intel-rapl:1", "package-1", 3_000_000);
-        assert_eq!(energy.read(), Some(3.5));
+        assert_eq!(energy.step(), Some(3.5));
         zone("intel-rapl:1", "package-1", 3_250_000);
-        assert_eq!(energy.read(), Some(3.75));
+        assert_eq!(energy.step(), Some(0.25));
         fs::remove_file(directory.path().join("intel-rapl:1/energy_uj")).unwrap();
-        assert_eq!(energy.read(), None);
+        assert_eq!(energy.step(), None);
     }
 
     #[test]

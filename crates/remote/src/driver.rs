@@ -39,6 +39,8 @@ pub struct Driver {
     pub(crate) steps: Vec<Step>,
     pub(crate) fingerprint: Vec<Reading>,
     pub(crate) counters: Vec<Reading>,
+    pub(crate) cores: Vec<Reading>,
+    pub(crate) queues: Vec<Reading>,
     pub(crate) nodes: Vec<Reading>,
 }
 
@@ -112,6 +114,10 @@ struct Document {
     fingerprint: Vec<ReadingEntry>,
     #[serde(default)]
     counters: Vec<ReadingEntry>,
+    #[serde(default)]
+    cores: Vec<ReadingEntry>,
+    #[serde(default)]
+    queues: Vec<ReadingEntry>,
     #[serde(default)]
     nodes: Vec<ReadingEntry>,
 }
@@ -246,6 +252,8 @@ impl Source<'_> {
             steps: steps.collect::<Result<_>>()?,
             fingerprint: readings(&document.fingerprint)?,
             counters: readings(&document.counters)?,
+            cores: readings(&document.cores)?,
+            queues: readings(&document.queues)?,
             nodes: readings(&document.nodes)?,
             functions: functions.to_owned(),
             parameters: parameters.clone(),

@@ -16,7 +16,7 @@ mod shell;
 mod ssh;
 mod variables;
 
-pub use counters::{Counters, parse as parse_counters};
+pub use counters::{Counted, Counters, parse as parse_counters};
 pub use device::Device;
 pub use driver::{Driver, Parameter};
 pub use error::{Error, Result};

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use dut::DutSpec;
+use monitor::gauges::Wanted;
 use wire::MacAddress;
 
 /// What is to be measured.
@@ -24,6 +25,8 @@ pub struct Target {
     pub dut_core: Option<usize>,
     /// Shell commands that configure the device first.
     pub dut_commands: Vec<String>,
+    /// Who tells the power, and what energy costs.
+    pub energy: Wanted,
 }
 
 /// Where a device is.
@@ -158,6 +161,7 @@ impl Target {
             receive_cores: None,
             dut_core: None,
             dut_commands: Vec::new(),
+            energy: Wanted::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod observe;
 mod others;
+mod place;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use engine::replay::{Carrier, Sockets};
 use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
-use lab::placement::Wishes;
 use lab::{Lab, Placement, Port, RealPorts};
 use live::Board;
+use monitor::gauges::Wanted;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
@@ -54,6 +55,7 @@ pub struct Testbed {
     /// What is known of real interfaces.
     inspection: Option<Inspection>,
     dut_commands: Vec<String>,
+    energy: Wanted,
     notes: Vec<String>,
     board: Option<Board>,
 }
@@ -86,7 +88,7 @@ impl Testbed {
                  choose a smaller --size, or --engine memif or dpdk"
             )));
         }
-        let mut placement = place(device)?;
+        let mut placement = place::choose(device)?;
         if matches!(device.place, Place::Testers(_)) {
             // They have their own.
             (placement.generate, placement.receive_cores) = (Vec::new(), Vec::new());
@@ -132,6 +134,7 @@ impl Testbed {
             reset_command: None,
             inspection: None,
             dut_commands: device.dut_commands.clone(),
+            energy: device.energy.clone(),
             notes: Vec::new(),
             board: None,
         };
@@ -151,8 +154,10 @@ impl Testbed {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
             testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
-        let is_own = testbed.user_space().is_some_and(UserSpace::has_own_dut);
-        testbed.notes.extend(testbed.placement.shared_cores().filter(|_| is_own));
+        if !matches!(testbed.site, Site::Lab(..) | Site::Testers(_)) {
+            let has_device = testbed.user_space().is_some_and(UserSpace::has_own_dut);
+            testbed.notes.extend(testbed.placement.caveats_outside(has_device));
+        }
         Ok(testbed)
     }
 
@@ -485,16 +490,4 @@ impl Testbed {
             (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }
     }
-}
-
-fn place(device: &Target) -> Result<Placement> {
-    let wishes = Wishes {
-        workers: 0,
-        generate: device.cores.clone(),
-        receive: device.receive_cores.clone().unwrap_or_default(),
-        dut: device.dut_core,
-        dut_workers: device.place.dut_workers(),
-    };
-    let online = lab::placement::online().map_err(lab::Error::from)?;
-    Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
 }
