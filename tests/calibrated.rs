@@ -8,7 +8,7 @@ use crate::common::{eventually, has_namespaces, linerate, machine};
 use engine::xdp::{Config, PortRef, XdpEngine};
 use engine::{Counts, Engine, Load};
 use lab::Lab;
-use lab::placement::{Placement, Wishes, online};
+use lab::placement::{Placement, Wishes, host};
 use results::Record;
 use results::record::{LimitedBy, Phase};
 use traffic::{Directions, Endpoint, Endpoints, Profile, Tunables};
@@ -240,7 +240,7 @@ fn the_delay_that_a_device_adds_is_seen_in_the_latency() {
 /// Runs `work` with an engine on a lab of `dut`, which both end with it.
 fn with_engine<T>(dut: &str, directions: Directions, work: impl FnOnce(&Lab, &mut XdpEngine) -> T) -> T {
     let _alone = machine();
-    let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+    let placement = Placement::choose(&host().unwrap(), &Wishes::default()).unwrap();
     let cores = placement.generate.clone();
     let config =
         lab::Config { dut: Arc::new(dut.parse::<dut::DutSpec>().unwrap()), placement, max_frame_size: 64 };

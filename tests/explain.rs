@@ -72,6 +72,33 @@ fn a_run_keeps_which_queues_its_frames_took() {
 }
 
 #[test]
+fn a_run_keeps_its_machine_and_its_meter_and_says_what_stands_out() {
+    if !has_namespaces() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let line = "saturate --dut calibrated:rate=5kpps --rate 10kpps --duration 1500ms --warm-up-duration 100ms \
+                --price-per-kwh 0.3 --json";
+    let line = linerate(line).arg("--watts-command").arg("echo 19.5 W").arg("--runs").arg(runs.path());
+    let finished = line.run().well();
+    let record = finished.record();
+    let host = record.environment.host.as_ref().unwrap();
+    assert!(!host.topology.cores.is_empty() && host.command_line.is_some(), "{host:?}");
+    let gauges = record.gauges.as_ref().unwrap();
+    assert!(
+        gauges.readings.len() >= 2 && gauges.readings.iter().all(|it| it.watts == Some(19.5)),
+        "{gauges:?}"
+    );
+    assert!(finished.stderr.contains("energy of a year: "), "{}", finished.stderr);
+    let found = linerate("explain findings --json").arg(runs.path()).run().well().json();
+    let kinds: Vec<&str> =
+        found[0]["findings"].as_array().unwrap().iter().filter_map(|it| it["kind"].as_str()).collect();
+    assert!(kinds.contains(&"where frames were dropped"), "{found}");
+    let text = linerate("explain findings").arg(runs.path()).run().well().stderr;
+    assert!(text.contains("  where frames were dropped: 0→1: ") && text.contains("power is of: "), "{text}");
+}
+
+#[test]
 fn a_frame_costs_the_less_the_higher_the_load() {
     if !has_namespaces() {
         return;

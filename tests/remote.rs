@@ -112,6 +112,12 @@ fn a_router_is_configured_measured_counted_and_put_back() {
     assert!((direction.forwarded..direction.forwarded + 64).contains(&counted("port0 received")));
     assert!((direction.forwarded..direction.forwarded + 64).contains(&counted("port1 sent")));
     assert!(counted("IPv4 ForwDatagrams") >= direction.forwarded, "{:?}", remote.counters);
+    let of_cores = |name: &str| -> u64 {
+        remote.cores.iter().filter_map(|core| core.counters.get(name)?.meanwhile()).sum()
+    };
+    assert!(of_cores("busy") + of_cores("idle") > 0 && of_cores("NET_RX") > 0, "{:?}", remote.cores);
+    let cores = record.queues.iter().find(|queues| queues.interface == "cores").unwrap();
+    assert!(cores.queues[0].place.starts_with("core "), "{cores:?}");
     let places: Vec<_> = record.cross_check[0].points.iter().map(|point| point.place.as_str()).collect();
     assert_eq!(places, ["sent by eth1", "received by far1", "sent by far2", "received by eth2"]);
     assert!(record.cross_check[0].agrees, "{:?}", record.cross_check);
@@ -265,6 +271,10 @@ fn a_device_is_looked_at_without_changing_it() {
     assert!(found["counters"]["port0 received"].is_u64(), "{found}");
     let text = remote.run(&check).run().well().stdout;
     assert!(text.starts_with("dut can be configured by linux\n") && text.contains("port1 sent"), "{text}");
+    assert!(found["cores"]["0"]["busy"].is_u64() && text.contains("  core 0: "), "{found} {text}");
+    let line = format!("explain queues --dut-host dut {LINUX} --interval 100ms");
+    let watched = remote.run(&line).run().well().stderr;
+    assert!(watched.contains("cores: what each core took in") && watched.contains("  core 0 "), "{watched}");
     assert_eq!(remote.changed(&before), [""; 0]);
 
     // sudo keeps none of the environment; what ssh came over is known all the same.

@@ -350,7 +350,8 @@ fn a_frame_size_that_no_lab_carries_is_refused() {
         return;
     }
     for size in [0, 63, 9217] {
-        let placement = lab::Placement::choose(&[0], &Default::default()).unwrap();
+        let placement =
+            lab::Placement::choose(&results::record::Topology::flat(&[0]), &Default::default()).unwrap();
         let config = lab::Config {
             dut: Arc::new("sink".parse::<DutSpec>().unwrap()),
             placement,

@@ -1,110 +1,141 @@
-//! The energy that processors take, as they count it themselves (RAPL): `/sys/class/powercap` enters,
-//! joules leave. It is of whole packages: the device, the tester and all else there.
+//! What forwarding costs in energy and money: a record with its gauges enters, microjoules a packet and prices leave.
+//! Pure.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use results::Record;
+use results::record::{GaugeReading, Phase, Sample};
 
-const POWERCAP: &str = "/sys/class/powercap";
+/// Hours of a year, on average.
+const HOURS_A_YEAR: f64 = 24.0 * 365.25;
+/// So much of the time of a load must have readings of power.
+const COVERED: f64 = 0.5;
 
-/// Counts the energy of all packages.
-#[derive(Clone, Debug)]
-pub struct Energy {
-    packages: Vec<Package>,
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EnergyUse {
+    /// During the warm-up, whose load is hardly any; absent where it was shorter than a reading.
+    pub idle: Option<Draw>,
+    /// While the load was held; in a search during its trials, in a run that only rises while it rose.
+    pub loaded: Draw,
+    /// What the energy of a year costs for each million packets a second, by `loaded`.
+    pub price_per_year: Option<f64>,
+    /// What the device costs for each million packets a second.
+    pub device_price: Option<f64>,
 }
 
-#[derive(Clone, Debug)]
-struct Package {
-    counter: PathBuf,
-    /// Where the counter begins anew, in microjoules.
-    range: u64,
-    last: u64,
-    /// Since the first reading, in microjoules.
-    sum: u64,
+/// Power at a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Draw {
+    /// The mean power, in watts.
+    pub watts: f64,
+    /// Packets that came back, all directions added up, in a second.
+    pub pps: f64,
 }
 
-impl Energy {
-    /// Counts from now on.
-    ///
-    /// # Errors
-    /// Why there is nothing to count, with the remedy.
-    pub fn start() -> Result<Self, String> {
-        Self::at(Path::new(POWERCAP))
+impl Draw {
+    /// Microjoules for each packet; `None` without packets.
+    #[must_use]
+    pub fn microjoules(&self) -> Option<f64> {
+        (self.pps > 0.0).then(|| self.watts / self.pps * 1e6)
+    }
+}
+
+impl EnergyUse {
+    /// Microjoules that each packet takes beyond what the machine takes idle.
+    #[must_use]
+    pub fn above_idle(&self) -> Option<f64> {
+        let idle = self.idle?;
+        let packets = self.loaded.pps - idle.pps;
+        (packets > 0.0).then(|| (self.loaded.watts - idle.watts) / packets * 1e6)
     }
 
-    fn at(directory: &Path) -> Result<Self, String> {
-        let zones = fs::read_dir(directory)
-            .map_err(|_| format!("this machine does not tell its energy ({POWERCAP}); give --watts"))?;
-        let package = |zone: PathBuf| {
-            let read = |file: &str| fs::read_to_string(zone.join(file));
-            if !read("name").is_ok_and(|name| name.starts_with("package")) {
-                return None;
-            }
-            let range = read("max_energy_range_uj").ok()?.trim().parse().ok()?;
-            let counter = zone.join("energy_uj");
-            Some(number(&counter).map(|last| Package { counter, range, last, sum: 0 }))
+    /// What `record` tells; `None` where nobody told the power while it was loaded, or nothing came back.
+    #[must_use]
+    pub fn of(record: &Record) -> Option<Self> {
+        let gauges = record.gauges.as_deref()?;
+        let draw = |phase: Phase| {
+            draw(record.samples.iter().filter(|sample| sample.phase == phase), &gauges.readings)
         };
-        let packages = zones.flatten().filter_map(|zone| package(zone.path()));
-        let packages: Vec<_> = packages.collect::<Result<_, String>>()?;
-        if packages.is_empty() {
-            return Err(format!("no processor counts its energy in {POWERCAP}; give --watts"));
-        }
-        Ok(Self { packages })
-    }
-
-    /// Joules since the start; `None` when they cannot be read any more. To be called at least
-    /// once a minute, since the counters begin anew.
-    pub fn read(&mut self) -> Option<f64> {
-        let mut sum = 0;
-        for package in &mut self.packages {
-            let now = number(&package.counter).ok()?;
-            let passed =
-                if now >= package.last { now - package.last } else { now + package.range - package.last };
-            (package.last, package.sum) = (now, package.sum + passed);
-            sum += package.sum;
-        }
-        Some(sum as f64 / 1e6)
+        let loaded = [Phase::Hold, Phase::Trial, Phase::Ramp]
+            .into_iter()
+            .find_map(draw)
+            .filter(|draw| draw.pps > 0.0)?;
+        let mpps = loaded.pps / 1e6;
+        let price_per_year =
+            gauges.price_per_kwh.map(|price| loaded.watts / 1e3 * HOURS_A_YEAR * price / mpps);
+        let device_price = gauges.device_price.map(|price| price / mpps);
+        Some(Self { idle: draw(Phase::WarmUp), loaded, price_per_year, device_price })
     }
 }
 
-fn number(path: &Path) -> Result<u64, String> {
-    let text = fs::read_to_string(path).map_err(|cause| {
-        format!("{} cannot be read ({cause}); run as root, or give --watts", path.display())
-    })?;
-    text.trim().parse().map_err(|_| format!("{} holds no number; give --watts", path.display()))
+/// The power during `samples`, by the readings that lie over them; `None` where too few do.
+fn draw<'a>(samples: impl Iterator<Item = &'a Sample>, readings: &[GaugeReading]) -> Option<Draw> {
+    let (mut joules, mut covered, mut seconds, mut packets) = (0.0, 0.0, 0.0, 0.0);
+    for sample in samples {
+        let (begin, end) = (sample.at_s, sample.at_s + sample.duration_s);
+        for reading in readings {
+            let shared = (reading.at_s + reading.duration_s).min(end) - reading.at_s.max(begin);
+            if let Some(watts) = reading.watts.filter(|_| shared > 0.0) {
+                joules += watts * shared;
+                covered += shared;
+            }
+        }
+        seconds += sample.duration_s;
+        packets += sample.directions.iter().map(|direction| direction.forwarded as f64).sum::<f64>();
+    }
+    (covered > 0.0 && covered >= seconds * COVERED)
+        .then(|| Draw { watts: joules / covered, pps: packets / seconds })
 }
 
 #[cfg(test)]
 mod tests {
+    use results::fixtures::Scenario;
+    use results::record::Gauges;
+
     use super::*;
 
-    #[test]
-    fn packages_add_up_and_counters_begin_anew() {
-        let directory = tempfile::tempdir().unwrap();
-        let zone = |zone: &str, name: &str, energy: u64| {
-            let path = directory.path().join(zone);
-            fs::create_dir_all(&path).unwrap();
-            fs::write(path.join("name"), format!("{name}\n")).unwrap();
-            fs::write(path.join("max_energy_range_uj"), "10000000\n").unwrap();
-            fs::write(path.join("energy_uj"), format!("{energy}\n")).unwrap();
+    /// A router of 1.1 Mpps that takes 12 W in the warm-up's three seconds, and `watts` after.
+    fn router(watts: impl Fn(usize) -> Option<f64>) -> Record {
+        let mut record = Scenario::default().record();
+        let reading = |at: usize| GaugeReading {
+            at_s: at as f64,
+            duration_s: 1.0,
+            watts: if at < 3 { Some(12.0) } else { watts(at) },
+            ..GaugeReading::default()
         };
-        zone("intel-rapl:0", "package-0", 9_000_000);
-        zone("intel-rapl:1", "package-1", 1_000_000);
-        zone("intel-rapl:0:0", "core", 5); // a part of its package
-        let mut energy = Energy::at(directory.path()).unwrap();
-        assert_eq!(energy.read(), Some(0.0));
-        zone("intel-rapl:0", "package-0", 500_000);
-        zone("intel-rapl:1", "package-1", 3_000_000);
-        assert_eq!(energy.read(), Some(3.5));
-        zone("intel-rapl:1", "package-1", 3_250_000);
-        assert_eq!(energy.read(), Some(3.75));
-        fs::remove_file(directory.path().join("intel-rapl:1/energy_uj")).unwrap();
-        assert_eq!(energy.read(), None);
+        let gauges = Gauges {
+            readings: (0..90).map(reading).collect(),
+            price_per_kwh: Some(0.30),
+            device_price: Some(699.0),
+            ..Gauges::default()
+        };
+        record.gauges = Some(Box::new(gauges));
+        record
     }
 
     #[test]
-    fn a_machine_that_does_not_tell_is_an_error_with_a_remedy() {
-        let empty = tempfile::tempdir().unwrap();
-        assert!(Energy::at(empty.path()).unwrap_err().contains("--watts"));
-        assert!(Energy::at(&empty.path().join("none")).unwrap_err().contains("--watts"));
+    fn a_packet_takes_microjoules_and_a_million_a_second_money() {
+        let found = EnergyUse::of(&router(|_| Some(19.0))).unwrap();
+        assert!(
+            (found.loaded.watts - 19.0).abs() < 1e-9 && (found.loaded.pps / 1.1e6 - 1.0).abs() < 0.02,
+            "{found:?}"
+        );
+        let microjoules = found.loaded.microjoules().unwrap();
+        assert!((microjoules / (19.0 / 1.1) - 1.0).abs() < 0.02, "{microjoules}");
+        assert!((found.idle.unwrap().watts - 12.0).abs() < 1e-9);
+        assert!((found.above_idle().unwrap() / (7.0 / 1.1) - 1.0).abs() < 0.02, "{found:?}");
+        // 19 W are 166.6 kWh a year.
+        assert!((found.price_per_year.unwrap() / (166.55 * 0.30 / 1.1) - 1.0).abs() < 0.02, "{found:?}");
+        assert!((found.device_price.unwrap() / (699.0 / 1.1) - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn without_readings_over_the_load_nothing_is_told() {
+        assert_eq!(EnergyUse::of(&router(|_| None)), None);
+        let mut stopped = router(|_| Some(19.0));
+        stopped.samples.iter_mut().flat_map(|sample| &mut sample.directions).for_each(|it| it.forwarded = 0);
+        assert_eq!(EnergyUse::of(&stopped), None);
+        assert_eq!(EnergyUse::of(&Scenario::default().record()), None);
+        let short = router(|at| (at > 88).then_some(19.0));
+        assert_eq!(EnergyUse::of(&short), None);
     }
 }

@@ -14,6 +14,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub use ethtool::by_queue;
+
 /// Where counters come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -76,7 +76,7 @@ impl Cable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::{Wishes, online};
+    use crate::placement::{Wishes, host};
 
     #[test]
     fn the_ports_are_each_other_s_next_hops() {
@@ -84,7 +84,7 @@ mod tests {
             eprintln!("skipped: network namespaces need root");
             return;
         }
-        let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+        let placement = Placement::choose(&host().unwrap(), &Wishes::default()).unwrap();
         let cable = Cable::start(&placement, 1518).unwrap();
         let [zero, one] = cable.ports();
         assert_eq!((zero.next_hop_mac, one.next_hop_mac), (one.mac, zero.mac));

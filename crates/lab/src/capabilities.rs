@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, fmt};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::utsname::uname;
+use results::record::Topology;
 use rights::Capability;
 
 use crate::device::{Addressing, Device, Running, Site};
@@ -95,7 +96,8 @@ pub fn give_up_the_rest() -> std::result::Result<(), rights::Error> {
 /// Looks at everything. As root this takes about a tenth of a second.
 #[must_use]
 pub fn check_machine() -> Vec<Check> {
-    let mut checks = vec![kernel(), capabilities(), btf(), locked_memory(), cores(), hugepages()];
+    let mut checks =
+        vec![kernel(), capabilities(), btf(), locked_memory(), cores(), irqbalance(), hugepages()];
     checks.extend(namespaces_and_links());
     checks
 }
@@ -186,14 +188,50 @@ fn locked_memory() -> Check {
 }
 
 fn cores() -> Check {
-    let remedy = "Give the machine more cores: one generates, one is the device's, a third one receives";
-    match placement::online() {
-        Ok(online) if online.len() >= 3 => good("cores", format!("{} available", online.len())),
-        Ok(online) if online.len() == 2 => {
-            short_of("cores", Level::Degraded, "2 available: receiving shares the device's core", remedy)
-        }
-        Ok(_) => short_of("cores", Level::Degraded, "1 available: tester and device share it", remedy),
+    match placement::host() {
+        Ok(host) => judge_cores(&host),
         Err(error) => short_of("cores", Level::Missing, error.to_string(), "Mount /proc"),
+    }
+}
+
+/// Whether the cores of `host` suffice for a tester and a device that do not disturb each other.
+fn judge_cores(host: &Topology) -> Check {
+    const MORE: &str =
+        "Give the machine more cores: one generates, one is the device's, a third one receives";
+    let told = |what: &str| format!("{}{what}", host.in_words());
+    match (host.cores.len(), host.physical().len()) {
+        (3.., 3..) => good("cores", told("")),
+        (3.., _) => short_of(
+            "cores",
+            Level::Degraded,
+            told("; tester and device slow each other where they are threads of one physical core"),
+            MORE,
+        ),
+        (2, 2) => short_of("cores", Level::Degraded, told("; receiving shares the device's core"), MORE),
+        (2, _) => short_of(
+            "cores",
+            Level::Degraded,
+            told(
+                "; receiving shares the device's core, and the tester slows it as a thread of its physical core",
+            ),
+            MORE,
+        ),
+        _ => short_of("cores", Level::Degraded, told("; tester and device share it"), MORE),
+    }
+}
+
+/// Whether the daemon runs that moves interrupts from core to core, also while a test goes on.
+fn irqbalance() -> Check {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut names = processes.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok());
+    match names.any(|name| name.trim() == "irqbalance") {
+        false => good("irqbalance", "does not run"),
+        true => short_of(
+            "irqbalance",
+            Level::Degraded,
+            "runs: between real ports it moves interrupts during a test",
+            "Stop it while you measure: 'systemctl stop irqbalance'",
+        ),
     }
 }
 
@@ -277,7 +315,7 @@ impl Device for Nothing {
 
 /// Sets a small lab up and takes it down.
 fn lab() -> Result<BTreeMap<String, String>> {
-    let placement = Placement::choose(&placement::online()?, &Wishes::default())?;
+    let placement = Placement::choose(&placement::host()?, &Wishes::default())?;
     Lab::start(&Config { dut: Arc::new(Nothing), placement, max_frame_size: 1518 })?.dut_configuration()
 }
 
@@ -301,7 +339,32 @@ fn vlan(namespace: &Namespace) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use results::record::Core;
+
     use super::*;
+
+    #[test]
+    fn cores_suffice_where_three_of_them_are_physical() {
+        let host = |count: usize, threads: usize| {
+            let siblings = |number: usize| {
+                (0..count).filter(move |other| *other != number && other / threads == number / threads)
+            };
+            let core = |number| Core { number, siblings: siblings(number).collect(), ..Core::default() };
+            Topology { cores: (0..count).map(core).collect(), ..Topology::default() }
+        };
+        let told = |count, threads| {
+            let check = judge_cores(&host(count, threads));
+            (check.level, check.found)
+        };
+        assert_eq!(told(6, 2), (Level::Good, "6 cores: 3 physical cores of 2 threads".to_owned()));
+        assert_eq!(told(3, 1), (Level::Good, "3 cores".to_owned()));
+        let slow = "4 cores: 2 physical cores of 2 threads; tester and device slow each other where they are threads of one \
+                    physical core";
+        assert_eq!(told(4, 2), (Level::Degraded, slow.to_owned()));
+        for (count, threads) in [(2, 1), (2, 2), (1, 1)] {
+            assert_eq!(told(count, threads).0, Level::Degraded, "{count} {threads}");
+        }
+    }
 
     #[test]
     fn releases_are_compared_as_numbers() {

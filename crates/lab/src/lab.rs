@@ -83,7 +83,7 @@ impl Lab {
         if asked < least || asked > most {
             return Err(Error::FrameSize { asked, least, most });
         }
-        let online = placement::online()?;
+        let online = placement::host()?.numbers();
         let queues = config.dut.queues();
         if let Some(core) = queues.cores.iter().copied().find(|core| !online.contains(core)) {
             return Err(PlacementError::NoSuchCore { core, online }.into());
@@ -452,11 +452,11 @@ pub(crate) fn pin_all(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::placement::{Wishes, online};
+    use crate::placement::{Wishes, host};
 
     /// A lab whose device does nothing.
     pub(crate) fn start() -> Lab {
-        let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+        let placement = Placement::choose(&host().unwrap(), &Wishes::default()).unwrap();
         Lab::start(&Config { dut: Arc::new(crate::capabilities::Nothing), placement, max_frame_size: 1518 })
             .unwrap()
     }

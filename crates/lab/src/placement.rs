@@ -1,10 +1,16 @@
-//! Which core does what: the cores there are and the wishes enter, a placement leaves. Pure,
-//! but for [`online`], which asks the kernel.
+//! Which core does what: how the host's cores are arranged and the wishes enter, a placement leaves. Pure,
+//! but for [`online`] and [`host`], which ask the kernel.
 
+mod choice;
+mod siblings;
+
+use hardware::System;
 use nix::unistd::Pid;
+use results::record::Topology;
 use scheduling::Cores;
 
 use crate::device::Workers;
+use choice::Choice;
 
 /// Which core does what in a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +25,12 @@ pub struct Placement {
     pub dut: usize,
     /// The core of each of the device's workers.
     pub dut_workers: Vec<usize>,
-    /// What a reader of the results should know of it.
+    /// What a reader of the results of a lab should know of it.
     pub notes: Vec<String>,
+    /// How the host's cores are arranged.
+    host: Topology,
+    /// The NUMA node of the tester's cards.
+    node: Option<usize>,
 }
 
 /// What the user asks of a placement.
@@ -36,6 +46,8 @@ pub struct Wishes {
     pub dut: Option<usize>,
     /// The workers of the device. Where it names their cores, these go before [`Self::dut`].
     pub dut_workers: Workers,
+    /// The NUMA node of the tester's cards, where both are on one.
+    pub node: Option<usize>,
 }
 
 /// The cores asked for cannot be had.
@@ -104,19 +116,41 @@ pub fn online() -> Result<Vec<usize>, PlacementError> {
     Ok(Cores::of_thread(Pid::from_raw(0))?.numbers().collect())
 }
 
+/// How the cores are arranged that this process may use, and those that the kernel keeps isolated.
+///
+/// # Errors
+/// [`PlacementError::Unknown`] when the kernel does not say.
+pub fn host() -> Result<Topology, PlacementError> {
+    Ok(usable(System::here().topology(), &online()?))
+}
+
+/// Of `all` cores those that a process may use which the kernel lets run on `allowed`. Isolated ones among the others
+/// are had by naming them; those that the process runs on already are like all others.
+fn usable(all: Topology, allowed: &[usize]) -> Topology {
+    if allowed.iter().any(|core| all.core(*core).is_none()) {
+        // The kernel does not tell how they are arranged.
+        return Topology::flat(allowed);
+    }
+    let isolated: Vec<usize> = all.isolated.iter().copied().filter(|core| !allowed.contains(core)).collect();
+    let numbers: Vec<usize> = allowed.iter().chain(&isolated).copied().collect();
+    Topology { isolated, ..all.of(&numbers) }
+}
+
 impl Placement {
-    /// Places a lab on the cores `online`, in their order.
+    /// Places a lab on the cores of `host`.
     ///
     /// The device gets the last core for itself; the tester generates on the first ones, and
     /// receives on a core of its own where one is left. Where none is, receiving runs on the
-    /// device's core: that slows the device, never the load offered to it.
+    /// device's core: that slows the device, never the load offered to it. Two of them are on threads of one
+    /// physical core only where no other core is left, and workers are on the node of the tester's cards where they
+    /// can be. Isolated cores are used only where they are named.
     ///
     /// # Errors
     /// [`PlacementError`] when a wish cannot be met.
-    pub fn choose(online: &[usize], wishes: &Wishes) -> Result<Self, PlacementError> {
-        let check = |core: usize| match online.contains(&core) {
-            true => Ok(core),
-            false => Err(PlacementError::NoSuchCore { core, online: online.to_vec() }),
+    pub fn choose(host: &Topology, wishes: &Wishes) -> Result<Self, PlacementError> {
+        let check = |core: usize| match host.core(core) {
+            Some(_) => Ok(core),
+            None => Err(PlacementError::NoSuchCore { core, online: host.numbers() }),
         };
         let wanted = wishes.generate.as_deref().unwrap_or_default();
         let workers = match wishes.workers.max(1) {
@@ -130,23 +164,31 @@ impl Placement {
         for core in wanted.iter().chain(&wishes.receive).chain(named) {
             check(*core)?;
         }
+        let choice = Choice::new(host, wishes.node);
         let dut = match named.first().copied().or(wishes.dut) {
             Some(core) => check(core)?,
             // The last core that nobody asked for, or with a single core that one.
-            None => *online
-                .iter()
-                .rfind(|core| !wanted.contains(core) && !wishes.receive.contains(core))
-                .or(online.last())
+            None => choice
+                .far(&[wanted, &wishes.receive])
+                .or(choice.cores.last().copied())
                 .ok_or(PlacementError::TooFewCores { workers, free: 0 })?,
         };
         let kept = if named.is_empty() { vec![dut] } else { named.clone() };
-        let generate = if wanted.is_empty() { first_cores(online, workers, &kept)? } else { wanted.to_vec() };
-        let dut_workers = further_cores(online, kept, &wishes.dut_workers, &generate, &wishes.receive)?;
-        let spare = online.iter().rfind(|core| !dut_workers.contains(core) && !generate.contains(core));
-        let receive = spare.copied().unwrap_or(dut);
+        let generate = if wanted.is_empty() { choice.generators(workers, &kept)? } else { wanted.to_vec() };
+        let dut_workers = choice.workers(kept, &wishes.dut_workers, &[&generate, &wishes.receive])?;
+        let receive = choice.last(&generate, &[&dut_workers]).unwrap_or(dut);
         let receive_cores = wishes.receive.clone();
-        let mut placement = Self { generate, receive, receive_cores, dut, dut_workers, notes: Vec::new() };
-        placement.notes = placement.caveats(online.len());
+        let mut placement = Self {
+            generate,
+            receive,
+            receive_cores,
+            dut,
+            dut_workers,
+            notes: Vec::new(),
+            host: host.clone(),
+            node: wishes.node,
+        };
+        placement.notes = placement.caveats();
         Ok(placement)
     }
 
@@ -190,8 +232,9 @@ impl Placement {
         })
     }
 
-    /// What a reader must know of this placement on a host with so many `cores`.
-    fn caveats(&self, cores: usize) -> Vec<String> {
+    /// What a reader must know of a lab that is placed so.
+    fn caveats(&self) -> Vec<String> {
+        let cores = self.host.cores.len();
         let mut notes = Vec::new();
         notes.extend(self.shared_cores());
         if self.receives_on_dut_core() {
@@ -204,48 +247,37 @@ impl Placement {
                 self.dut
             ));
         }
+        let receive: &[usize] = if self.receives_on_dut_core() { &[] } else { &[self.receive] };
+        notes.extend(self.siblings(&[
+            ("generator", &self.generate),
+            ("receiver", receive),
+            ("device", &self.dut_workers),
+        ]));
+        notes
+    }
+
+    /// What a reader must know of it where the tester's ports are not a lab's; `with_device` where Linerate starts the
+    /// device.
+    #[must_use]
+    pub fn caveats_outside(&self, with_device: bool) -> Vec<String> {
+        let device: &[usize] = if with_device { &self.dut_workers } else { &[] };
+        let mut notes: Vec<String> = self.shared_cores().filter(|_| with_device).into_iter().collect();
+        let roles =
+            [("generator", self.generate.as_slice()), ("receiver", &self.receive_cores), ("device", device)];
+        notes.extend(self.siblings(&roles));
+        notes.extend(self.far_from_cards());
         notes
     }
 }
 
-/// The first cores that are not the device's; one of these only if there is no other.
-fn first_cores(online: &[usize], workers: usize, dut: &[usize]) -> Result<Vec<usize>, PlacementError> {
-    let mut free: Vec<usize> = online.iter().copied().filter(|core| !dut.contains(core)).collect();
-    if free.is_empty() {
-        free.extend(dut.last());
-    }
-    if workers > free.len() {
-        return Err(PlacementError::TooFewCores { workers, free: free.len() });
-    }
-    free.truncate(workers);
-    Ok(free)
-}
-
-/// The cores of the device's workers: those that it has, and the last ones that the tester does not use.
-fn further_cores(
-    online: &[usize],
-    mut cores: Vec<usize>,
-    workers: &Workers,
-    generate: &[usize],
-    receive: &[usize],
-) -> Result<Vec<usize>, PlacementError> {
-    let is_free = |core: &&usize| ![&cores[..], generate, receive].iter().any(|taken| taken.contains(core));
-    let free: Vec<usize> = online.iter().rev().filter(is_free).copied().collect();
-    let further = workers.count.max(1).saturating_sub(cores.len());
-    if further + workers.beside > free.len() {
-        let needed = workers.count.max(1) + workers.beside;
-        return Err(PlacementError::TooFewForDevice { needed, tester: generate.len(), cores: online.len() });
-    }
-    cores.extend(free.into_iter().take(further));
-    Ok(cores)
-}
-
 #[cfg(test)]
 mod tests {
+    use results::record::Core;
+
     use super::*;
 
     fn place(online: &[usize], wishes: &Wishes) -> (Vec<usize>, usize, usize, usize) {
-        let placement = Placement::choose(online, wishes).unwrap();
+        let placement = Placement::choose(&Topology::flat(online), wishes).unwrap();
         (placement.generate, placement.receive, placement.dut, placement.notes.len())
     }
 
@@ -263,7 +295,7 @@ mod tests {
         let two = Wishes { workers: 2, ..Wishes::default() };
         assert_eq!(place(&[0, 1, 2, 3], &two), (vec![0, 1], 2, 3, 0));
         assert_eq!(place(&[0, 1, 2], &two), (vec![0, 1], 2, 2, 1));
-        let refused = Placement::choose(&[0, 1], &two).unwrap_err();
+        let refused = Placement::choose(&Topology::flat(&[0, 1]), &two).unwrap_err();
         assert_eq!(refused, PlacementError::TooFewCores { workers: 2, free: 1 });
     }
 
@@ -271,7 +303,7 @@ mod tests {
     fn the_device_s_workers_get_the_last_cores_or_those_that_it_names() {
         let of = |online: &[usize], count, cores: &[usize], beside| {
             let dut_workers = Workers { count, cores: cores.to_vec(), beside };
-            Placement::choose(online, &Wishes { dut_workers, ..Wishes::default() })
+            Placement::choose(&Topology::flat(online), &Wishes { dut_workers, ..Wishes::default() })
         };
         let placed = of(&[0, 1, 2, 3], 3, &[], 0).unwrap();
         assert_eq!((placed.generate.as_slice(), placed.dut_workers.as_slice()), (&[0][..], &[3, 2, 1][..]));
@@ -306,17 +338,113 @@ mod tests {
         assert_eq!(place(&[0, 1, 2, 3], &wishes), (vec![0], 3, 1, 0));
         let wishes = Wishes { receive: vec![9], ..Wishes::default() };
         assert!(matches!(
-            Placement::choose(&[0, 1], &wishes),
+            Placement::choose(&Topology::flat(&[0, 1]), &wishes),
             Err(PlacementError::NoSuchCore { core: 9, .. })
         ));
         let wishes = Wishes { dut: Some(7), ..Wishes::default() };
-        let refused = Placement::choose(&[0, 1], &wishes).unwrap_err();
+        let refused = Placement::choose(&Topology::flat(&[0, 1]), &wishes).unwrap_err();
         assert_eq!(refused.to_string(), "core 7 is not available. There are: 0, 1");
         let wishes = Wishes { workers: 3, generate: Some(vec![0, 1]), ..Wishes::default() };
         assert!(matches!(
-            Placement::choose(&[0, 1, 2], &wishes),
+            Placement::choose(&Topology::flat(&[0, 1, 2]), &wishes),
             Err(PlacementError::CoresPerWorker { workers: 3, cores: 2 })
         ));
-        assert!(Placement::choose(&[], &Wishes::default()).is_err());
+        assert!(Placement::choose(&Topology::flat(&[]), &Wishes::default()).is_err());
+    }
+
+    /// Cores of which each physical one has two threads: neighbours by number where `adjacent`, else n and n + half.
+    fn threads(count: usize, adjacent: bool) -> Topology {
+        let sibling = |core: usize| if adjacent { core ^ 1 } else { (core + count / 2) % count };
+        let node = |core: usize| core.min(sibling(core)) * 2 / count;
+        let core = |number: usize| Core {
+            number,
+            siblings: vec![sibling(number)],
+            node: Some(node(number)),
+            ..Core::default()
+        };
+        Topology { cores: (0..count).map(core).collect(), ..Topology::default() }
+    }
+
+    #[test]
+    fn each_part_has_a_physical_core_of_its_own_where_there_are_enough() {
+        let wishes = Wishes::default();
+        for adjacent in [true, false] {
+            let host = threads(8, adjacent);
+            let placed = Placement::choose(&host, &wishes).unwrap();
+            let all = [placed.generate[0], placed.receive, placed.dut];
+            let apart = |one: usize, other: usize| !host.are_siblings(all[one], all[other]);
+            assert!(apart(0, 1) && apart(0, 2) && apart(1, 2), "{adjacent}: {all:?}");
+            assert_eq!(placed.notes, [""; 0]);
+        }
+        // By their numbers alone, 2 would have been taken: the device's sibling.
+        let placed = Placement::choose(&threads(4, true), &wishes).unwrap();
+        assert_eq!((placed.generate.as_slice(), placed.dut, placed.receive), (&[0][..], 3, 1));
+        let two = Wishes { workers: 2, ..Wishes::default() };
+        assert_eq!(Placement::choose(&threads(8, true), &two).unwrap().generate, [0, 2]);
+        let dut_workers = Workers { count: 2, ..Workers::default() };
+        let device = Wishes { dut_workers, ..Wishes::default() };
+        assert_eq!(Placement::choose(&threads(8, true), &device).unwrap().dut_workers, [7, 5]);
+    }
+
+    #[test]
+    fn where_two_must_share_a_physical_core_it_is_said() {
+        let said = |count, wishes: &Wishes| Placement::choose(&threads(count, true), wishes).unwrap().notes;
+        assert_eq!(
+            said(4, &Wishes::default()),
+            [
+                "WARNING: generator (core 0) and receiver (core 1) are threads of one physical core and slow each other: \
+              use a host with more physical cores"
+            ]
+        );
+        let named = Wishes { generate: Some(vec![6]), dut: Some(7), ..Wishes::default() };
+        assert_eq!(
+            said(8, &named),
+            [
+                "WARNING: generator (core 6) and device (core 7) are threads of one physical core and slow each other: \
+              name cores of different physical cores"
+            ]
+        );
+        let two = said(2, &Wishes::default());
+        assert!(
+            two[0].contains("tester RX and DUT share core 1")
+                && two[1].contains("(core 0) and device (core 1)"),
+            "{two:?}"
+        );
+        let dut_workers = Workers { count: 2, cores: vec![4, 5], beside: 0 };
+        let workers = said(8, &Wishes { dut_workers, ..Wishes::default() });
+        assert!(workers[0].contains("device (core 4) and device (core 5)"), "{workers:?}");
+    }
+
+    #[test]
+    fn workers_are_on_the_node_of_their_card() {
+        let wishes = Wishes { workers: 2, node: Some(1), ..Wishes::default() };
+        let placed = Placement::choose(&threads(8, true), &wishes).unwrap();
+        assert_eq!((placed.generate.as_slice(), placed.caveats_outside(false)), (&[4, 6][..], vec![]));
+        let far = Wishes { generate: Some(vec![0, 6]), node: Some(1), ..Wishes::default() };
+        let placed = Placement::choose(&threads(8, true), &far).unwrap();
+        assert_eq!(
+            placed.caveats_outside(false),
+            [
+                "WARNING: core 0 is not on NUMA node 1 of the ports: frames cross between nodes, and rates are lower \
+              (cores of that node: 4, 5, 6, 7)"
+            ]
+        );
+        assert_eq!(placed.notes, [""; 0], "a lab has no card");
+    }
+
+    #[test]
+    fn isolated_cores_are_used_where_they_are_named() {
+        let all = Topology { isolated: vec![2, 3], ..Topology::flat(&[0, 1, 2, 3]) };
+        let host = usable(all.clone(), &[0, 1]);
+        assert_eq!(host.numbers(), [0, 1, 2, 3]);
+        let placed = Placement::choose(&host, &Wishes::default()).unwrap();
+        assert_eq!((placed.generate.as_slice(), placed.dut), (&[0][..], 1));
+        let named = Wishes { generate: Some(vec![2]), dut: Some(3), ..Wishes::default() };
+        let placed = Placement::choose(&host, &named).unwrap();
+        assert_eq!((placed.generate.as_slice(), placed.dut, placed.receive), (&[2][..], 3, 1));
+        // Whoever starts it on isolated cores means them.
+        let started = usable(all, &[2, 3]);
+        assert_eq!((started.numbers(), started.isolated.len()), (vec![2, 3], 0));
+        assert_eq!(usable(Topology::default(), &[0, 1]), Topology::flat(&[0, 1]));
     }
 }

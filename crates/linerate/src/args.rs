@@ -2,6 +2,7 @@
 //!
 //! Words of the command line enter; profiles, rates and devices leave.
 
+mod energy;
 mod packet_io;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dut::DutSpec;
+use monitor::gauges::Wanted;
 use testbed::target::{EngineName, Named, Place, Ports, Remote, Target};
 use testbed::trex_profile;
 use traffic::tunable::{Size, VlanTags, Vm};
@@ -233,6 +235,7 @@ impl Device {
             dut_core: self.dut_core,
             dut_commands: self.dut_commands.clone(),
             denied: self.denied.clone(),
+            energy: Wanted::default(),
         })
     }
 
@@ -330,9 +333,16 @@ pub struct Output {
     /// Tag kept with the result; repeat it for more
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
+    #[command(flatten)]
+    energy: energy::Energy,
 }
 
 impl Output {
+    /// The target with what the flags say of energy.
+    pub fn metered(&self, target: Target) -> Target {
+        Target { energy: self.energy.wanted(), ..target }
+    }
+
     /// The labels by their keys.
     pub fn labels(&self) -> Result<BTreeMap<String, String>> {
         let mut labels = BTreeMap::new();

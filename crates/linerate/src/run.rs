@@ -103,7 +103,7 @@ pub fn single(
     let given = output.labels()?;
     let stop = stop::flag()?;
     let showing = live.start()?;
-    let mut testbed = Testbed::open(&device.target()?, usize::from(profile.largest_size()))?;
+    let mut testbed = Testbed::open(&output.metered(device.target()?), usize::from(profile.largest_size()))?;
     testbed.show_on(showing.as_ref().map(Showing::board));
     testbed.prepare()?;
     let sent = Sent::new(&testbed, profile, traffic.directions());

@@ -4,12 +4,13 @@
 //! A thread on each core sleeps, wakes ten times a second and times a fixed piece of work: how
 //! fast the core runs, and how promptly it serves a thread that wakes; and hands a cache line to and
 //! fro with the first core's: how far they are apart. All else is read from `/proc` when a stretch
-//! begins and ends.
+//! begins and ends. [`gauges`] has power, frequency and temperature beside a run.
 
 mod conditions;
 mod core_meter;
 mod counters;
 mod disturbance;
+pub mod gauges;
 mod handover;
 mod interruptions;
 mod past;

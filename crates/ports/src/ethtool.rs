@@ -96,6 +96,7 @@ fn parse_pause(answer: &[u8]) -> Pause {
         sent: is_on(4),
         frames_received: counted(3),
         frames_sent: counted(2),
+        frames_received_meanwhile: None,
     }
 }
 
@@ -137,6 +138,7 @@ mod tests {
             sent: false,
             frames_received: Some(9),
             frames_sent: Some(7),
+            frames_received_meanwhile: None,
         };
         assert_eq!(parse_pause(&pause), expected);
         assert_eq!(parse_pause(&[]), Pause::default());

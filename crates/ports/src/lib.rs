@@ -6,6 +6,7 @@
 //! [`Questions`] ask the kernel, in the network namespace of the calling thread.
 
 mod choice;
+mod describe;
 mod ethtool;
 mod findings;
 mod link;
@@ -16,6 +17,7 @@ mod sending;
 mod virtio;
 
 pub use choice::{Engine, choose};
+pub use describe::describe;
 pub use findings::{Finding, Severity, findings};
 pub use link::wait_for_carrier;
 pub use program::{Attached, probe};

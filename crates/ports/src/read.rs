@@ -18,6 +18,7 @@ use crate::virtio;
 pub fn read(name: &str) -> Result<PortFacts> {
     let link = Link::by_name(name)?;
     let driver = genetlink::ethtool::driver(name).unwrap_or_default();
+    let card = hardware::System::here().card(name);
     let mut facts = PortFacts {
         name: link.name,
         driver: driver.name.or(link.kind),
@@ -34,6 +35,8 @@ pub fn read(name: &str) -> Result<PortFacts> {
             .ok()
             .and_then(|text| virtio::parse(&text)),
         cores: libbpf_rs::num_possible_cpus().ok().and_then(|cores| u32::try_from(cores).ok()).unwrap_or(1),
+        node: card.node,
+        interrupts: card.interrupts,
         ..PortFacts::default()
     };
     if let Some(driver) = Questions::open(name) {

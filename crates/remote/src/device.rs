@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::counters::{self, Counters};
+use crate::counters::{self, Counted, Counters};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::shell::Shell;
@@ -121,15 +121,23 @@ impl<S: Shell> Device<S> {
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn counters(&mut self) -> Result<Counters> {
-        let mut found = Counters::new();
-        for reading in self.plan.counters() {
-            let answer = self.shell.run(&reading.text)?;
-            if answer.is_good() {
-                found.extend(counters::parse(&answer.stdout, &reading.what));
+    pub fn counters(&mut self) -> Result<Counted> {
+        let scripts = [
+            self.plan.counters().collect(),
+            self.plan.cores().collect(),
+            self.plan.queues().collect::<Vec<_>>(),
+        ];
+        let [counters, cores, queues] = scripts.map(|scripts| {
+            let mut found = Counters::new();
+            for reading in scripts {
+                let answer = self.shell.run(&reading.text)?;
+                if answer.is_good() {
+                    found.extend(counters::parse(&answer.stdout, &reading.what));
+                }
             }
-        }
-        Ok(found)
+            Ok(found)
+        });
+        Ok(Counted { counters: counters?, cores: counters::by_core(&cores?), queues: queues? })
     }
 
     /// What the nodes of the device's graph have done so far, as its driver prints it; empty where it prints nothing.
@@ -214,6 +222,8 @@ mod tests {
             let stdout = match last {
                 "tell" => "7\n".to_owned(),
                 "count" => format!("drops {}\n", self.log.len()),
+                "top" => "3 busy 50\n".to_owned(),
+                "statistics" => "port0 rx_queue_1_packets: 60\n".to_owned(),
                 _ => String::new(),
             };
             let fails = !self.fails.is_empty() && last.contains(self.fails);
@@ -274,6 +284,12 @@ mod tests {
         [[counters]]
         name = "c"
         run = "count"
+        [[cores]]
+        name = "k"
+        run = "top"
+        [[queues]]
+        name = "q"
+        run = "statistics"
         [[nodes]]
         name = "n"
         run = "show"
@@ -344,7 +360,9 @@ mod tests {
         let mut device = device("tell eight").unwrap();
         let found = device.fingerprint().unwrap();
         assert_eq!((found["seven"].as_str(), found["eight"].as_str()), ("7", "unknown: cannot"));
-        assert_eq!(device.counters().unwrap()["drops"], 4);
+        let counted = device.counters().unwrap();
+        assert_eq!((counted.counters["drops"], counted.cores[&3]["busy"]), (4, 50));
+        assert_eq!(counted.queues["port0 rx_queue_1_packets"], 60);
         assert_eq!(
             (device.nodes().unwrap().as_str(), device.shell.log.last().unwrap().as_str()),
             ("", "run show")

@@ -41,6 +41,8 @@ pub struct Driver {
     pub(crate) boots: Vec<Boot>,
     pub(crate) fingerprint: Vec<Reading>,
     pub(crate) counters: Vec<Reading>,
+    pub(crate) cores: Vec<Reading>,
+    pub(crate) queues: Vec<Reading>,
     pub(crate) nodes: Vec<Reading>,
 }
 
@@ -132,6 +134,10 @@ struct Document {
     fingerprint: Vec<ReadingEntry>,
     #[serde(default)]
     counters: Vec<ReadingEntry>,
+    #[serde(default)]
+    cores: Vec<ReadingEntry>,
+    #[serde(default)]
+    queues: Vec<ReadingEntry>,
     #[serde(default)]
     nodes: Vec<ReadingEntry>,
 }
@@ -306,6 +312,8 @@ impl Source<'_> {
             boots: boots.collect::<Result<_>>()?,
             fingerprint: readings(&document.fingerprint)?,
             counters: readings(&document.counters)?,
+            cores: readings(&document.cores)?,
+            queues: readings(&document.queues)?,
             nodes: readings(&document.nodes)?,
             functions: functions.to_owned(),
             parameters: parameters.clone(),

@@ -21,7 +21,7 @@ mod ssh;
 mod variables;
 
 pub use console::Console;
-pub use counters::{Counters, parse as parse_counters};
+pub use counters::{Counted, Counters, parse as parse_counters};
 pub use device::Device;
 pub use dialogue::Login;
 pub use driver::{Driver, Parameter};

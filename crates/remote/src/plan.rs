@@ -133,6 +133,16 @@ impl Plan {
         self.readings(&self.driver.counters)
     }
 
+    /// The scripts that tell what each core of the device has counted.
+    pub(crate) fn cores(&self) -> impl Iterator<Item = Script> {
+        self.readings(&self.driver.cores)
+    }
+
+    /// The scripts that tell what the statistics of the device's queues are.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = Script> {
+        self.readings(&self.driver.queues)
+    }
+
     /// The scripts that tell what the nodes of the device's graph have done.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = Script> {
         self.readings(&self.driver.nodes)

@@ -60,8 +60,25 @@ fn bench(bench: &Bench) -> String {
     text += &links(bench);
     text += &nodes(bench);
     text += &comparisons(bench);
+    let medians = bench.tests.iter().flat_map(|test| &test.cells).filter_map(Cell::median_run);
+    text += &findings(medians.map(|run| run.record));
     text += &repetition(bench);
     text
+}
+
+/// What stands out in each of `records`, and what a packet takes; empty where nothing does.
+fn findings<'a>(records: impl Iterator<Item = &'a Record>) -> String {
+    let mut text = String::new();
+    for record in records {
+        let found = crate::findings::findings(record).into_iter().map(|it| (it.kind, it.text));
+        let energy = crate::energy::lines(record).into_iter().filter(|(name, _)| *name != "not available");
+        let told: Vec<(&str, String)> = found.chain(energy).collect();
+        if !told.is_empty() {
+            let _ = writeln!(text, "\n**{}**\n", line(&record.name));
+            told.iter().for_each(|(kind, told)| _ = writeln!(text, "- {kind}: {}", line(told)));
+        }
+    }
+    if text.is_empty() { text } else { format!("\n### Findings\n{text}") }
 }
 
 /// What the medians are worth as bandwidth.
@@ -201,7 +218,7 @@ fn matrix(records: &[Record]) -> String {
     }
     text.push('\n');
     comparison.marks().iter().for_each(|mark| _ = writeln!(text, "- `{}` {}", mark.sign(), mark.meaning()));
-    text + &links_table(worth.into_iter())
+    text + &links_table(worth.into_iter()) + &findings(records.iter())
 }
 
 fn row(text: &mut String, cells: impl Iterator<Item = String>) {

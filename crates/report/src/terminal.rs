@@ -6,6 +6,7 @@ mod columns;
 mod compare;
 mod cost;
 mod departures;
+mod findings;
 mod latency;
 mod links;
 mod nodes;
@@ -38,6 +39,7 @@ use repeats::{Repeats, repeats};
 pub use bench::bench;
 pub use certificate::certificate;
 pub use compare::compare;
+pub use findings::table as findings;
 pub use queues::{queues, queues_line};
 pub use remote::meanwhile;
 pub use rfc2544::rfc2544;
@@ -261,6 +263,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     }
     for queues in record.queues.iter().filter_map(queue_use::line) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&queues, colour));
+    }
+    for (name, energy) in crate::energy::lines(record).iter().filter(|(name, _)| *name != "not available") {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&format!("{name}: {energy}"), colour));
     }
     let alone = record.directions.len() == 1;
     for spread in record.directions.iter().filter_map(|direction| departures::line(direction, alone)) {

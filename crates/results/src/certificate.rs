@@ -138,6 +138,7 @@ mod tests {
                 cores: 2,
                 memory_bytes: 1,
                 hypervisor: None,
+                host: None,
             },
             seed: 7,
             quick: true,

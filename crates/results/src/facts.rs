@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{Port, Record};
+use crate::record::{Host, Port, Record};
 
 /// What is known of one record, by name.
 pub type Facts = BTreeMap<String, String>;
@@ -45,10 +45,34 @@ pub fn configuration(record: &Record) -> Facts {
         ("memory", environment.memory_bytes.to_string()),
         ("hypervisor", environment.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
     ]);
+    facts.extend(settings(environment.host.as_deref()));
     facts.extend(prefixed("device's ", &record.dut.configuration));
     let generator = record.finding.generator();
     facts.extend(generator.map(|it| ("generator".to_owned(), format!("{} {}", it.program, it.version))));
     facts
+}
+
+/// How the cores of a machine are arranged and set, `unknown` where the record does not tell.
+fn settings(host: Option<&Host>) -> Facts {
+    let unknown = || "unknown".to_owned();
+    let list = |entries: Vec<String>| if entries.is_empty() { unknown() } else { entries.join(", ") };
+    let told = |value: fn(&Host) -> Option<String>| host.and_then(value).unwrap_or_else(unknown);
+    named([
+        ("arrangement of the cores", told(|host| Some(host.topology.in_words()))),
+        ("SMT", told(|host| host.topology.smt.clone())),
+        ("governor", list(host.iter().flat_map(|host| host.governors.iter().cloned()).collect())),
+        ("microcode", told(|host| host.microcode.clone())),
+        ("kernel command line", told(|host| host.command_line.clone())),
+        (
+            "mitigations",
+            list(
+                host.iter()
+                    .flat_map(|host| &host.mitigations)
+                    .map(|(name, what)| format!("{name}: {what}"))
+                    .collect(),
+            ),
+        ),
+    ])
 }
 
 /// Each fact that is not the same everywhere, with what it is where: `kernel (6.1 in a, 6.18 in b)`.

@@ -144,6 +144,7 @@ impl Scenario {
             queues: Vec::new(),
             nodes: Vec::new(),
             nodes_s: None,
+            gauges: None,
             cross_check: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],
@@ -386,6 +387,7 @@ fn environment() -> Environment {
         cores: 2,
         memory_bytes: 8 << 30,
         hypervisor: Some("kvm".to_owned()),
+        host: None,
     }
 }
 

@@ -8,7 +8,9 @@ mod cost;
 mod cross_check;
 mod evidence;
 mod finding;
+mod gauges;
 mod generator;
+mod host;
 mod latency;
 mod node;
 mod port_facts;
@@ -29,12 +31,14 @@ pub use cost::{Basis, Cost, LoadCost};
 pub use cross_check::{CrossCheck, Point};
 pub use evidence::{Evidence, LossBegan, RateInterval};
 pub use finding::Finding;
+pub use gauges::{GaugeReading, Gauges};
 pub use generator::Generator;
+pub use host::{Cache, Core, Environment, Host, Topology};
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
-pub use port_facts::{Controller, Pause, PortFacts, Queues, Rings, XdpFeature, XdpProgram};
+pub use port_facts::{Controller, Pause, PortFacts, PortInterrupt, Queues, Rings, XdpFeature, XdpProgram};
 pub use queues::{InterfaceQueues, QueueUse};
-pub use remote::{Count, Remote};
+pub use remote::{Count, Remote, RemoteCore};
 pub use rfc2544::{
     BackToBack, Deviation, LatencyAtThroughput, LatencyStream, LossPoint, Recovery, RecoveryRepeat, Reset,
     Rfc2544, Throughput,
@@ -109,6 +113,9 @@ pub struct Record {
     /// Seconds between the two readings of `nodes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes_s: Option<f64>,
+    /// Power, frequency and temperature of the machine beside it, where anything tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauges: Option<Box<Gauges>>,
     /// What a reader should know: degraded parts by name, disturbances, samples of long tables.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -326,26 +333,6 @@ pub struct Port {
     /// What the kernel and the driver said of it before the first frame, where it is a real interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<PortFacts>>,
-}
-
-/// The machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Environment {
-    /// Linerate's version.
-    pub linerate: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// The distribution.
-    pub os: String,
-    /// The processor's model.
-    pub cpu: String,
-    /// Cores online.
-    pub cores: usize,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// The hypervisor, when there is one.
-    pub hypervisor: Option<String>,
 }
 
 /// Which part of a run a sample belongs to.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use engine::build_rate::Built;
+use results::record::Topology;
 use serde::Serialize;
 use traffic::tunable::{Size, Vm};
 use traffic::{Directions, Endpoint, Endpoints, FrameTable, IpVersion, Profile, Tunables};
@@ -81,10 +82,13 @@ pub fn measure(wanted: &Wanted, stop: &AtomicBool) -> Result<Option<Figures>> {
             wanted.duration
         )));
     }
+    let host = lab::placement::host().map_err(lab::Error::from)?;
     let online = lab::placement::online().map_err(lab::Error::from)?;
+    // One of each physical core first, so that a figure of few cores is not of the threads of one.
+    let online = host.spread(&online);
     let cores = if wanted.cores.is_empty() { online.clone() } else { wanted.cores.clone() };
-    if let Some(core) = cores.iter().find(|core| !online.contains(core)) {
-        return Err(misuse(format!("core {core} is not available. There are: {online:?}")));
+    if let Some(core) = cores.iter().find(|core| host.core(**core).is_none()) {
+        return Err(misuse(format!("core {core} is not available. There are: {:?}", host.numbers())));
     }
     let tables = tables(wanted)?;
     let places = Places::open(&wanted.onto, &online)?;
@@ -102,7 +106,8 @@ pub fn measure(wanted: &Wanted, stop: &AtomicBool) -> Result<Option<Figures>> {
             }
         }
     }
-    let notes = places.notes().iter().map(ToString::to_string).chain(in_turns(&figures)).collect();
+    let notes = places.notes().iter().map(ToString::to_string).chain(in_turns(&figures));
+    let notes = notes.chain(side_by_side(&host, &cores)).collect();
     Ok(Some(Figures { figures, notes }))
 }
 
@@ -147,6 +152,19 @@ fn in_turns(figures: &[Figure]) -> Option<String> {
     ))
 }
 
+/// From how many of `cores` on two of them are threads of one physical core, if any are.
+fn side_by_side(host: &Topology, cores: &[usize]) -> Option<String> {
+    let pair = |(at, core): (usize, &usize)| {
+        let earlier = cores.iter().take(at).find(|earlier| host.are_siblings(**earlier, *core))?;
+        Some(format!(
+            "figures of {} cores and more: cores {earlier} and {core} are threads of one physical core, and slow each \
+             other",
+            at + 1
+        ))
+    };
+    cores.iter().enumerate().find_map(pair)
+}
+
 /// A table for people: a line for each place and size, a column for each number of cores.
 #[must_use]
 pub fn show(figures: &[Figure]) -> String {
@@ -170,6 +188,8 @@ pub fn show(figures: &[Figure]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use results::record::Core;
+
     use super::*;
 
     #[test]
@@ -194,6 +214,16 @@ mod tests {
         assert!(lines[0].contains("1 core") && lines[0].contains("2 cores"), "{text}");
         assert!(lines[1].contains("80.00 Mpps") && lines[1].ends_with("107.52 Gbps"), "{text}");
         assert!(lines[2].starts_with("net_memif   9216") && lines[2].contains("1.00 Mpps"), "{text}");
+    }
+
+    #[test]
+    fn it_is_said_from_how_many_cores_on_they_are_threads_of_one_physical_core() {
+        let core = |number: usize| Core { number, siblings: vec![(number + 2) % 4], ..Core::default() };
+        let host = Topology { cores: (0..4).map(core).collect(), ..Topology::default() };
+        let said = "figures of 3 cores and more: cores 0 and 2 are threads of one physical core, and slow each other";
+        assert_eq!(side_by_side(&host, &host.spread(&[0, 1, 2, 3])).as_deref(), Some(said));
+        assert_eq!(side_by_side(&host, &[0, 1]), None);
+        assert_eq!(side_by_side(&Topology::flat(&[0, 1, 2, 3]), &[0, 1, 2, 3]), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod pooled;
 pub mod power;
 pub mod random;
 pub mod ranks;
+pub mod scaling;
 pub mod signed_ranks;
 pub mod trend;
 
@@ -22,5 +23,6 @@ pub use mean_difference::MeanDifference;
 pub use pooled::Pooled;
 pub use random::Random;
 pub use ranks::Ranks;
+pub use scaling::Scaling;
 pub use signed_ranks::SignedRanks;
 pub use trend::Trend;

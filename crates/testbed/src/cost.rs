@@ -11,7 +11,7 @@ use anyhow::Result;
 use engine::{Engine, Load};
 use explain::cost::{self, Counted, Used};
 use explain::cycles::Cycles;
-use explain::energy::Energy;
+use monitor::gauges::{self, Watts};
 use results::record::{self, Cost, Finding, LoadCost, Node, NodeRuntimes, Phase, Sample, Status};
 use trial::verdict::Judge;
 use trial::{Conditions, Failure, Observer, ObserverError, Outcome, Saturate, Strategy, strategy};
@@ -37,7 +37,7 @@ pub struct CostTest {
 
 impl CostTest {
     /// The costs of a device that `threads` do the work of: at the load of the warm-up, at saturation and
-    /// between, each for `duration`. `watts` are what the machine takes, where a meter says it.
+    /// between, each for `duration`.
     ///
     /// # Errors
     /// When the kernel does not tell how long threads run.
@@ -46,14 +46,13 @@ impl CostTest {
         threads: Vec<i32>,
         conditions: Conditions,
         duration: Duration,
-        watts: Option<f64>,
     ) -> Result<Self> {
         Ok(Self {
             conditions,
             low_pps: conditions.warm_up.pps,
             duration,
             receive_cost_ns: testbed.receive_cost_ns(),
-            meter: RefCell::new(Meter::new(threads, watts)?),
+            meter: RefCell::new(Meter::new(threads, &testbed.energy().watts)?),
             found: RefCell::default(),
         })
     }
@@ -253,8 +252,8 @@ impl Strategy for CostTest {
         outcome.finding = Finding::Cost(Some(Cost {
             basis: cost::basis(&loads),
             loads,
-            energy_source: meter.energy_source(),
-            missing: meter.missing.clone(),
+            energy_source: meter.power.source.clone(),
+            missing: meter.missing.iter().chain(&meter.power.missing).cloned().collect(),
         }));
         outcome
     }
@@ -268,23 +267,17 @@ impl Strategy for CostTest {
 struct Meter {
     threads: Vec<i32>,
     cycles: Option<Cycles>,
-    power: Power,
-    started: Instant,
+    power: gauges::Meter,
+    /// When the power was read last.
+    read: Instant,
+    /// Joules so far; `None` once they were not told.
+    joules: Option<f64>,
     missing: Vec<String>,
-}
-
-/// Where energy is known from.
-enum Power {
-    /// From the processors.
-    Counted(Energy),
-    /// From the user, in watts.
-    Given(f64),
-    Unknown,
 }
 
 impl Meter {
     /// A meter of `threads`, the device's.
-    fn new(threads: Vec<i32>, watts: Option<f64>) -> Result<Self> {
+    fn new(threads: Vec<i32>, watts: &Watts) -> Result<Self> {
         if !threads.iter().any(|pid| monitor::thread_time(*pid).is_some()) {
             anyhow::bail!(
                 "the kernel does not tell how long the device's threads run: it needs CONFIG_SCHED_INFO"
@@ -292,39 +285,25 @@ impl Meter {
         }
         let mut missing = Vec::new();
         let cycles = Cycles::of(&threads).map_err(|reason| missing.push(format!("cycles: {reason}"))).ok();
-        let power = match watts {
-            Some(watts) => Power::Given(watts),
-            None => Energy::start().map_or_else(
-                |reason| {
-                    missing.push(format!("energy: {reason}"));
-                    Power::Unknown
-                },
-                Power::Counted,
-            ),
-        };
-        Ok(Self { threads, cycles, power, started: Instant::now(), missing })
+        let power = gauges::Meter::open(watts);
+        Ok(Self { threads, cycles, power, read: Instant::now(), joules: Some(0.0), missing })
     }
 
     fn read(&mut self) -> Used {
+        self.read_power();
         Used {
             busy: self.threads.iter().filter_map(|pid| monitor::thread_time(*pid)).sum(),
             cycles: self.cycles.as_mut().and_then(Cycles::read),
-            joules: match &mut self.power {
-                Power::Counted(energy) => energy.read(),
-                Power::Given(watts) => Some(*watts * self.started.elapsed().as_secs_f64()),
-                Power::Unknown => None,
-            },
+            joules: self.joules,
         }
     }
 
-    fn energy_source(&self) -> Option<String> {
-        match &self.power {
-            Power::Counted(_) => {
-                Some("whole processor packages, the tester's work included (RAPL)".to_owned())
-            }
-            Power::Given(watts) => Some(format!("{watts} W at every load, as given by --watts")),
-            Power::Unknown => None,
-        }
+    /// To be called now and then: counters of energy begin anew, and other meters are asked at moments.
+    fn read_power(&mut self) {
+        let now = Instant::now();
+        let more = self.power.joules(now.duration_since(self.read));
+        self.joules = self.joules.zip(more).map(|(joules, more)| joules + more);
+        self.read = now;
     }
 }
 
@@ -365,10 +344,7 @@ impl Observer for Metered<'_> {
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
-        if let Power::Counted(energy) = &mut self.meter.power {
-            // Its counters begin anew now and then.
-            energy.read();
-        }
+        self.meter.read_power();
         self.observer.sample(sample)
     }
 }

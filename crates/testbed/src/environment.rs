@@ -1,4 +1,4 @@
-//! What machine this is: `/proc` and `/etc` enter, the record's environment leaves.
+//! What machine this is: `/proc`, `/sys` and `/etc` enter, the record's environment leaves.
 
 use std::fs;
 
@@ -20,6 +20,7 @@ pub fn read() -> Environment {
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
             .map_or(0, |kibibytes| kibibytes * 1024),
         hypervisor: hypervisor(&cpu),
+        host: Some(Box::new(hardware::host())),
     }
 }
 
@@ -62,5 +63,7 @@ mod tests {
         assert!(environment.cores >= 1);
         assert!(environment.memory_bytes > 1 << 26);
         assert_ne!(environment.kernel, "unknown");
+        let host = environment.host.unwrap();
+        assert!(host.topology.cores.len() >= environment.cores && host.command_line.is_some(), "{host:?}");
     }
 }

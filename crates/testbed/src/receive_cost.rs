@@ -120,12 +120,13 @@ fn time(threads: &[NapiThread]) -> Duration {
 #[cfg(test)]
 mod tests {
     use lab::placement::Wishes;
+    use results::record::Topology;
 
     use super::*;
 
     #[test]
     fn calibrated_devices_share_what_is_kept_and_others_do_not() {
-        let place = Placement::choose(&[0, 1], &Wishes::default()).unwrap();
+        let place = Placement::choose(&Topology::flat(&[0, 1]), &Wishes::default()).unwrap();
         let device = |name: &str| -> Arc<dyn Device> { Arc::new(name.parse::<DutSpec>().unwrap()) };
         let key = |name| measured(&device(name)).unwrap().map(|dut| key(dut.as_ref(), &place, &[]));
         assert_eq!(key("calibrated:rate=1mpps"), key("calibrated:rate=2kpps,burst=64"));

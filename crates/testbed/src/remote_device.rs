@@ -9,8 +9,9 @@ use anyhow::Result;
 use dut::program::Dut;
 use dut::program::vm::Vm;
 use dut::program::vpp;
+use explain::queues::{self, Place, Reading, Source};
 use lab::{InterfaceCounters, SIDES};
-use remote::{Console, Counters, Device as Connected, Driver, Login, Plan, Shell, Ssh};
+use remote::{Console, Counted, Counters, Device as Connected, Driver, Login, Plan, Shell, Ssh};
 use results::record::{self, NodeRuntimes};
 use wording::usage::{in_one_line, misuse};
 
@@ -133,7 +134,7 @@ impl RemoteDevice {
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn counters(&self) -> Result<Counters> {
+    pub fn counters(&self) -> Result<Counted> {
         Ok(self.connected.borrow_mut().counters()?)
     }
 
@@ -161,6 +162,7 @@ impl RemoteDevice {
             source: (!driver.is_builtin).then(|| driver.text.clone()),
             options: options.collect(),
             counters: BTreeMap::new(),
+            cores: Vec::new(),
         }
     }
 
@@ -278,8 +280,59 @@ fn router_addresses(plan: &Plan) -> Option<String> {
     Some(format!("{},{}", address(0)?, address(1)?))
 }
 
+/// Adds to the record of a device what it counted between `before` and `after`.
+pub fn count(remote: &mut record::Remote, before: &Counted, after: &Counted) {
+    remote.counters = counted(&before.counters, &after.counters);
+    let core = |(core, now): (&usize, &Counters)| {
+        let then = before.cores.get(core).cloned().unwrap_or_default();
+        record::RemoteCore { core: *core, counters: counted(&then, now) }
+    };
+    remote.cores = after.cores.iter().map(core).collect();
+}
+
+/// What the queues of both ports and the cores took in so far, by what they are called; what the device does not tell is
+/// not there. `options` are those of its driver.
+pub fn readings<'a>(
+    options: impl Iterator<Item = (&'a str, &'a str)>,
+    counted: &Counted,
+) -> Vec<(String, Reading)> {
+    let reading = |source, counters| Reading { source, counters, missing: Vec::new() };
+    let mut readings = Vec::new();
+    for (port, interface) in options.filter(|(name, _)| matches!(*name, "port0" | "port1")) {
+        let queues = of_port(&counted.queues, port);
+        if !queues.is_empty() {
+            readings.push((interface.to_owned(), reading(Source::Ethtool, queues)));
+        }
+    }
+    let cores: BTreeMap<Place, queues::Counters> = counted.cores.iter().filter_map(core).collect();
+    if !cores.is_empty() {
+        readings.push(("cores".to_owned(), reading(Source::Softnet, cores)));
+    }
+    readings
+}
+
+/// What a core took in, where it counts that.
+fn core((core, counters): (&usize, &Counters)) -> Option<(Place, queues::Counters)> {
+    let of = |name: &str| counters.get(name).copied();
+    let counted = queues::Counters {
+        packets: of("packets")?,
+        dropped: of("dropped"),
+        squeezed: of("time squeeze"),
+        soft_interrupts: of("NET_RX"),
+    };
+    Some((Place::Core(u32::try_from(*core).ok()?), counted))
+}
+
+/// What each queue of `port` counts, by what its driver calls it.
+fn of_port(statistics: &Counters, port: &str) -> BTreeMap<Place, queues::Counters> {
+    let prefix = format!("{port} ");
+    queues::by_queue(
+        statistics.iter().filter_map(|(name, value)| Some((name.strip_prefix(&prefix)?, *value))),
+    )
+}
+
 /// What was counted between `before` and `after`. A counter that is shown only once it has counted began at 0.
-pub fn counted(before: &Counters, after: &Counters) -> BTreeMap<String, record::Count> {
+fn counted(before: &Counters, after: &Counters) -> BTreeMap<String, record::Count> {
     let count = |(name, after): (&String, &u64)| {
         let before = before.get(name).copied().unwrap_or(0);
         (name.clone(), record::Count { before, after: *after })
@@ -317,6 +370,7 @@ mod tests {
             source: None,
             options: BTreeMap::from([("port0".to_owned(), "ix0".to_owned())]),
             counters: counted(&counters(|entry| entry.1), &counters(|entry| entry.2)),
+            cores: Vec::new(),
         }
     }
 
@@ -355,6 +409,34 @@ mod tests {
         assert_eq!(of(&["ip=6", "address1_v6=fd00::1/64"]).as_deref(), Some("2001:2:0:1::1,fd00::1"));
         assert_eq!(of(&["mode=bridge"]), None);
         assert_eq!(of(&["mode=none"]), None);
+    }
+
+    #[test]
+    fn cores_and_queues_have_counts_of_their_own() {
+        let reading = |busy: u64, packets: u64| Counted {
+            cores: BTreeMap::from([(
+                2,
+                Counters::from([("busy".to_owned(), busy), ("packets".to_owned(), packets)]),
+            )]),
+            queues: Counters::from([
+                ("port0 rx_queue_3_packets".to_owned(), packets),
+                ("port0 rx_queue_3_bytes".to_owned(), 64 * packets),
+                ("port1 queue0.tx_packets".to_owned(), packets),
+            ]),
+            ..Counted::default()
+        };
+        let mut found = remote(&[]);
+        count(&mut found, &reading(10, 5), &reading(70, 105));
+        assert_eq!((found.cores[0].core, found.cores[0].counters["busy"].meanwhile()), (2, Some(60)));
+        let options = [("mode", "router"), ("port0", "ix0"), ("port1", "ix1")];
+        let told = readings(options.into_iter(), &reading(10, 5));
+        let told: Vec<_> = told.iter().map(|(name, it)| (name.as_str(), it.counters.keys().next())).collect();
+        let expected = [
+            ("ix0", Some(&Place::Receive(3))),
+            ("ix1", Some(&Place::Send(0))),
+            ("cores", Some(&Place::Core(2))),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

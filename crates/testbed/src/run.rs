@@ -13,7 +13,8 @@ use lab::InterfaceCounters;
 use live::{About, Watched};
 use monitor::Bounds;
 use monitor::CoreMeter;
-use remote::Counters;
+use monitor::gauges::Watch;
+use remote::Counted;
 use results::record::{
     self, DeviceCounted, Finding, GoalResult, LatencyTest, LoadLatency, NodeRuntimes, Phase, Record, Sample,
     Status, Trial,
@@ -129,6 +130,7 @@ pub fn run(
     record.dut.states = testbed.states(memory_before);
     record.notes.extend(record.dut.filter.as_ref().map(proof::in_words));
     record.notes.extend(record.dut.states.as_ref().map(in_words));
+    record.tester.ports.iter_mut().for_each(count_pauses);
     let shared = testbed.is_in_user_space();
     match before.and_then(|before| counted_since(testbed, &before, &record.directions)) {
         Ok(mut meanwhile) => {
@@ -155,7 +157,7 @@ pub fn run(
         }
         Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
-    record.queues = queues_before.map(|before| queue_use::after(testbed, &before)).unwrap_or_default();
+    record.queues.extend(queues_before.iter().flat_map(|before| queue_use::after(testbed, before)));
     if let Some(reason) = record.reason.as_mut().filter(|_| record.status == Status::Failed) {
         for question in questions.iter().flat_map(unanswered) {
             *reason += &format!("; {question}");
@@ -170,6 +172,14 @@ pub fn run(
     }
     writer.write(&record)?;
     Ok(record)
+}
+
+/// Adds the pause frames that came during the run, where the driver counts them.
+fn count_pauses(port: &mut record::Port) {
+    let Some(pause) = port.facts.as_mut().and_then(|facts| facts.pause.as_mut()) else { return };
+    let now = ports::read(&port.name).ok().and_then(|facts| facts.pause?.frames_received);
+    pause.frames_received_meanwhile =
+        pause.frames_received.zip(now).and_then(|(then, now)| now.checked_sub(then));
 }
 
 /// What the interfaces counted since `before`, as soon as all of them say so.
@@ -265,6 +275,7 @@ pub fn conduct(
         queues: Vec::new(),
         nodes: Vec::new(),
         nodes_s: None,
+        gauges: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),
     };
@@ -292,13 +303,16 @@ pub fn conduct(
         meter: testbed.dut_core_meter(),
         writer: &mut writer,
     };
-    let device_before = testbed.remote().map(RemoteDevice::counters);
+    let device_before = testbed.remote().map(|device| (device.counters(), Instant::now()));
+    let gauges =
+        (!testbed.has_testers()).then(|| Watch::start(testbed.energy(), testbed.cores_in_use())).flatten();
     let control = Control::beside(testbed.generating_cores());
     let outcome = match testbed.board() {
         Some(board) => strategy.run(engine, &mut Watched::new(board, about, &mut watcher)),
         None => strategy.run(engine, &mut watcher),
     };
     drop(control);
+    record.gauges = gauges.and_then(Watch::finish).map(Box::new);
     watcher.progress.finish();
     let disturbed = watcher.machine.as_ref().and_then(Machine::note);
     record.elapsed_s = sent.began.elapsed().as_secs_f64();
@@ -309,16 +323,21 @@ pub fn conduct(
     record.finding = outcome.finding;
     record.notes.extend(outcome.notes);
     record.notes.extend(disturbed);
-    if let (Some(remote), Some(before)) = (testbed.remote(), device_before) {
-        count_remote(&mut record, before, remote);
+    if let (Some(remote), Some((before, at))) = (testbed.remote(), device_before) {
+        count_remote(&mut record, before, at, remote);
     }
     Ok((record, writer))
 }
 
-/// Adds to the record what the device counted since `before`.
-fn count_remote(record: &mut Record, before: Result<Counters>, device: &RemoteDevice) {
-    match before.and_then(|before| Ok(remote_device::counted(&before, &device.counters()?))) {
-        Ok(counters) => record.dut.remote.iter_mut().for_each(|remote| remote.counters.clone_from(&counters)),
+/// Adds to the record what the device counted since `before`, which was `at` that moment.
+fn count_remote(record: &mut Record, before: Result<Counted>, at: Instant, device: &RemoteDevice) {
+    match before.and_then(|before| Ok((before, device.counters()?))) {
+        Ok((before, after)) => {
+            if let Some(remote) = &mut record.dut.remote {
+                remote_device::count(remote, &before, &after);
+                record.queues = queue_use::of_remote(remote, (&before, &after), at.elapsed().as_secs_f64());
+            }
+        }
         Err(error) => record.notes.push(format!("what the device counted is not known: {error}")),
     }
 }

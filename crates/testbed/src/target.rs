@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use dut::DutSpec;
+use monitor::gauges::Wanted;
 use wire::MacAddress;
 
 /// What is to be measured.
@@ -26,6 +27,8 @@ pub struct Target {
     pub dut_commands: Vec<String>,
     /// Sources whose packets the device must drop, beside those that a device of Linerate's names itself.
     pub denied: Vec<IpAddr>,
+    /// Who tells the power, and what energy costs.
+    pub energy: Wanted,
 }
 
 /// Where a device is.
@@ -170,6 +173,7 @@ impl Target {
             dut_core: None,
             dut_commands: Vec::new(),
             denied: Vec::new(),
+            energy: Wanted::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod observe;
 mod others;
+mod place;
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -18,9 +19,9 @@ use engine::replay::{Carrier, Sockets};
 use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
-use lab::placement::Wishes;
 use lab::{Lab, Placement, Port, RealPorts};
 use live::Board;
+use monitor::gauges::Wanted;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
@@ -56,6 +57,7 @@ pub struct Testbed {
     inspection: Option<Inspection>,
     dut_commands: Vec<String>,
     denied: Vec<IpAddr>,
+    energy: Wanted,
     notes: Vec<String>,
     board: Option<Board>,
 }
@@ -88,7 +90,7 @@ impl Testbed {
                  choose a smaller --size, or --engine memif or dpdk"
             )));
         }
-        let mut placement = place(device)?;
+        let mut placement = place::choose(device)?;
         if matches!(device.place, Place::Testers(_)) {
             // They have their own.
             (placement.generate, placement.receive_cores) = (Vec::new(), Vec::new());
@@ -145,6 +147,7 @@ impl Testbed {
             inspection: None,
             dut_commands: device.dut_commands.clone(),
             denied: [device.place.denied(), device.denied.clone()].concat(),
+            energy: device.energy.clone(),
             notes: Vec::new(),
             board: None,
         };
@@ -164,8 +167,10 @@ impl Testbed {
             testbed.notes.extend(testbed.placement.notes.iter().cloned());
             testbed.notes.extend(program.iter().filter_map(|program| program.note()));
         }
-        let is_own = testbed.user_space().is_some_and(UserSpace::has_own_dut);
-        testbed.notes.extend(testbed.placement.shared_cores().filter(|_| is_own));
+        if !matches!(testbed.site, Site::Lab(..) | Site::Testers(_)) {
+            let has_device = testbed.user_space().is_some_and(UserSpace::has_own_dut);
+            testbed.notes.extend(testbed.placement.caveats_outside(has_device));
+        }
         testbed.notes.extend(lab::without_precedence());
         Ok(testbed)
     }
@@ -504,16 +509,4 @@ impl Testbed {
             (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }
     }
-}
-
-fn place(device: &Target) -> Result<Placement> {
-    let wishes = Wishes {
-        workers: 0,
-        generate: device.cores.clone(),
-        receive: device.receive_cores.clone().unwrap_or_default(),
-        dut: device.dut_core,
-        dut_workers: device.place.dut_workers(),
-    };
-    let online = lab::placement::online().map_err(lab::Error::from)?;
-    Placement::choose(&online, &wishes).map_err(|error| misuse(error.to_string()))
 }

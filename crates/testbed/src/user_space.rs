@@ -317,15 +317,15 @@ pub fn refusal(engine: EngineName, dut: Option<&DutSpec>, options: &[String]) ->
 fn too_few_cores(dut: &DutSpec, options: &[String]) -> Option<String> {
     let named = options.windows(2).find(|pair| pair[0] == "--cores").map(|pair| pair[1].split(','));
     let generate = named.map(|cores| cores.filter_map(|core| core.parse().ok()).collect::<Vec<_>>());
-    let (dut_workers, online) = (lab::Device::workers(dut), lab::placement::online().ok()?);
+    let (dut_workers, host) = (lab::Device::workers(dut), lab::placement::host().ok()?);
     let wishes = Wishes { generate: generate.clone(), dut_workers: dut_workers.clone(), ..Wishes::default() };
-    let refused = match Placement::choose(&online, &wishes).err()? {
+    let refused = match Placement::choose(&host, &wishes).err()? {
         // Cores that the bench names for the tester on a larger host.
         PlacementError::NoSuchCore { .. } if dut_workers.cores.is_empty() => {
             PlacementError::TooFewForDevice {
                 needed: dut_workers.count.max(1) + dut_workers.beside,
                 tester: generate.map_or(1, |cores| cores.len()),
-                cores: online.len(),
+                cores: host.cores.len(),
             }
         }
         other => other,

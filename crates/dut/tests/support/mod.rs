@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dut::DutSpec;
-use lab::placement::{Wishes, online};
+use lab::placement::{Wishes, host};
 use lab::{Config, Lab, Placement, Port};
 use nix::libc;
 
@@ -25,7 +25,7 @@ pub fn start(dut: &str) -> Lab {
 }
 
 pub fn start_with_frames_of(max_frame_size: usize, dut: &str) -> Lab {
-    let placement = Placement::choose(&online().unwrap(), &Wishes::default()).unwrap();
+    let placement = Placement::choose(&host().unwrap(), &Wishes::default()).unwrap();
     Lab::start(&Config { dut: Arc::new(dut.parse::<DutSpec>().unwrap()), placement, max_frame_size })
         .unwrap_or_else(|e| panic!("{dut}: {e}"))
 }

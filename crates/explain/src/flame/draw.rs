@@ -3,6 +3,8 @@
 
 use inferno::flamegraph::{self, Options, TextTruncateDirection};
 
+use wire::human::count;
+
 use super::Folded;
 
 /// What a drawing says of itself.
@@ -14,6 +16,24 @@ pub struct Captions {
     pub basis: String,
     /// What else a reader should know; kept in the file, not shown.
     pub notes: Vec<String>,
+}
+
+impl Captions {
+    /// What a difference says of itself: that of `after` to `before`, each a name and its stacks.
+    #[must_use]
+    pub fn of_difference((before, one): (&str, &Folded), (after, other): (&str, &Folded)) -> Self {
+        Self {
+            title: format!("{after}, against {before}"),
+            basis: format!(
+                "red: more in the function itself than in {before}, blue: less; {} samples against {}, of which {:.1} % are in \
+                 stacks not drawn",
+                count(other.samples()),
+                count(one.samples()),
+                one.share_without(other) * 100.0
+            ),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// Draws one profile. Like functions have like colours, in every drawing the same.

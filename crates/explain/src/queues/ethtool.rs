@@ -44,7 +44,8 @@ pub(super) fn counters(name: &str) -> Result<BTreeMap<Place, Counters>, String> 
 /// `rx_queue_3_xdp_packets` (veth), `queue_3_rx_cnt` (ena), `rx[3]_packets`, `[3]: rx_ucast_packets`
 /// (bnxt). Where several are one queue's, as those of each kind of address, they add up, but
 /// what a queue counts of XDP beside all packets is part of those.
-fn by_queue<'a>(statistics: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<Place, Counters> {
+#[must_use]
+pub fn by_queue<'a>(statistics: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<Place, Counters> {
     let mut all = BTreeMap::<Place, u64>::new();
     let mut of_xdp = BTreeMap::<Place, u64>::new();
     let mut dropped = BTreeMap::<Place, u64>::new();

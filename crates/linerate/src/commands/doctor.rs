@@ -1,6 +1,5 @@
 //! `linerate doctor`: what this machine can and cannot do, each with its remedy.
 
-mod hugepages;
 mod ports;
 
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use lab::{Check, Level};
 use serde_json::json;
-use testbed::trex_profile;
+use testbed::{dpdk_host, trex_profile};
 
 use crate::Exit;
 
@@ -28,12 +27,12 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<Exit> {
     if args.fix {
         // Neither keeps the other from being done.
-        let fixed = [trex_profile::install(), hugepages::reserve(Path::new(hugepages::PAGES))];
+        let fixed = [trex_profile::install(), dpdk_host::reserve(Path::new(dpdk_host::PAGES))];
         fixed.iter().flatten().for_each(|done| eprintln!("{done}"));
         fixed.into_iter().collect::<Result<Vec<_>>>()?;
     }
     let mut checks = lab::check_machine();
-    checks.push(dpdk());
+    checks.push(dpdk_host::check());
     checks.push(trex_profile::check());
     checks.push(dut::program::vm::check());
     let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
@@ -59,31 +58,6 @@ struct Line {
 impl From<Check> for Line {
     fn from(Check { name, level, found, remedy }: Check) -> Self {
         Self { name: name.to_owned(), level, found, remedy }
-    }
-}
-
-/// Whether there is an engine in user space, and a device for it.
-fn dpdk() -> Check {
-    let check = |level, found: &str, remedy: Option<&str>| Check {
-        name: "DPDK",
-        level,
-        found: found.to_owned(),
-        remedy: remedy.map(str::to_owned),
-    };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let has_testpmd = std::env::split_paths(&path).any(|directory| directory.join("dpdk-testpmd").exists());
-    match (cfg!(feature = "dpdk"), has_testpmd) {
-        (false, _) => check(
-            Level::Degraded,
-            "not built in: --engine dpdk is unavailable",
-            Some("Build linerate with --features dpdk, where libdpdk-dev is installed"),
-        ),
-        (true, false) => check(
-            Level::Degraded,
-            "built in, but the device testpmd is not installed",
-            Some("Install Debian's dpdk-dev"),
-        ),
-        (true, true) => check(Level::Good, "built in, and testpmd is installed", None),
     }
 }
 

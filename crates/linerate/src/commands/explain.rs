@@ -1,6 +1,7 @@
 //! `linerate explain`: why a device is no faster.
 
 mod cost;
+mod findings;
 mod flamegraph;
 mod queues;
 
@@ -18,6 +19,8 @@ pub struct Args {
 enum What {
     /// What a forwarded frame costs the device's core, at a low load, a middle one and saturation
     Cost(cost::Args),
+    /// What stands out in records of runs and why it matters, in sentences
+    Findings(findings::Args),
     /// In which functions the device's core spends its time under a steady load, as a drawing
     Flamegraph(flamegraph::Args),
     /// Which queues of an interface the packets take, and how evenly
@@ -27,6 +30,7 @@ enum What {
 pub fn main(args: &Args) -> Result<Exit> {
     match &args.what {
         What::Cost(args) => cost::main(args),
+        What::Findings(args) => findings::main(args),
         What::Flamegraph(args) => flamegraph::main(args),
         What::Queues(args) => queues::main(args),
     }

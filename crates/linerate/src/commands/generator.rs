@@ -73,7 +73,7 @@ impl Args {
         Ok(Measurement {
             program: self.program,
             datagram: self.datagram,
-            target: self.device.target_or(self.program.0.far_end())?,
+            target: self.output.metered(self.device.target_or(self.program.0.far_end())?),
             warm_up: self.warm_up_duration,
             duration: self.duration.unwrap_or(DURATION),
             step: self.step,

@@ -96,11 +96,12 @@ fn line(parameter: &Parameter) -> String {
 }
 
 fn check(device: &mut Device<Ssh>, json: bool) -> Result<()> {
-    let (fingerprint, counters) = (device.fingerprint()?, device.counters()?);
+    let (fingerprint, counted) = (device.fingerprint()?, device.counters()?);
+    let (counters, cores, queues) = (&counted.counters, &counted.cores, &counted.queues);
     let (host, driver) = (device.host().to_owned(), device.plan().driver().name.clone());
     if json {
-        let found =
-            json!({ "host": host, "driver": driver, "fingerprint": fingerprint, "counters": counters });
+        let found = json!({ "host": host, "driver": driver, "fingerprint": fingerprint, "counters": counters,
+            "cores": cores, "queues": queues });
         println!("{}", serde_json::to_string_pretty(&found)?);
         return Ok(());
     }
@@ -110,8 +111,13 @@ fn check(device: &mut Device<Ssh>, json: bool) -> Result<()> {
     }
     println!("it counts");
     let width = counters.keys().map(|name| name.chars().count()).max().unwrap_or(0);
-    for (name, value) in &counters {
+    for (name, value) in counters {
         println!("  {name:width$} {:>16}", wire::human::count(*value));
     }
+    for (core, counters) in cores {
+        let told: Vec<String> = counters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        println!("  core {core}: {}", told.join(", "));
+    }
+    println!("it tells {} statistics of its ports' drivers", queues.len());
     Ok(())
 }

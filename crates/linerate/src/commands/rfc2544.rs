@@ -117,7 +117,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let stop = stop::flag()?;
     let largest = profiles.iter().map(traffic::Profile::largest_size).max().unwrap_or(size::MIN);
     let showing = args.live.start()?;
-    let mut testbed = Testbed::open(&args.device.target()?, usize::from(largest))?;
+    let mut testbed = Testbed::open(&args.output.metered(args.device.target()?), usize::from(largest))?;
     testbed.show_on(showing.as_ref().map(Showing::board));
     testbed.reset_by(args.reset_command.clone());
     let deviations = args.deviations(&testbed);

@@ -43,6 +43,16 @@ export interface RunRecord {
   latency?: LatencyTest;
   rfc2544?: Rfc2544;
   soak?: Soak;
+  gauges?: { readings?: GaugeReading[] };
+}
+
+/** The machine during an interval, where it tells. */
+export interface GaugeReading {
+  at_s: number;
+  duration_s: number;
+  watts?: number;
+  mhz?: number;
+  celsius?: number;
 }
 
 /** What the tester reaches without a device. */

@@ -2,6 +2,7 @@
 // drawn here when it is open.
 
 import type { Page, Run } from "./data";
+import { gaugePlans } from "./gauge-pictures";
 import { latencyPlans } from "./latency-pictures";
 import { whenNear } from "./nearby";
 import { drawPicture, type Picture, type Plan } from "./picture";
@@ -74,6 +75,7 @@ function plans(runs: Run[], choice: string | null, settings: Settings, theme: Th
       ...soakPlans(run, theme),
       ...latencyPlans(run, theme),
       ...searchPlans(run, choice, settings.unit, theme),
+      ...gaugePlans(run, theme),
     ]),
   ];
 }

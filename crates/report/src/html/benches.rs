@@ -213,6 +213,7 @@ pub fn notes(bench: &Bench) -> Vec<String> {
             bench.surplus
         ));
     }
+    notes.extend(crate::scaling::sentences(bench));
     if bench.description.baseline.is_none() {
         notes.push(
             "no device is compared with another: --baseline names one that the others are to be compared with"

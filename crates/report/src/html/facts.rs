@@ -103,6 +103,28 @@ fn machine(environment: &record::Environment) -> Vec<Fact> {
     pairs.push(pair("System", &environment.os));
     pairs.push(pair("Kernel", &environment.kernel));
     pairs.push(pair("Linerate", &environment.linerate));
+    pairs.extend(environment.host.iter().flat_map(|host| settings(host)));
+    pairs
+}
+
+/// How the cores are arranged and set.
+fn settings(host: &record::Host) -> Vec<Fact> {
+    let cache = |cache: &record::Cache| {
+        let record::Cache { level, kind, kib, count, cores } = cache;
+        format!("L{level} {} {kib} KiB × {count}, each of {cores} cores", kind.to_lowercase())
+    };
+    let caches: Vec<String> = host.topology.caches.iter().map(cache).collect();
+    let mut pairs = vec![pair("Cores", &host.topology.in_words())];
+    pairs.extend(host.topology.smt.iter().map(|smt| pair("SMT", smt)));
+    pairs.extend((!caches.is_empty()).then(|| pair("Caches", &caches.join("; "))));
+    let governors: Vec<&str> = host.governors.iter().map(String::as_str).collect();
+    pairs.extend((!governors.is_empty()).then(|| pair("Frequency governor", &governors.join(", "))));
+    pairs.extend(host.max_hz.map(|hz| pair("Highest frequency", &format!("{:.2} GHz", hz / 1e9))));
+    pairs.extend(host.microcode.iter().map(|revision| pair("Microcode", revision)));
+    pairs.extend(host.command_line.iter().map(|line| pair("Kernel command line", line)));
+    let mitigations: Vec<String> =
+        host.mitigations.iter().map(|(name, what)| format!("{name}: {what}")).collect();
+    pairs.extend((!mitigations.is_empty()).then(|| pair("Mitigations", &mitigations.join("; "))));
     pairs
 }
 
@@ -125,10 +147,11 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
     }
     device.extend(named(&record.dut.configuration));
     device.extend(record.dut.states.iter().flat_map(states));
-    let mut facts: Vec<Facts> = Links::of(record)
-        .map(|links| Facts { title: "As bandwidth", pairs: links.pairs() })
-        .into_iter()
-        .collect();
+    let findings = crate::findings::findings(record);
+    let findings: Vec<Fact> = findings.iter().map(|finding| pair(finding.kind, &finding.text)).collect();
+    let mut facts: Vec<Facts> =
+        (!findings.is_empty()).then_some(Facts { title: "Findings", pairs: findings }).into_iter().collect();
+    facts.extend(Links::of(record).map(|links| Facts { title: "As bandwidth", pairs: links.pairs() }));
     facts.extend([
         Facts { title: "Run", pairs: run },
         Facts { title: "Profile", pairs: profile(&record.profile) },
@@ -152,6 +175,11 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         facts.push(Facts { title: "Workers of the device", pairs });
     }
     facts.push(Facts { title: "Tester", pairs: tester(&record.tester) });
+    let gauges = crate::energy::lines(record);
+    if !gauges.is_empty() {
+        let pairs = gauges.iter().map(|(name, text)| pair(name, text)).collect();
+        facts.push(Facts { title: "Power, frequency and temperature", pairs });
+    }
     facts
 }
 

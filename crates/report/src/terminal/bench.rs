@@ -28,6 +28,10 @@ pub fn bench(bench: &Bench, colour: bool) -> String {
         let table = nodes::by_load(&table(&graph), colour);
         parts.push(format!("{table}{}\n", Look::Faint.paint(&caption(), colour)));
     }
+    let scaling = crate::scaling::sentences(bench);
+    if !scaling.is_empty() {
+        parts.push(scaling.join("\n") + "\n");
+    }
     for contrast in bench.contrasts() {
         let judged: Vec<_> = contrast.judged().map(|(_, judged)| judged.clone()).collect();
         if !judged.is_empty() {

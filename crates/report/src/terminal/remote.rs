@@ -55,6 +55,7 @@ mod tests {
                 counted("port0 sent", 5, 5),
                 counted("softnet processed", 9, 3),
             ]),
+            cores: Vec::new(),
         };
         let text = table(&remote, false);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -276,6 +276,7 @@ impl Loadtest {
                 cores: 0,
                 memory_bytes: 0,
                 hypervisor: None,
+                host: None,
             },
             line_rate_bps,
             samples,
@@ -285,6 +286,7 @@ impl Loadtest {
             queues: Vec::new(),
             nodes: Vec::new(),
             nodes_s: None,
+            gauges: None,
             notes,
         };
         Ok(Imported { record, target_pps, totals })

@@ -61,6 +61,24 @@ pub struct PortFacts {
     pub virtio: Option<BTreeSet<String>>,
     /// The cores that the machine can have.
     pub cores: u32,
+    /// The NUMA node that the card is attached to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<usize>,
+    /// The card's interrupts, with most drivers one for each queue, and the cores that serve them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<PortInterrupt>,
+}
+
+/// An interrupt of a network card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PortInterrupt {
+    /// Its number.
+    pub number: u32,
+    /// What `/proc/interrupts` calls it, like `eth1-TxRx-0`.
+    pub name: String,
+    /// The cores that serve it (`effective_affinity_list`; where the kernel has none, those that may).
+    pub cores: Vec<usize>,
 }
 
 /// The interface that another one belongs to.
@@ -179,6 +197,9 @@ pub struct Pause {
     /// Pause frames that left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames_sent: Option<u64>,
+    /// Pause frames that came during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_received_meanwhile: Option<u64>,
 }
 
 impl PortFacts {

@@ -20,6 +20,19 @@ pub struct Remote {
     /// What it counted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, Count>,
+    /// What each of its cores counted, by name, like `busy` and `NET_RX`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<RemoteCore>,
+}
+
+/// A core of the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemoteCore {
+    /// Its number there.
+    pub core: usize,
+    /// What it counted.
+    pub counters: BTreeMap<String, Count>,
 }
 
 /// A counter of the device.

@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use dut::Passed;
 use dut::program::Dut;
 use lab::{InterfaceCounters, Lab, Placement};
+use monitor::gauges::Wanted;
 use monitor::{CoreMeter, Monitor};
 use results::record;
 
@@ -185,28 +186,38 @@ impl Testbed {
         }
     }
 
+    /// The cores in use.
+    pub fn cores_in_use(&self) -> Vec<usize> {
+        let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
+        let mut cores = generate.clone();
+        match &self.site {
+            Site::Lab(..) => cores.extend(dut_workers.iter().chain([receive])),
+            Site::UserSpace(user_space) if user_space.has_own_dut() => {
+                cores.extend(dut_workers.iter().chain(receive_cores));
+            }
+            Site::UserSpace(_) => cores.extend(receive_cores),
+            Site::Real(..) | Site::Testers(_) => {}
+        }
+        cores
+    }
+
     /// A monitor of the cores in use. To be asked for once the engine runs.
     pub fn monitor(&self) -> lab::Result<Monitor> {
-        let mut cores = self.placement.generate.clone();
         let threads = match &self.site {
             Site::Lab(_, program, lab) => {
-                cores.extend(self.placement.dut_workers.iter().chain([&self.placement.receive]));
                 let mut threads = lab.threads()?;
                 threads.extend(program.iter().flat_map(|program| program.threads()));
                 threads
             }
-            Site::UserSpace(user_space) if user_space.has_own_dut() => {
-                cores.extend(&self.placement.dut_workers);
-                cores.extend(&self.placement.receive_cores);
-                user_space.dut_threads()
-            }
-            Site::UserSpace(_) => {
-                cores.extend(&self.placement.receive_cores);
-                Vec::new()
-            }
-            Site::Real(..) | Site::Testers(_) => Vec::new(),
+            Site::UserSpace(user_space) if user_space.has_own_dut() => user_space.dut_threads(),
+            Site::UserSpace(_) | Site::Real(..) | Site::Testers(_) => Vec::new(),
         };
-        Monitor::start(&cores, &threads)
+        Monitor::start(&self.cores_in_use(), &threads)
+    }
+
+    /// Who tells the power, and what energy costs.
+    pub fn energy(&self) -> &Wanted {
+        &self.energy
     }
 
     /// A meter of the core that the device works on, where that is known, and not all of it in any case: a

@@ -178,7 +178,7 @@ fn search_again(bench: &Bench, mut runs: Vec<Run>, is_over: &dyn Fn() -> bool) -
 /// Says what will be measured where, and how long that takes.
 fn announce(args: &Args) -> Result<()> {
     eprintln!("{}", args.plan().in_words(args.duts.len(), args.retries));
-    let placement = lab::Placement::choose(&lab::placement::online()?, &lab::placement::Wishes::default())?;
+    let placement = lab::Placement::choose(&lab::placement::host()?, &lab::placement::Wishes::default())?;
     eprintln!("lab: port0 → device → port1 over veth pairs; {}", placement.in_words());
     placement.notes.iter().for_each(|note| eprintln!("{note}"));
     eprintln!(

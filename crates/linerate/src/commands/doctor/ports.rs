@@ -13,7 +13,7 @@ pub fn look_at(name: &str) -> Vec<Line> {
         Ok(facts) => facts,
         Err(error) => return vec![line(name, Level::Missing, error.to_string(), None)],
     };
-    let mut lines = vec![line(name, Level::Good, describe(&facts), None)];
+    let mut lines = vec![line(name, Level::Good, ports::describe(&facts), None)];
     lines.extend(ports::findings(&facts).into_iter().map(|finding| {
         let level = match finding.severity {
             Severity::Refuse => Level::Missing,
@@ -61,49 +61,9 @@ fn engine(facts: &PortFacts) -> Line {
     }
 }
 
-/// The facts in a line.
-fn describe(facts: &PortFacts) -> String {
-    let mut parts = vec![facts.driver.clone().unwrap_or_else(|| "unknown driver".to_owned())];
-    parts.extend(facts.driver_version.iter().map(|version| format!("version {version}")));
-    parts.extend(facts.speed_mbps.map(|speed| format!("{speed} Mb/s")));
-    parts.push(format!("MTU {}", facts.mtu));
-    if let Some(queues) = facts.queues {
-        let count = |own: u32| own + queues.combined;
-        parts.push(format!("queues {} in, {} out", count(queues.receive), count(queues.transmit)));
-    }
-    parts.extend(facts.rings.map(|rings| format!("rings {} in, {} out", rings.receive, rings.transmit)));
-    parts.push(match &facts.xdp_features {
-        None => "XDP features unknown before Linux 6.3".to_owned(),
-        Some(features) if features.is_empty() => "no XDP".to_owned(),
-        Some(features) => {
-            let names: Vec<_> = features.iter().map(|feature| feature.name()).collect();
-            format!("XDP {}", names.join(" "))
-        }
-    });
-    parts.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::record::{Queues, XdpFeature};
-
-    #[test]
-    fn facts_are_told_in_a_line() {
-        let facts = PortFacts {
-            driver: Some("igb".to_owned()),
-            driver_version: Some("6.12.9".to_owned()),
-            speed_mbps: Some(1000),
-            mtu: 1500,
-            queues: Some(Queues { combined: 4, ..Queues::default() }),
-            xdp_features: Some([XdpFeature::Basic, XdpFeature::Redirect].into()),
-            ..PortFacts::default()
-        };
-        let told = "igb, version 6.12.9, 1000 Mb/s, MTU 1500, queues 4 in, 4 out, XDP basic redirect";
-        assert_eq!(describe(&facts), told);
-        let nothing = "unknown driver, MTU 0, XDP features unknown before Linux 6.3";
-        assert_eq!(describe(&PortFacts::default()), nothing);
-    }
 
     #[test]
     fn an_interface_that_is_not_there_is_missing() {

@@ -33,9 +33,6 @@ pub struct Args {
     /// Wait this long after each load for late frames
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
     drain: Duration,
-    /// What the machine takes, as a meter shows it [default: what its processors count]
-    #[arg(long, value_name = "W", value_parser = watts)]
-    watts: Option<f64>,
     #[command(flatten)]
     output: Output,
 }
@@ -56,29 +53,7 @@ pub fn main(args: &Args) -> Result<Exit> {
             loss_threshold: 0.001,
             line_rate_bps: line.rate_bps,
         };
-        let test = CostTest::new(testbed, threads, conditions, args.duration, args.watts)?;
+        let test = CostTest::new(testbed, threads, conditions, args.duration)?;
         Ok(Box::new(test))
     })
-}
-
-/// Reads a power such as `19` or `19.5W`.
-fn watts(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches(['w', 'W']).trim().parse::<f64>() {
-        Ok(watts) if watts.is_finite() && watts > 0.0 => Ok(watts),
-        _ => Err(format!("'{text}' is no power: write watts above 0, as in 19 or 19.5W")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn powers_are_read() {
-        assert_eq!(watts("19"), Ok(19.0));
-        assert_eq!(watts("19.5 W"), Ok(19.5));
-        for text in ["", "0", "-1", "inf", "NaN", "much"] {
-            assert!(watts(text).unwrap_err().contains("is no power"), "{text}");
-        }
-    }
 }

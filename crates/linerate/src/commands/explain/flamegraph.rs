@@ -35,6 +35,9 @@ pub struct Args {
     /// than A's
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["against", "dut", "ports"])]
     difference: Option<Vec<PathBuf>>,
+    /// A file of stacks from elsewhere, without any load: folded ones, or what `perf script` prints
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "difference", "dut", "ports"])]
+    stacks: Option<PathBuf>,
     /// The load in each direction: a rate (500kpps), a share of what the device forwards at most (50%),
     /// or max, as much as the tester can
     #[arg(long, value_name = "RATE|SHARE", default_value = "max", value_parser = load)]
@@ -68,6 +71,9 @@ pub fn main(args: &Args) -> Result<Exit> {
     if let Some([before, after]) = args.difference.as_deref() {
         return between_files(args, before, after);
     }
+    if let Some(file) = &args.stacks {
+        return from_elsewhere(args, file);
+    }
     let stop = stop::flag()?;
     let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
     let target = args.device.target_or("linux-router")?;
@@ -93,7 +99,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let other = take(&against)?;
     let others = args.output.with_extension("against.folded");
     write(&others, &other.folded.to_string())?;
-    let mut captions = of_difference(
+    let mut captions = Captions::of_difference(
         (&format!("{} ({})", other.name, other.load), &other.folded),
         (&format!("{} ({})", taken.name, taken.load), &taken.folded),
     );
@@ -108,38 +114,39 @@ pub fn main(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Draws how two files of folded stacks differ.
-fn between_files(args: &Args, before: &Path, after: &Path) -> Result<Exit> {
-    let read = |path: &Path| -> Result<Folded> {
-        let text = foreign::file::read_text(path, foreign::file::LONGEST)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let folded = Folded::parse(&text);
-        let folded = folded.map_err(|reason| misuse(format!("{}: {reason}", path.display())))?;
-        if folded.samples() == 0 {
-            return Err(misuse(format!("{} has no samples", path.display())));
-        }
-        Ok(folded)
+/// The stacks in a file: folded, or as `perf script` prints them.
+fn read(path: &Path) -> Result<Folded> {
+    let text = foreign::file::read_text(path, foreign::file::LONGEST)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let folded = Folded::parse(&text).or_else(|reason| Folded::of_perf_script(&text).map_err(|_| reason));
+    let folded = folded.map_err(|reason| misuse(format!("{}: {reason}", path.display())))?;
+    if folded.samples() == 0 {
+        return Err(misuse(format!("{} has no samples", path.display())));
+    }
+    Ok(folded)
+}
+
+/// Draws the stacks in a file.
+fn from_elsewhere(args: &Args, file: &Path) -> Result<Exit> {
+    let stacks = read(file)?;
+    let captions = Captions {
+        title: format!("Where the time goes by {}", file.display()),
+        basis: format!("{} samples; this drawing knows nothing of the load", human::count(stacks.samples())),
+        notes: Vec::new(),
     };
-    let (one, other) = (read(before)?, read(after)?);
-    let name = |path: &Path| path.display().to_string();
-    let captions = of_difference((&name(before), &one), (&name(after), &other));
-    draw_difference(args, &one, &other, &captions)?;
+    write(&args.output, &flame::single(&stacks, &captions).map_err(|reason| anyhow!(reason))?)?;
     show(args, &[], &captions, json!([]));
     Ok(Exit::Done)
 }
 
-/// What a difference says of itself.
-fn of_difference((before, one): (&str, &Folded), (after, other): (&str, &Folded)) -> Captions {
-    Captions {
-        title: format!("{after}, against {before}"),
-        basis: format!(
-            "red: more in the function itself than in {before}, blue: less; {} samples against {}, of which {:.1} % are in stacks not drawn",
-            human::count(other.samples()),
-            human::count(one.samples()),
-            one.share_without(other) * 100.0
-        ),
-        notes: Vec::new(),
-    }
+/// Draws how two files of folded stacks differ.
+fn between_files(args: &Args, before: &Path, after: &Path) -> Result<Exit> {
+    let (one, other) = (read(before)?, read(after)?);
+    let name = |path: &Path| path.display().to_string();
+    let captions = Captions::of_difference((&name(before), &one), (&name(after), &other));
+    draw_difference(args, &one, &other, &captions)?;
+    show(args, &[], &captions, json!([]));
+    Ok(Exit::Done)
 }
 
 fn draw_difference(args: &Args, before: &Folded, after: &Folded, captions: &Captions) -> Result<()> {

@@ -1,16 +1,17 @@
-//! `linerate explain queues`: which queues of an interface the packets take, and how evenly.
+//! `linerate explain queues`: which queues of an interface the packets take, and how evenly; here, or on another
+//! computer, core by core too.
 
 use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
-use explain::queues::{self, Reading, Usage};
-use nix::net::if_::if_nametoindex;
+use anyhow::{Context, Result};
+use explain::queues::Usage;
 use nix::sched::{CloneFlags, setns};
 use report::terminal;
 use serde_json::json;
+use testbed::queue_use::Queues;
 use testbed::{progress, stop};
 use wording::usage::misuse;
 
@@ -23,7 +24,20 @@ const NAMED: &str = "/run/netns";
 #[derive(clap::Args)]
 pub struct Args {
     /// The interface
-    interface: String,
+    #[arg(required_unless_present = "dut_host")]
+    interface: Option<String>,
+    /// Look at the ports of a device, as ssh takes it; nothing is changed there
+    #[arg(long, value_name = "[USER@]HOST", requires = "dut_driver", conflicts_with_all = ["interface", "netns"])]
+    dut_host: Option<String>,
+    /// The device's driver: linux, freebsd, vpp, or a TOML file
+    #[arg(long, value_name = "DRIVER", requires = "dut_host")]
+    dut_driver: Option<String>,
+    /// An option of the driver; port0 and port1 are needed
+    #[arg(long = "dut-option", value_name = "KEY=VALUE", value_parser = args::key_value, requires = "dut_host")]
+    dut_options: Vec<(String, String)>,
+    /// Use sudo on the device
+    #[arg(long, requires = "dut_host")]
+    dut_sudo: bool,
     /// How often to report
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
     interval: Duration,
@@ -45,22 +59,22 @@ pub fn main(args: &Args) -> Result<Exit> {
     if let Some(netns) = &args.netns {
         enter(netns)?;
     }
-    let index = if_nametoindex(args.interface.as_str()).map_err(|_| {
-        misuse(format!("there is no interface '{}' here: `ip link` lists those there are", args.interface))
-    })?;
+    let mut queues = match (&args.dut_host, &args.dut_driver, &args.interface) {
+        (Some(host), Some(driver), _) => Queues::there(host, driver, &args.dut_options, args.dut_sudo)?,
+        (_, _, interface) => Queues::here(interface.as_deref().unwrap_or_default())?,
+    };
     let live = std::io::stderr().is_terminal() && !args.json;
     let intervals = args.count.or((!live).then_some(1));
     let stop = stop::flag()?;
-    let mut view = View { interface: &args.interface, live, shown: 0, json: args.json, begun: false };
-    let read = || Reading::take(&args.interface, index).map_err(|reason| anyhow!(reason));
-    let (mut last, mut at) = (read()?, Instant::now());
+    let mut view = View { live, shown: 0, json: args.json, begun: false };
+    let (mut last, mut at) = (queues.read()?, Instant::now());
     let mut done = 0;
     while !stop::is_set(&stop) && intervals.is_none_or(|intervals| done < intervals) {
         stop::sleep(&stop, args.interval.saturating_sub(at.elapsed()));
-        let (now, ended) = (read()?, Instant::now());
-        // A source that appears or goes, as when a driver is reset, begins anew.
-        if now.source == last.source {
-            view.show(&now.since(&last, (ended - at).as_secs_f64(), &queues::cores(index)));
+        let (now, ended) = (queues.read()?, Instant::now());
+        let usages = queues.since(&last, &now, (ended - at).as_secs_f64());
+        if !usages.is_empty() {
+            view.show(&usages);
             done += 1;
         }
         (last, at) = (now, ended);
@@ -78,8 +92,7 @@ fn enter(name: &str) -> Result<()> {
 }
 
 /// What is shown of each interval.
-struct View<'a> {
-    interface: &'a str,
+struct View {
     /// Whether the table is drawn again in place.
     live: bool,
     /// Lines that the last table took.
@@ -88,20 +101,27 @@ struct View<'a> {
     begun: bool,
 }
 
-impl View<'_> {
-    fn show(&mut self, usage: &Usage) {
+impl View {
+    fn show(&mut self, usages: &[(String, Usage)]) {
         if self.json {
-            println!("{}", json!({ "interface": self.interface, "usage": usage }));
+            usages
+                .iter()
+                .for_each(|(name, usage)| println!("{}", json!({ "interface": name, "usage": usage })));
         } else if self.live {
-            let table = terminal::queues(self.interface, usage, progress::colour());
+            let table = usages.iter().map(|(name, usage)| terminal::queues(name, usage, progress::colour()));
+            let table = table.collect::<String>();
             // Up over the last table, and away with what is below.
             let back = if self.shown > 0 { format!("\x1b[{}A\x1b[J", self.shown) } else { String::new() };
             eprint!("{back}{table}");
             self.shown = table.lines().count();
         } else if !self.begun {
-            eprint!("{}", terminal::queues(self.interface, usage, false));
+            usages.iter().for_each(|(name, usage)| eprint!("{}", terminal::queues(name, usage, false)));
         } else {
-            eprintln!("{}", terminal::queues_line(usage));
+            let line = |(name, usage): &(String, Usage)| match usages.len() {
+                1 => terminal::queues_line(usage),
+                _ => format!("{name}: {}", terminal::queues_line(usage)),
+            };
+            usages.iter().for_each(|usage| eprintln!("{}", line(usage)));
         }
         self.begun = true;
     }

@@ -1,16 +1,47 @@
-//! Reserving hugepages, which changes the machine: so only `doctor --fix` does it, and says so.
+//! What DPDK needs of this host: whether it is there leaves; or hugepages are reserved, which changes the host, so that
+//! only `doctor --fix` does it, and says so.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use dut::program::testpmd;
+use lab::{Check, Level};
+use programs::is_installed;
 
 /// Where the kernel keeps hugepages of 2 MiB.
 pub const PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 /// Pages that a load test over DPDK wants: 512 MiB.
 const WANTED: u64 = 256;
 
+/// Whether there is an engine in user space, and a device for it.
+#[must_use]
+pub fn check() -> Check {
+    let told = |level, found: &str, remedy: Option<&str>| Check {
+        name: "DPDK",
+        level,
+        found: found.to_owned(),
+        remedy: remedy.map(str::to_owned),
+    };
+    match (cfg!(feature = "dpdk"), is_installed(testpmd::EXECUTABLE)) {
+        (false, _) => told(
+            Level::Degraded,
+            "not built in: --engine dpdk is unavailable",
+            Some("Build linerate with --features dpdk, where libdpdk-dev is installed"),
+        ),
+        (true, false) => told(
+            Level::Degraded,
+            "built in, but the device testpmd is not installed",
+            Some("Install Debian's dpdk-dev"),
+        ),
+        (true, true) => told(Level::Good, "built in, and testpmd is installed", None),
+    }
+}
+
 /// Reserves as many of the pages kept in `directory` as a load test wants, and says what it did.
+///
+/// # Errors
+/// When the kernel has no such pages, does not let them be reserved, or has too little contiguous memory.
 pub fn reserve(directory: &Path) -> Result<String> {
     let number = |name: &str| -> Result<u64> {
         let path = directory.join(name);
