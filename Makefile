@@ -13,7 +13,7 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 PAGE := crates/report/page
 FUZZ_TIME ?= 600
 
-.PHONY: help setup-build setup build test test-long lint fuzz bench benchmarks clean
+.PHONY: help setup-build setup build test test-long lint fuzz loom bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ lint: setup ## formats, lints and licences, without changing anything
 fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
 	BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_TIME)000 cargo test --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} \
 		-- --nocapture
+
+loom: setup-build ## runs models of what fastpath's threads share in every order of these
+	cargo test --locked -p fastpath --features loom --test loom --release
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html
