@@ -8,6 +8,7 @@ pub mod counting;
 pub mod cross_check;
 mod dut_command;
 pub mod environment;
+pub mod frames;
 pub mod inspection;
 mod kept;
 pub mod machine;
