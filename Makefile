@@ -17,7 +17,7 @@ PAGE := crates/report/page
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
 FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup setup-packages build static deb arm64 dist test test-long lint fuzz bench benchmarks clean
+.PHONY: help setup-build setup setup-packages build static deb arm64 dist test test-long lint fuzz loom bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ lint: setup ## formats, lints and licences, without changing anything
 
 fuzz: setup ## runs each fuzz target under libFuzzer for FUZZ_TIME seconds (60); FUZZ_TARGETS names some
 	tools/fuzz $(FUZZ_TIME) $(FUZZ_TARGETS)
+
+loom: setup-build ## runs models of what fastpath's threads share in every order of these
+	cargo test --locked -p fastpath --features loom --test loom --release
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html

@@ -63,12 +63,13 @@ const DURATIONS: [(&str, u32); 3] = [("--duration", 1), ("--hold-duration", 1), 
 /// The least seconds that a profiler needs for its samples.
 const PROFILED: u32 = 2;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
-const BESIDE: [(&str, &[&str]); 6] = [
+const BESIDE: [(&str, &[&str]); 7] = [
     ("ramp", &["--duration 500ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
     ("saturate", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("search", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("latency", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("soak", &["--warm-up-duration 100ms", "--drain 100ms"]),
+    ("stall", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("explain cost", &["--warm-up-duration 100ms", "--drain 100ms"]),
 ];
 
@@ -126,8 +127,10 @@ fn run_all(shortened: fn(&str) -> String) {
     let site = Site::router();
     // Where a reader is: in a checkout, of which commands see the example profiles, with a capture at hand.
     let directory = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(Path::new(REPOSITORY).join("profiles"), directory.path().join("profiles"))
-        .unwrap();
+    for folder in ["profiles", "generators"] {
+        std::os::unix::fs::symlink(Path::new(REPOSITORY).join(folder), directory.path().join(folder))
+            .unwrap();
+    }
     fs::write(directory.path().join("trace.pcap"), capture()).unwrap();
     let failures: Vec<String> = lines
         .iter()

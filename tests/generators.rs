@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Finished, eventually, has_namespaces, linerate, wait_until};
+use crate::common::sites::Site;
+use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
 use nix::sys::signal::Signal;
 use results::record::{Generator, Status};
 
@@ -121,6 +122,52 @@ fn a_datagram_beyond_the_mtu_leaves_in_two_packets_or_is_refused() {
 }
 
 #[test]
+fn a_file_defines_a_generator_and_real_interfaces_take_one_that_the_device_drops() {
+    if !has_namespaces() || !is_installed("mausezahn") {
+        return;
+    }
+    let file = Path::new(REPOSITORY).join("generators/mausezahn.toml");
+    let brief = "--warm-up-duration 100ms --duration 300ms --step 100ms --cores 0 --json";
+    let site = Site::cables();
+    for place in ["", "--ports eth1,eth2"] {
+        eventually(|| {
+            let line = format!("generator --program {} {place} {brief}", file.display());
+            let record = linerate(&line).inside(&site.tester).run().well().record();
+            let found = record.finding.generator().unwrap();
+            assert_eq!(
+                (found.program.as_str(), found.said, found.frames.as_slice()),
+                ("mausezahn", None, &[64][..])
+            );
+            assert!(found.command.iter().any(|word| word == "sp=9,dp=9"), "{:?}", found.command);
+            let direction = &record.directions[0];
+            assert!(direction.forwarded > 0 && found.left >= direction.forwarded, "{direction:?} {found:?}");
+            let counted_here =
+                record.notes.iter().any(|note| note.starts_with("what arrived was not counted"));
+            assert_eq!(counted_here, !place.is_empty(), "{:?}", record.notes);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_waterfall_has_every_step_in_one_record() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = "generator --waterfall --sizes 128 --cores 0 --onto memory,memif --warm-up-duration 100ms --duration 300ms \
+                --step 100ms --json";
+    let run = linerate(line).run().well();
+    let record = run.record();
+    let found = record.finding.generator().unwrap();
+    let names: Vec<&str> = found.waterfall.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["memory", "memif", "af_xdp", "xdp"], "{:?}", record.notes);
+    assert!(found.waterfall.iter().all(|step| step.ns_per_frame() > 0.0), "{found:?}");
+    assert_eq!(found.built.len(), 2 * 2, "two places, 64 and 128 bytes: {found:?}");
+    assert_eq!(found.waterfall[3].pps, record.directions[0].max_forwarded_pps);
+    assert!(run.stderr.contains("beside building"), "{}", run.stderr);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_the_remedy() {
     let refused = |line: &str, clues: &[&str]| {
         let finished = linerate(&format!("generator {line}")).on_my_machine().run();
@@ -129,7 +176,8 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     };
     refused("--program pktgen", &["'pktgen'", "trafgen"]);
     refused("--datagram 0", &["'0'", "1 to 65507"]);
-    refused("--ports a,b", &["--ports", "lab"]);
+    refused("--ports a,b --program iperf3", &["iperf3", "leave --ports out"]);
+    refused("--program /nonexistent.toml", &["/nonexistent.toml", "cannot read"]);
     refused("--program iperf3 --dut sink", &["iperf3", "--dut linux-router"]);
     refused("--duration 0s", &["duration"]);
 }

@@ -35,6 +35,7 @@ mod rfc2544;
 mod search;
 mod shared_memory;
 mod soak_latency;
+mod stall;
 mod testers;
 mod trex;
 mod trex_profiles;

@@ -42,8 +42,19 @@ pub const QUICK: &str = "--warm-up-duration 100ms --duration 500ms --hold-durati
 /// nearly all of the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The subcommands that occupy cores.
-const LOADS: [&str; 10] =
-    ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "send", "serve", "generator", "bench"];
+const LOADS: [&str; 11] = [
+    "ramp",
+    "saturate",
+    "search",
+    "latency",
+    "rfc2544",
+    "soak",
+    "stall",
+    "send",
+    "serve",
+    "generator",
+    "bench",
+];
 
 /// Whether namespaces can be made here. A test that needs them returns where this is false.
 pub fn has_namespaces() -> bool {

@@ -4,16 +4,17 @@
 mod rules;
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
-use lab::{Addressing, Bursts, Counters, Result, Running, Site};
-use libbpf_rs::MapHandle;
+use lab::{Addressing, Bursts, Counters, Error, Result, Running, Site};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use wire::rate::Rate;
 
 pub use rules::{Passed, Rules};
 
 use super::spec::{Parameters, share};
 use super::{Description, Device, FCS, Kind, Parameter, SpecError, constants, kept, load, words};
-use rules::Limits;
+use rules::{Limits, StallRates};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod program {
@@ -50,6 +51,23 @@ pub(super) const KIND: Kind = Kind {
                 key: "stall-after",
                 values: "a number from 1",
                 meaning: "after so many frames nothing passes any more; never unless given",
+            },
+            Parameter {
+                key: "stall-rate",
+                values: "two rates with .. between, like 0..2kpps, 500kpps.. or 10kpps..50kpps",
+                meaning: "while frames of a direction come at a rate from the first one to below the second, nothing passes \
+                          any more; never unless given",
+            },
+            Parameter {
+                key: "stall-time",
+                values: "a time from 50ms to 1h, like 500ms",
+                meaning: "how long they must come at such a rate before that; 500ms unless given",
+            },
+            Parameter {
+                key: "stall-ends",
+                values: "reset or pause",
+                meaning: "what makes it forward again after stall-rate: a reset, unless given, or a quarter of a second \
+                          without frames",
             },
         ],
     },
@@ -90,7 +108,15 @@ struct Calibrated {
     loss: u64,
     /// 0 for never.
     stall_after: u64,
+    /// The rates that it stalls at, in frames a second: from the first on, below the second, where there is one …
+    stall_rates: Option<(u64, Option<u64>)>,
+    /// … for so long. `None` for the default.
+    stall_time: Option<Duration>,
+    stall_ends_in_pause: bool,
 }
+
+/// How long a rate must last that a device stalls at, unless it is given.
+const STALL_TIME: Duration = Duration::from_millis(500);
 
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
@@ -101,7 +127,35 @@ fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
         drop_every: parameters.get("drop-every", count)?.unwrap_or(0),
         loss: parameters.get("loss", loss)?.unwrap_or(0),
         stall_after: parameters.get("stall-after", count)?.unwrap_or(0),
+        stall_rates: parameters.get("stall-rate", rates)?,
+        stall_time: parameters.get("stall-time", stall_time)?,
+        stall_ends_in_pause: parameters.get("stall-ends", ends_in_pause)?.unwrap_or(false),
     }))
+}
+
+/// Two rates in whole frames a second, like `10kpps..50kpps`; the first may be 0, the second absent.
+fn rates(text: &str) -> Option<(u64, Option<u64>)> {
+    let pps = |text: &str| match text.parse() {
+        Ok(Rate::Pps(pps)) if (1.0..=1e9).contains(&pps) => Some(pps.round() as u64),
+        _ => None,
+    };
+    let (low, high) = text.split_once("..")?;
+    let low = if matches!(low, "" | "0") { 0 } else { pps(low)? };
+    let high = if high.is_empty() { None } else { Some(pps(high)?) };
+    high.is_none_or(|high| high > low).then_some((low, high))
+}
+
+fn stall_time(text: &str) -> Option<Duration> {
+    let time = humantime::parse_duration(text).ok()?;
+    (Duration::from_millis(50)..=Duration::from_secs(3600)).contains(&time).then_some(time)
+}
+
+fn ends_in_pause(text: &str) -> Option<bool> {
+    match text {
+        "reset" => Some(false),
+        "pause" => Some(true),
+        _ => None,
+    }
 }
 
 /// The interval of a rate in frames a second, of those from 1 to 1 G.
@@ -128,6 +182,12 @@ impl Calibrated {
             interval: self.interval,
             tolerance_ns: ((u128::from(early) * u128::from(self.interval)) >> 32) as u64,
             stall_after: self.stall_after,
+            stall: self.stall_rates.map(|(low, high)| StallRates {
+                low,
+                high: high.unwrap_or(0),
+                time_ns: self.stall_time.unwrap_or(STALL_TIME).as_nanos() as u64,
+                ends_in_pause: self.stall_ends_in_pause,
+            }),
         }
     }
 
@@ -160,18 +220,35 @@ impl Device for Calibrated {
                     constants.interval_fraction = limits.interval as u32;
                     constants.tolerance_ns = limits.tolerance_ns;
                     constants.stall_after = limits.stall_after;
+                    if let Some(stall) = limits.stall {
+                        constants.stall_low = stall.low;
+                        constants.stall_high = stall.high;
+                        constants.stall_time_ns = stall.time_ns;
+                        constants.stall_ends_in_pause = u8::from(stall.ends_in_pause);
+                    }
                     Ok(())
                 })?;
             let directions = kept(MapHandle::try_from(&loaded.maps.directions))?;
+            let memory = kept(MapHandle::try_from(&loaded.maps.memory))?;
+            let counted = kept(MapHandle::try_from(&loaded.maps.directions))?;
             let queue = if limits.interval > 0 { self.burst.unwrap_or(KERNEL_BURST) } else { 0 };
             let count = move |direction| count(&directions, direction, queue);
             Ok(Running {
                 links: site.attach(&loaded.progs.calibrated)?,
                 counters: Some(Box::new(move || Ok([count(0)?, count(1)?]))),
+                reset: Some(Box::new(move || forget(&memory, &counted))),
                 ..Running::default()
             })
         })
     }
+}
+
+/// Ends a stall: what was forwarded until now counts for none.
+fn forget(memory: &MapHandle, directions: &MapHandle) -> Result<()> {
+    let forwarded = count(directions, 0, 0)?.forwarded + count(directions, 1, 0)?.forwarded;
+    let value: Vec<u8> = [0, forwarded].into_iter().flat_map(u64::to_ne_bytes).collect();
+    let written = memory.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY);
+    written.map_err(|cause| Error::bpf("cannot reset the device", cause))
 }
 
 /// What a direction counted, of a device whose queue holds so many frames; 0 of one without a rate.
@@ -194,6 +271,18 @@ mod tests {
             assert!((found / pps - 1.0).abs() < 1e-9, "{text}: {found}");
         }
         assert_eq!(interval("1mpps"), Some(1000 << 32));
+    }
+
+    #[test]
+    fn rates_that_it_stalls_at_are_read_and_what_is_none_is_not() {
+        assert_eq!(rates("0..2kpps"), Some((0, Some(2_000))));
+        assert_eq!(rates("500kpps.."), Some((500_000, None)));
+        assert_eq!(rates("..50"), Some((0, Some(50))));
+        for wrong in ["2kpps", "2kpps..1kpps", "5..5", "fast..", "10%..20%", "1..2..3"] {
+            assert_eq!(rates(wrong), None, "{wrong}");
+        }
+        assert_eq!(stall_time("2s"), Some(Duration::from_secs(2)));
+        assert_eq!((stall_time("49ms"), stall_time("2h"), ends_in_pause("never")), (None, None, None));
     }
 
     #[test]

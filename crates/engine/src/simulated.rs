@@ -13,6 +13,8 @@ mod random;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::{Capabilities, Counts, Engine, Error, Interval, Load, Part, Timeline, Totals};
@@ -38,18 +40,28 @@ pub enum Capacity {
     Shared(f64),
 }
 
-/// When the device stops forwarding for good.
+/// When the device stops forwarding, for good unless it recovers or is reset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {
     /// Once it forwarded this many frames, both directions counted together.
     AfterFrames(u64),
-    /// Once the load of a direction was above zero and below `pps` for `length` without a pause.
-    BelowRate {
-        /// Frames a second.
-        pps: f64,
-        /// How long the load must stay below.
+    /// Once the load of a direction was between two rates for `length` without a pause.
+    BetweenRates {
+        /// Above this rate, in frames a second: 0 is any load …
+        above: f64,
+        /// … and below this one.
+        below: f64,
+        /// How long the load must stay there.
         length: Duration,
     },
+}
+
+impl Stall {
+    /// Once the load of a direction was above zero and below `pps` for `length` without a pause.
+    #[must_use]
+    pub fn below_rate(pps: f64, length: Duration) -> Self {
+        Self::BetweenRates { above: 0.0, below: pps, length }
+    }
 }
 
 /// A stretch of time in which a rate is multiplied by `factor`.
@@ -75,8 +87,10 @@ pub struct Device {
     pub random_loss: f64,
     /// Every frame of a direction whose number divides by this is dropped.
     pub drop_every: Option<u64>,
-    /// When it stops for good.
+    /// When it stops.
     pub stall: Option<Stall>,
+    /// The pause after which it forwards again; by default it has stopped for good.
+    pub recovers_after: Option<Duration>,
     /// What a frame takes besides waiting and being served.
     pub base_latency: Duration,
     /// The directions through which nothing passes.
@@ -99,6 +113,7 @@ impl Default for Device {
             random_loss: 0.0,
             drop_every: None,
             stall: None,
+            recovers_after: None,
             base_latency: Duration::from_micros(20),
             blocked: [false; 2],
             reflects: false,
@@ -165,8 +180,13 @@ pub struct SimulatedEngine {
     lanes: Vec<Lane>,
     /// Frames that the device may serve: by direction, or in the first place when shared.
     credit: [f64; 2],
-    low_ns: u64,
+    /// How long the load has been one at which the device stalls, and how long there has been none.
+    stalling_ns: u64,
+    idle_ns: u64,
     stalled: bool,
+    /// Frames that it had forwarded when it was reset or recovered.
+    served_before: u64,
+    reset: Arc<AtomicBool>,
     interrupted: bool,
     failed: bool,
 }
@@ -188,8 +208,11 @@ impl SimulatedEngine {
             parts: VecDeque::new(),
             lanes,
             credit: [0.0; 2],
-            low_ns: 0,
+            stalling_ns: 0,
+            idle_ns: 0,
             stalled: false,
+            served_before: 0,
+            reset: Arc::default(),
             interrupted: false,
             failed: false,
         }
@@ -201,11 +224,37 @@ impl SimulatedEngine {
         self.lanes.iter().map(Lane::truth).collect()
     }
 
+    /// What resets the device, once it is set: a device that stalled forwards again.
+    #[must_use]
+    pub fn reset_switch(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.reset)
+    }
+
+    fn served(&self) -> u64 {
+        self.lanes.iter().map(Lane::served).sum()
+    }
+
+    /// Makes a device that stalled forward again; what waited in it is lost.
+    fn revive(&mut self) {
+        let is_spent = self.device.stall.is_some_and(|stall| match stall {
+            Stall::AfterFrames(frames) => self.served() - self.served_before >= frames,
+            Stall::BetweenRates { .. } => false,
+        });
+        if self.stalled || is_spent {
+            self.lanes.iter_mut().for_each(Lane::drop_waiting);
+        }
+        (self.stalled, self.stalling_ns) = (false, 0);
+        self.served_before = self.served();
+    }
+
     /// Lets virtual time pass until `end`.
     fn advance(&mut self, end: u64) {
         forget(&mut self.device.disturbances, self.now_ns);
         forget(&mut self.tester.disturbances, self.now_ns);
         while self.now_ns < end {
+            if self.reset.swap(false, Ordering::Relaxed) {
+                self.revive();
+            }
             if self.burst_end <= self.now_ns {
                 self.load = Load::Idle;
                 self.burst_end = u64::MAX;
@@ -249,10 +298,14 @@ impl SimulatedEngine {
         for lane in &mut self.lanes {
             lane.send(span, pps, max_pps, &self.device);
         }
-        let Some(Stall::BelowRate { pps: low, length }) = self.device.stall else { return };
-        let below = pps.is_some_and(|pps| pps > 0.0 && pps < low);
-        self.low_ns = if below { self.low_ns.saturating_add(span.length) } else { 0 };
-        self.stalled |= below && self.low_ns >= nanoseconds(length);
+        self.idle_ns = if pps == Some(0.0) { self.idle_ns.saturating_add(span.length) } else { 0 };
+        if self.device.recovers_after.is_some_and(|pause| self.idle_ns >= nanoseconds(pause)) {
+            self.revive();
+        }
+        let Some(Stall::BetweenRates { above, below, length }) = self.device.stall else { return };
+        let stalls = pps.is_some_and(|pps| pps > above && pps < below);
+        self.stalling_ns = if stalls { self.stalling_ns.saturating_add(span.length) } else { 0 };
+        self.stalled |= stalls && self.stalling_ns >= nanoseconds(length);
     }
 
     /// What the device forwards in one step; what its queues cannot hold is dropped.
@@ -272,8 +325,7 @@ impl SimulatedEngine {
             }
         };
         if let Some(Stall::AfterFrames(frames)) = self.device.stall {
-            let served: u64 = self.lanes.iter().map(Lane::served).sum();
-            let left = frames.saturating_sub(served);
+            let left = frames.saturating_sub(self.served() - self.served_before);
             if allowed.iter().sum::<u64>() > left {
                 allowed = divide(left, &allowed);
             }

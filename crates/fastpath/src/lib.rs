@@ -19,6 +19,7 @@ pub mod events;
 pub mod fib;
 pub mod publish;
 pub mod subnet;
+mod sync;
 
 pub use control::{client, config, daemon, kernel, router, show, snapshot, threads};
 pub use dataplane::{

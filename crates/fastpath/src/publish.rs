@@ -1,8 +1,8 @@
 //! A value that one thread replaces and others read: a reader asks with one load whether there is a newer
 //! one, and takes a lock only then.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
 
 /// Where the newest value is.
 #[derive(Debug)]

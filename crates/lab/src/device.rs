@@ -149,7 +149,12 @@ pub struct Running {
     pub threads: Vec<i32>,
     /// Puts settings of the machine back when it is dropped.
     pub settings: Option<Box<dyn Any + Send + Sync>>,
+    /// What a reset does beside taking the interfaces down and up.
+    pub reset: Option<Reset>,
 }
+
+/// Makes a device forget what it remembers of the frames that came.
+pub type Reset = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// Reads what a device counted: entered by `dut0`, entered by `dut1`.
 pub type ReadCounters = Box<dyn Fn() -> Result<[Counters; 2]> + Send + Sync>;
@@ -215,6 +220,14 @@ impl Running {
     #[must_use]
     pub fn counters(&self) -> Option<Result<[Counters; 2]>> {
         self.counters.as_ref().map(|read| read())
+    }
+
+    /// Makes it forget what it remembers of the frames that came, if it remembers any.
+    ///
+    /// # Errors
+    /// [`Error`], when the kernel refuses that.
+    pub fn reset(&self) -> Result<()> {
+        self.reset.as_ref().map_or(Ok(()), |reset| reset())
     }
 
     /// Where it forwards, if that is not the device's namespace: the first of several that do.

@@ -237,6 +237,7 @@ impl Lab {
             names.iter().try_for_each(|name| netlink.set_down(netlink.expect_link(name)?.index))?;
             Ok(forgotten)
         })?;
+        self.running.reset()?;
         bring_up(&self.device, names)?;
         self.device.netlink(|netlink| forgotten.restore(netlink))?;
         self.pin().map(|_| ())

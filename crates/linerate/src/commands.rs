@@ -21,6 +21,7 @@ mod search;
 mod send;
 mod serve;
 mod soak;
+mod stall;
 mod verify;
 
 use anyhow::Result;
@@ -49,6 +50,8 @@ pub enum Command {
     Latency(LoadTest<latency::Args>),
     /// Run at constant load for long: stalls, patterns of loss, drift of latency
     Soak(LoadTest<soak::Args>),
+    /// Find the rates at which a device stops forwarding
+    Stall(LoadTest<stall::Args>),
     /// Run the benchmarking tests of RFC 2544 at each frame size
     Rfc2544(rfc2544::Args),
     /// Run a matrix of load tests with repeats, and compare the devices
@@ -96,7 +99,7 @@ own (--dut, in network namespaces on this host), or yours between two interfaces
 
 /// The subcommands as the help lists them.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["ramp", "saturate", "search", "latency", "soak", "rfc2544", "bench"]),
+    ("Measure", &["ramp", "saturate", "search", "latency", "soak", "stall", "rfc2544", "bench"]),
     ("Traffic", &["send", "serve", "count", "profile"]),
     ("Results", &["compare", "report", "export", "import"]),
     ("Set-up", &["lab", "remote", "doctor", "verify", "explain", "generator"]),
@@ -132,6 +135,7 @@ pub fn run(command: &Command) -> Result<Exit> {
         Command::Search(test) => test.main(),
         Command::Latency(test) => test.main(),
         Command::Soak(test) => test.main(),
+        Command::Stall(test) => test.main(),
         Command::Rfc2544(args) => rfc2544::main(args),
         Command::Bench(args) => bench::main(args),
         Command::Send(args) => send::main(args),

@@ -50,6 +50,11 @@ pub trait Plan {
     /// # Errors
     /// When a rate is none, or is too low.
     fn strategy(&self, line: &Line) -> Result<Box<dyn Strategy>>;
+
+    /// What resets a device that is not the lab's.
+    fn reset_command(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<Own: clap::Args + Plan> LoadTest<Own> {
@@ -63,7 +68,10 @@ impl<Own: clap::Args + Plan> LoadTest<Own> {
         if let Some(line) = self.line(&profile) {
             check(&*self.own.strategy(&line)?)?;
         }
-        let plan = |_: &Testbed, line: &Line| self.own.strategy(line);
+        let plan = |testbed: &mut Testbed, line: &Line| {
+            testbed.reset_by(self.own.reset_command());
+            self.own.strategy(line)
+        };
         single(&profile, &self.traffic, &self.device, &self.output, self.live, plan)
     }
 
@@ -98,7 +106,7 @@ pub fn single(
     device: &Device,
     output: &Output,
     live: Live,
-    plan: impl FnOnce(&Testbed, &Line) -> Result<Box<dyn Strategy>>,
+    plan: impl FnOnce(&mut Testbed, &Line) -> Result<Box<dyn Strategy>>,
 ) -> Result<Exit> {
     let given = output.labels()?;
     let stop = stop::flag()?;
@@ -108,7 +116,7 @@ pub fn single(
     testbed.prepare()?;
     let sent = Sent::new(&testbed, profile, traffic.directions());
     let line = Line { rate_bps: testbed.line_rate_bps(), mean_frame_size: sent.table.mean_frame_size() };
-    let strategy = plan(&testbed, &line)?;
+    let strategy = plan(&mut testbed, &line)?;
     check(&*strategy)?;
     let name = output.name.as_deref();
     let labels = Labels::new(testbed.dut_name(), profile, traffic.bidirectional, name, given);

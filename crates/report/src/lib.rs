@@ -3,12 +3,13 @@
 //! ```text
 //! records ──► outcome (one run, directions added up) ──► comparison (tests × devices) ──┬──► terminal
 //!    └──────► metric (one figure of a run) ──► bench (repeats, and what they prove) ────┼──► html
-//!    numbers, records ──► sets (what repeats prove) ──► terminal, json
+//!    words ──► groups ──► numbers, records ──► sets (what repeats prove) ──► terminal, json
 //!             of a bench on several machines: setups (what it proves on each) ──► terminal, json
 //!             of one run: evidence (the interval of its headline, in words), overload (what is still forwarded)
 //!             and: findings (what stands out, and why it matters), energy (what a packet takes)
 //!             figures as all of them write them: figures
 //!             of a comparison: lead (the sentence that a report begins with)
+//!             of one run, for others: bundle (an archive); of a stall search: stalls (its ranges in words)
 //!             of both: links (what a rate is worth as bandwidth) ───────────────────────┼──► markdown
 //!                      nodes (what a packet costs each node of a device's graph) ───────┴──► csv
 //!                      workers (how packets are spread over a device's threads)
@@ -16,6 +17,7 @@
 //! ```
 
 pub mod bench;
+pub mod bundle;
 mod certificate;
 mod comparison;
 pub mod csv;
@@ -23,6 +25,7 @@ mod energy;
 mod evidence;
 mod figures;
 pub mod findings;
+pub mod groups;
 pub mod html;
 pub mod json;
 pub mod judgement;
@@ -39,7 +42,9 @@ mod search;
 pub mod sets;
 pub mod setups;
 mod shared_core;
+mod stalls;
 pub mod terminal;
+mod waterfall;
 mod workers;
 
 pub use evidence::{bounds, is_clearer, may_have_changed, second_searches};

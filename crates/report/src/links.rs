@@ -60,6 +60,8 @@ impl Links {
         let (rate, found) = match (Kind::of(record), &run.goal) {
             (Kind::Latency, _) => latency(record.finding.latency()?, record.directions.len()),
             (Kind::Soak, _) => ("the rate that came back", soak(record.finding.soak()?)),
+            // Which loads were tried says nothing of the device.
+            (Kind::Stall | Kind::Waterfall, _) => return None,
             (Kind::Rfc2544 | Kind::Search, _) if !run.has_figures => return None,
             (Kind::Rfc2544, _) => ("the throughput", run.limit_pps),
             (Kind::Search, Some(goal)) => return Self::new(&format!("the {goal}"), run.limit_pps, record),

@@ -11,6 +11,7 @@ use wire::size;
 use crate::evidence;
 use crate::figures::{duration, loss, percent};
 use crate::overload::Overload;
+use crate::{stalls, waterfall};
 
 /// What a run's figures are, by its strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum Kind {
     Latency,
     Rfc2544,
     Soak,
+    Stall,
+    /// What a frame costs from memory to the port.
+    Waterfall,
 }
 
 impl Kind {
@@ -30,6 +34,8 @@ impl Kind {
             Finding::Latency(..) => Self::Latency,
             Finding::Rfc2544(..) => Self::Rfc2544,
             Finding::Soak(_) => Self::Soak,
+            Finding::Stall(_) => Self::Stall,
+            Finding::Generator(Some(found)) if !found.waterfall.is_empty() => Self::Waterfall,
             Finding::Ramp(_)
             | Finding::Saturate
             | Finding::Generator(_)
@@ -145,6 +151,14 @@ impl<'a> Outcome<'a> {
                 vec![Self { text: Some(latency(record)), goal: Some("latency".to_owned()), ..whole() }]
             }
             Kind::Soak => vec![Self { text: Some(lost(record)), goal: Some("soak".to_owned()), ..whole() }],
+            Kind::Waterfall => {
+                let text = record.finding.generator().and_then(waterfall::headline);
+                vec![Self { text, goal: Some("waterfall".to_owned()), ..whole() }]
+            }
+            Kind::Stall => {
+                let found = record.finding.stall_search().map_or_else(|| "-".to_owned(), stalls::headline);
+                vec![Self { text: Some(found), goal: Some("stall".to_owned()), ..whole() }]
+            }
             Kind::Rfc2544 => vec![Self::of_throughput(record)],
         }
     }

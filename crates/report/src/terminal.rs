@@ -19,7 +19,9 @@ mod rfc2544;
 mod search;
 mod setups;
 mod soak;
+mod stalls;
 mod trials;
+mod waterfall;
 
 use std::fmt::Write as _;
 
@@ -244,8 +246,13 @@ pub fn verdict(record: &Record, colour: bool) -> String {
         text.push_str(&latency::tables(found, colour));
     } else if let Some(found) = record.finding.soak() {
         text.push_str(&soak::table(found, colour));
+    } else if let Some(found) = record.finding.stall_search() {
+        text.push_str(&stalls::table(found, colour));
     } else if record.finding.results().is_empty() && run.has_figures {
         text.push_str(&ramp_table(record, &run).render(colour));
+    }
+    if let Some(found) = record.finding.generator() {
+        text.push_str(&waterfall::tables(found, colour));
     }
     if let Some(searched) = evidence::searched(record) {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&searched, colour));
@@ -323,8 +330,9 @@ fn remarks(record: &Record, run: &Outcome) -> Vec<String> {
     remarks.extend(crate::search::remarks(record));
     remarks.extend(record.finding.latency().into_iter().flat_map(latency::remarks));
     for direction in &record.directions {
-        // A soak tells of stalls itself.
-        if let Some(stall) = direction.stalled.filter(|_| record.finding.soak().is_none()) {
+        // A soak tells of stalls itself, as does a search for them.
+        let tells = record.finding.soak().is_some() || record.finding.stall_search().is_some();
+        if let Some(stall) = direction.stalled.filter(|_| !tells) {
             let frames = count(stall.after_frames);
             remarks.push(format!("{} stalled at {:.1} s after {frames} frames", direction.name, stall.at_s));
         }

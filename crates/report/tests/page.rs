@@ -184,7 +184,12 @@ fn others() -> Vec<Record> {
         record
     };
     let soak = Scenario { dut: "linux-bridge", ..Scenario::default() }.eventful_soak();
-    [latency(false), latency(true), soak].into_iter().chain(strategies::rfc2544()).collect()
+    let stalls = Scenario { dut: "linux-bridge", ..Scenario::default() }.stall_search();
+    let waterfall = Scenario { dut: "sink", ..Scenario::default() }.waterfall();
+    [latency(false), latency(true), soak, stalls, waterfall]
+        .into_iter()
+        .chain(strategies::rfc2544())
+        .collect()
 }
 
 #[test]
@@ -208,7 +213,7 @@ fn other_strategies_have_tables_of_what_they_found() {
     assert!(page.contains("not conformant to RFC 2544"));
     assert_eq!(
         page.matches("data-runs=\"").count(),
-        3 + 2,
+        5 + 2,
         "a panel for each run, and for each device of RFC 2544"
     );
 }

@@ -288,6 +288,8 @@ mod tests {
             left: 0,
             refused: 0,
             core_busy: None,
+            waterfall: Vec::new(),
+            built: Vec::new(),
         })));
         assert_eq!(contradictions(&record), Vec::<String>::new());
         record.samples[4].directions[0].forwarded += 1;

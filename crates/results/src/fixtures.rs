@@ -5,6 +5,8 @@
 mod latency;
 mod search;
 mod soak;
+mod stalls;
+mod waterfall;
 
 use std::collections::BTreeMap;
 

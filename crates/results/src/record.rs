@@ -22,6 +22,7 @@ mod schema;
 mod search;
 mod self_test;
 mod soak;
+mod stall_search;
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub use cross_check::{CrossCheck, Point};
 pub use evidence::{Evidence, LossBegan, RateInterval};
 pub use finding::Finding;
 pub use gauges::{GaugeReading, Gauges};
-pub use generator::Generator;
+pub use generator::{BuiltFrames, Generator, WaterfallStep};
 pub use host::{Cache, Core, Environment, Host, Topology};
 pub use latency::{Distribution, LatencyTest, LoadLatency, Percentiles};
 pub use node::{Node, NodeRuntime, NodeRuntimes};
@@ -49,6 +50,7 @@ pub use soak::{
     Counted, DeviceCounted, EventCounters, Hiccup, LatencyDrift, LossEvent, LossPattern, LossPeriod, Measure,
     Soak, SoakDirection, SoakStall,
 };
+pub use stall_search::{RateStall, Recovered, StallRange, StallRate, StallSearch, StallVerdict, Untold};
 
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "linerate/run/1";
@@ -170,7 +172,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strategy {
-    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak`, `generator` or `cost`.
+    /// `ramp`, `saturate`, `search`, `latency`, `rfc2544`, `soak`, `stall`, `generator` or `cost`.
     pub name: String,
     /// Its parameters by name, as `--help` names them, values with their units.
     pub parameters: BTreeMap<String, String>,

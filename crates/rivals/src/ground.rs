@@ -1,12 +1,15 @@
-//! Where a generator sends, and what is counted there: in the lab by the kernel, at both ends of a cable.
+//! Where a generator sends, and what is counted there: in the lab by the kernel, at both ends of a cable; at real
+//! interfaces at the one that it sends by.
 //!
 //! In user space it is [`super::user_space`].
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use lab::{Lab, Placement};
+use lab::Lab;
 use programs::{Process, Said};
+use testbed::Testbed;
+use wording::usage::misuse;
 
 use super::program::Launch;
 
@@ -73,29 +76,42 @@ pub struct Started<'a> {
     pub before: Count,
 }
 
-/// A program in the lab.
-pub struct InLab<'a> {
-    lab: &'a Lab,
+/// A program that sends by an interface of the kernel.
+pub struct AtInterface<'a> {
+    testbed: &'a Testbed,
     process: Process,
     /// What must run at the far end, while it must.
     _server: Option<Process>,
 }
 
-impl<'a> InLab<'a> {
-    /// Starts the program as `launch` says on `core`.
-    pub fn start(launch: Launch, lab: &'a Lab, core: usize) -> Result<Started<'a>> {
-        let Placement { dut, .. } = lab.placement();
-        let server = launch.server.as_ref().map(|words| serve(lab, *dut, words)).transpose()?;
-        let before = count(lab)?;
+impl<'a> AtInterface<'a> {
+    /// Starts the program as `launch` says on `core`, in the lab or at the first of two real interfaces.
+    pub fn start(launch: Launch, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
+        let server = match (&launch.server, testbed.lab()) {
+            (Some(words), Some(lab)) => Some(serve(lab, lab.placement().dut, words)?),
+            (Some(_), None) => {
+                return Err(misuse(
+                    "this generator needs a server at the far end, which only the lab has: leave --ports out",
+                ));
+            }
+            (None, _) => None,
+        };
+        let before = count(testbed)?;
         let input = launch.input.as_ref().map(|input| input.bytes.as_slice());
-        let process = Process::start(Some(lab.tester_namespace()), &[core], &launch.words, input)?;
-        Ok(Started { launch, ground: Box::new(Self { lab, process, _server: server }), before })
+        let namespace = testbed.lab().map(Lab::tester_namespace);
+        let process = Process::start(namespace, &[core], &launch.words, input)?;
+        Ok(Started { launch, ground: Box::new(Self { testbed, process, _server: server }), before })
     }
 }
 
 /// What the kernel counted at both ends of the cable of port 0. Arrivals are read first, so that no packet has
-/// arrived that has not left.
-fn count(lab: &Lab) -> Result<Count> {
+/// arrived that has not left. At the far end of a real interface nobody counts: what left it has arrived.
+fn count(testbed: &Testbed) -> Result<Count> {
+    let Some(lab) = testbed.lab() else {
+        let counters = testbed.interface_counters()?;
+        let port = counters.first().context("the port has no counters")?;
+        return Ok(Count { left: port.sent, refused: port.send_dropped, arrived: port.sent });
+    };
     let (earlier, later) = (lab.interface_counters()?, lab.interface_counters()?);
     let ([_, _, device, _], [port, ..]) = (earlier.as_slice(), later.as_slice()) else {
         return Ok(Count::default());
@@ -103,14 +119,16 @@ fn count(lab: &Lab) -> Result<Count> {
     Ok(Count { left: port.sent, refused: port.send_dropped, arrived: device.received })
 }
 
-impl Ground for InLab<'_> {
+impl Ground for AtInterface<'_> {
     fn count(&mut self) -> Result<Count> {
-        count(self.lab)
+        count(self.testbed)
     }
 
     fn settle(&mut self) -> Result<()> {
         // A program may use XDP on the port, and the kernel then replaces the threads that receive.
-        self.lab.pin()?;
+        if let Some(lab) = self.testbed.lab() {
+            lab.pin()?;
+        }
         Ok(())
     }
 

@@ -1,28 +1,35 @@
 //! The generators that `--program` knows: a name enters, the generator leaves, or why it cannot send here.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use programs::is_installed;
 
 use super::datagram::Datagram;
+use super::defined::Defined;
 use super::program::{Program, Target};
-use super::{iperf3, own, tcpreplay, testpmd, trafgen, user_space, xdp_trafficgen};
+use super::{defined, iperf3, own, testpmd, trafgen, user_space};
 
-const ALL: [&dyn Program; 12] = [
-    &own::KERNEL,
-    &own::AF_XDP,
-    &own::MEMIF,
-    &own::NULL,
-    &iperf3::Iperf3,
-    &trafgen::Trafgen,
-    &tcpreplay::Tcpreplay,
-    &testpmd::AF_PACKET,
-    &testpmd::AF_XDP,
-    &testpmd::MEMIF,
-    &testpmd::NULL,
-    &xdp_trafficgen::XdpTrafficgen,
-];
+fn all() -> [&'static dyn Program; 12] {
+    [
+        &own::KERNEL,
+        &own::AF_XDP,
+        &own::MEMIF,
+        &own::NULL,
+        &iperf3::Iperf3,
+        &trafgen::Trafgen,
+        &*defined::TCPREPLAY,
+        &testpmd::AF_PACKET,
+        &testpmd::AF_XDP,
+        &testpmd::MEMIF,
+        &testpmd::NULL,
+        &*defined::XDP_TRAFFICGEN,
+    ]
+}
+
+/// What the names of files end in that define a generator.
+const FILE: &str = ".toml";
 
 /// One of the generators.
 #[derive(Clone, Copy)]
@@ -38,9 +45,19 @@ impl FromStr for Chosen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || ALL.map(Program::name).join(", ");
-        let found = ALL.into_iter().find(|program| program.name() == text);
-        found.map(Self).ok_or_else(|| format!("there is no generator '{text}'. There are: {}", known()))
+        if text.ends_with(FILE) {
+            // It lives as long as the program, which reads one or a few.
+            let defined = Defined::read(Path::new(text))?;
+            return Ok(Self(Box::leak(Box::new(defined))));
+        }
+        let known = || all().map(Program::name).join(", ");
+        let found = all().into_iter().find(|program| program.name() == text);
+        found.map(Self).ok_or_else(|| {
+            format!(
+                "there is no generator '{text}'. There are: {}, and files whose names end in {FILE}",
+                known()
+            )
+        })
     }
 }
 
@@ -67,7 +84,7 @@ mod tests {
 
     #[test]
     fn generators_are_known_by_name() {
-        for program in ALL {
+        for program in all() {
             assert_eq!(program.name().parse::<Chosen>().unwrap().0.name(), program.name());
         }
         let unknown = "pktgen".parse::<Chosen>().unwrap_err();

@@ -3,6 +3,7 @@
 
 pub mod build_rate;
 pub mod datagram;
+pub mod defined;
 mod engine;
 mod ground;
 mod iperf3;
@@ -10,10 +11,9 @@ pub mod known;
 mod measurement;
 mod own;
 pub mod program;
-mod tcpreplay;
 mod testpmd;
 mod trafgen;
 mod user_space;
-mod xdp_trafficgen;
+pub mod waterfall;
 
-pub use measurement::Measurement;
+pub use measurement::{Beside, Measurement};

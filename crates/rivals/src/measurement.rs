@@ -26,10 +26,10 @@ use wording::usage::misuse;
 
 use crate::datagram::{self, Datagram, Way};
 use crate::engine::{Left, ProgramEngine};
-use crate::ground::{InLab, Started};
+use crate::ground::{AtInterface, Started};
 use crate::known::{self, Chosen};
 use crate::program::{self, Launch, Program, Target, Task};
-use crate::user_space;
+use crate::{user_space, waterfall};
 
 /// How long the last packets are waited for.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -37,6 +37,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 const START: Duration = Duration::from_secs(1);
 /// More than this share refused or lost on the way means that the far end sets the limit.
 const LOSS_THRESHOLD: f64 = 0.01;
+/// What the last step of a waterfall is called: the kernel sends.
+const LAST_STEP: &str = "xdp";
 /// The packets that a program says it sent may differ by this share from those counted.
 const TOLERANCE: f64 = 0.01;
 
@@ -54,6 +56,19 @@ pub struct Measurement {
     pub duration: Duration,
     /// How long one sample is.
     pub step: Duration,
+    /// What the record has beside it.
+    pub beside: Beside,
+}
+
+/// What was measured before, and belongs into the same record.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The steps before this one, which is the last.
+    pub steps: Vec<record::WaterfallStep>,
+    /// Frames that were built and not sent.
+    pub built: Vec<record::BuiltFrames>,
+    /// What a reader should know of them.
+    pub notes: Vec<String>,
 }
 
 impl Measurement {
@@ -105,9 +120,20 @@ impl Measurement {
         let sent = Sent { began, profile: generator.profile(), tester, bounds, notes: Vec::new() };
         let (mut record, mut writer) =
             run::conduct(&testbed, &mut engine, sent, labels, &generator, directory)?;
-        let found = generator.describe_program(program, launch, engine.finish()?);
+        let mut found = generator.describe_program(program, launch, engine.finish()?);
+        if !self.beside.steps.is_empty() {
+            found.waterfall.clone_from(&self.beside.steps);
+            found.waterfall.extend(waterfall::sent_by(LAST_STEP, &record));
+        }
+        found.built.clone_from(&self.beside.built);
+        record.notes.extend(self.beside.notes.iter().cloned());
         record.notes.push(note(&found));
         record.notes.extend(generator.note_fragments());
+        if testbed.lab().is_none() && program.target() == Target::Lab {
+            record
+                .notes
+                .push("what arrived was not counted: all that left the port counts as forwarded".to_owned());
+        }
         record.finding = Finding::Generator(Some(Box::new(found)));
         writer.write(&record)?;
         Ok(record)
@@ -135,9 +161,18 @@ fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
     let dut = match &wanted.target.place {
         Place::Lab(dut) | Place::Started(dut) => Some(dut),
         Place::Named(_) => None,
-        Place::Ports(_) | Place::Testers(_) => {
+        Place::Ports(_) if program.target() == Target::Lab && program.far_end() == "sink" => {
+            return Ok(wanted.target.clone());
+        }
+        Place::Ports(_) => {
+            return Err(misuse(format!(
+                "{} is not measured at real interfaces: it has a far end of its own; leave --ports out",
+                program.name()
+            )));
+        }
+        Place::Testers(_) => {
             return Err(misuse(
-                "generators are measured in the lab, where both ends of the cable are counted: leave --ports, or the testers, out",
+                "generators are measured in the lab or at interfaces of this host: leave the testers out",
             ));
         }
     };
@@ -174,16 +209,16 @@ fn saturate(wanted: &Measurement) -> Saturate {
 /// Starts the program on `core`.
 fn start<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
     let program = wanted.program.0;
-    let Some(lab) = testbed.lab() else {
+    if program.target() != Target::Lab {
         let task = task(wanted, testbed, core, user_space::device(testbed));
         return user_space::start(program, &task, testbed);
-    };
-    InLab::start(program.launch(&task(wanted, testbed, core, String::new())), lab, core)
+    }
+    AtInterface::start(program.launch(&task(wanted, testbed, core, String::new())), testbed, core)
 }
 
 fn task<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize, device: String) -> Task<'a> {
     let [port, _] = testbed.ports();
-    // In user space nobody looks at addresses: those of the lab's plan, RFC 2544's.
+    // Elsewhere nobody looks at addresses: those of the lab's plan, RFC 2544's.
     let link = testbed.lab().map_or([Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)], |lab| {
         lab.first_link().map(|address| match address {
             IpAddr::V4(v4) => v4,
@@ -234,6 +269,8 @@ impl Generator {
             left: left.left,
             refused: left.refused,
             core_busy: left.core_busy,
+            waterfall: Vec::new(),
+            built: Vec::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The generators: what to send and from where enters; the command that does it leaves, and from
 //! what it says when it ends, how many packets it says it sent.
 //!
-//! A new generator is one file here and one line in `known::ALL`.
+//! A new generator is a TOML file ([`super::defined`]), or where it needs more than that, one file here and one line in
+//! `known::all`.
 
 use std::fs;
 use std::path::Path;
@@ -15,15 +16,15 @@ use super::datagram::{Datagram, Way};
 /// A program that sends datagrams as fast as it can until it is interrupted.
 pub trait Program: Sync {
     /// What it is called in `--program`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The file that must be installed.
-    fn executable(&self) -> &'static str {
+    fn executable(&self) -> &str {
         self.name()
     }
 
     /// Debian's package that has it.
-    fn package(&self) -> &'static str;
+    fn package(&self) -> &str;
 
     /// What it sends into.
     fn target(&self) -> Target {

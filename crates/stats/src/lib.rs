@@ -10,6 +10,7 @@ pub mod median;
 pub mod ministat;
 pub mod pooled;
 pub mod power;
+pub mod proportion;
 pub mod random;
 pub mod ranks;
 pub mod scaling;

@@ -247,7 +247,7 @@ mod tests {
         let passed = |forwarded| Passed {
             frames: 999_000,
             forwarded,
-            dropped: [99_900, 0, 50, 0],
+            dropped: [99_900, 0, 50, 0, 0],
             refused: 899_050 - forwarded,
             ..Passed::default()
         };

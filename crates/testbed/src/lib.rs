@@ -10,6 +10,7 @@ pub mod cross_check;
 pub mod dpdk_host;
 mod dut_command;
 pub mod environment;
+pub mod frames;
 pub mod inspection;
 mod kept;
 pub mod machine;

@@ -1,5 +1,5 @@
 //! Strategies that load a device and judge it: [`Ramp`], [`Saturate`], [`Search`], [`Latency`],
-//! [`Rfc2544`] and [`Soak`].
+//! [`Rfc2544`], [`Soak`] and [`StallSearch`].
 //!
 //! An [`engine::Engine`] and a strategy's parameters enter; an [`Outcome`] leaves: every sample
 //! with final counts, and a verdict on each direction. Meanwhile an [`Observer`] sees each
@@ -43,6 +43,7 @@ mod saturate;
 pub mod search;
 mod session;
 mod soak;
+mod stall;
 pub mod strategy;
 mod surroundings;
 mod undisturbed;
@@ -58,6 +59,7 @@ pub use rfc2544::Rfc2544;
 pub use saturate::Saturate;
 pub use search::{Bursts, Goal, Search};
 pub use soak::Soak;
+pub use stall::StallSearch;
 pub use strategy::Strategy;
 pub use surroundings::Surroundings;
 pub use undisturbed::Interruption;

@@ -14,10 +14,10 @@
 
 mod drift;
 mod every;
-mod interval;
-mod losses;
+pub(crate) mod interval;
+pub(crate) mod losses;
 mod period;
-mod watch;
+pub(crate) mod watch;
 
 use std::time::Duration;
 

@@ -91,7 +91,7 @@ fn a_stall_ends_the_ramp_early_with_its_second_and_count() {
 
 #[test]
 fn a_device_that_stalls_at_low_load_stalls_in_the_warm_up() {
-    let stall = Some(Stall::BelowRate { pps: 5_000.0, length: 3 * SECOND });
+    let stall = Some(Stall::below_rate(5_000.0, 3 * SECOND));
     let slow = Conditions { warm_up: WarmUp { pps: 1_000.0, duration: 30 * SECOND }, ..conditions() };
     let (outcome, engine) =
         run(&Ramp { conditions: slow, ..ramp() }, Device { stall, ..Device::default() }, Tester::default());

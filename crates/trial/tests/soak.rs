@@ -63,8 +63,7 @@ fn outages(times: impl IntoIterator<Item = (u64, u64)>) -> Device {
 #[test]
 fn a_bridge_that_stops_at_a_low_load_is_caught() {
     // As the netmap bridge of the article on VPP on FreeBSD: fine at the warm-up's load, dead at 1 kpps.
-    let bridge =
-        Device { stall: Some(Stall::BelowRate { pps: 2_000.0, length: 30 * SECOND }), ..device(10e6) };
+    let bridge = Device { stall: Some(Stall::below_rate(2_000.0, 30 * SECOND)), ..device(10e6) };
     let (outcome, found) = run(&soak(1_000.0, 120), bridge.clone(), Tester::default());
     assert_eq!(outcome.status, Status::Complete);
     let direction = &found.directions[0];

@@ -16,7 +16,27 @@ pub(super) struct Limits {
     pub tolerance_ns: u64,
     /// After so many frames in both directions nothing passes any more.
     pub stall_after: u64,
+    /// Nor once frames come at a certain rate.
+    pub stall: Option<StallRates>,
 }
+
+/// Rates that make a device stall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StallRates {
+    /// Frames a second in a direction, from this on …
+    pub low: u64,
+    /// … and below this; 0 for any.
+    pub high: u64,
+    /// For so long.
+    pub time_ns: u64,
+    /// Whether it forwards again after a pause.
+    pub ends_in_pause: bool,
+}
+
+/// A rate is that of the frames in a window, which a pause begins anew: as in the kernel program.
+const WINDOW_NS: u64 = 50_000_000;
+const PAUSE_NS: u64 = 250_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// What became of the frames that entered in one direction; broadcast and multicast are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +48,7 @@ pub struct Passed {
     /// Those of them that were sent on.
     pub forwarded: u64,
     /// Those that were not, by [`Rules::NAMES`].
-    pub dropped: [u64; 4],
+    pub dropped: [u64; 5],
     /// Those that passed all rules, but the other port had no room: the tester took none in time.
     pub refused: u64,
 }
@@ -53,6 +73,8 @@ pub struct Rules {
     limits: Limits,
     directions: [Direction; 2],
     random: Random,
+    /// Whether a rate has made it stall.
+    stalled: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +84,40 @@ struct Direction {
     due_ns: u64,
     /// … and 2^-32 ns more.
     due_fraction: u64,
+    rate: RateWatch,
+}
+
+/// How fast the frames of a direction come.
+#[derive(Clone, Copy, Debug, Default)]
+struct RateWatch {
+    /// When the last one came, where one did.
+    arrived_ns: Option<u64>,
+    window_ns: u64,
+    /// Frames since the one that began the window.
+    window_frames: u64,
+    /// How long they have come at a rate that stalls.
+    stalling_ns: u64,
+}
+
+impl RateWatch {
+    /// Notes a frame at `now_ns`: whether the device stalls now, or no more; `None` if it is as before.
+    fn note(&mut self, rates: &StallRates, now_ns: u64) -> Option<bool> {
+        let before = self.arrived_ns.replace(now_ns);
+        if before.is_none_or(|before| now_ns.saturating_sub(before) > PAUSE_NS) {
+            (self.window_ns, self.window_frames, self.stalling_ns) = (now_ns, 0, 0);
+            return rates.ends_in_pause.then_some(false);
+        }
+        self.window_frames += 1;
+        let elapsed = now_ns.saturating_sub(self.window_ns);
+        if elapsed < WINDOW_NS {
+            return None;
+        }
+        let frames = self.window_frames * SECOND_NS;
+        let stalls = frames >= rates.low * elapsed && (rates.high == 0 || frames < rates.high * elapsed);
+        self.stalling_ns = if stalls { self.stalling_ns + elapsed } else { 0 };
+        (self.window_ns, self.window_frames) = (now_ns, 0);
+        (self.stalling_ns >= rates.time_ns).then_some(true)
+    }
 }
 
 /// The bits of 2^-32 ns.
@@ -69,11 +125,11 @@ const FRACTION: u64 = 0xffff_ffff;
 
 impl Rules {
     /// The rules in the order in which frames meet them, by their parameters.
-    pub const NAMES: [&str; 4] = ["drop-every", "loss", "rate", "stall-after"];
+    pub const NAMES: [&str; 5] = ["drop-every", "loss", "rate", "stall-after", "stall-rate"];
 
     /// Rules that chance follows from `seed`.
     pub(super) fn new(limits: Limits, seed: u64) -> Self {
-        Self { limits, directions: Default::default(), random: Random::new(seed) }
+        Self { limits, directions: Default::default(), random: Random::new(seed), stalled: false }
     }
 
     /// Whether `frame`, without FCS, passes. It entered port 0 (`direction` 0) or port 1 at `now_ns` of
@@ -112,6 +168,9 @@ impl Rules {
         let limits = self.limits;
         let forwarded: u64 = self.directions.iter().map(|direction| direction.passed.forwarded).sum();
         let direction = &mut self.directions[direction % 2];
+        if let Some(stalled) = limits.stall.and_then(|rates| direction.rate.note(&rates, now_ns)) {
+            self.stalled = stalled;
+        }
         if limits.drop_every > 0 && (direction.passed.frames + 1).is_multiple_of(limits.drop_every) {
             Some(0)
         } else if limits.loss > 0 && self.random.bits() >> 32 < limits.loss {
@@ -120,6 +179,8 @@ impl Rules {
             Some(2)
         } else if limits.stall_after > 0 && forwarded >= limits.stall_after {
             Some(3)
+        } else if self.stalled {
+            Some(4)
         } else {
             None
         }
@@ -169,7 +230,7 @@ mod tests {
             let passed = second(&mut with(limits), 4e6, group);
             let over = passed.forwarded as f64 - 3e6;
             assert!((0.0..=1024.0).contains(&over), "{over} more, in groups of {group}");
-            assert_eq!(passed.dropped, [0, 0, passed.frames - passed.forwarded, 0]);
+            assert_eq!(passed.dropped, [0, 0, passed.frames - passed.forwarded, 0, 0]);
             let below = second(&mut with(limits), 2.99e6, group);
             assert_eq!((below.frames, below.forwarded), (2_990_000, 2_990_000), "in groups of {group}");
         }
@@ -192,7 +253,7 @@ mod tests {
         assert_eq!(lost, [10, 20]);
         assert!((1..10).all(|_| rules.pass(1, &FRAME, 0)) && !rules.pass(1, &FRAME, 0));
         let passed = rules.passed(0);
-        assert_eq!((passed.frames, passed.bytes, passed.dropped), (25, 25 * 64, [2, 0, 0, 0]));
+        assert_eq!((passed.frames, passed.bytes, passed.dropped), (25, 25 * 64, [2, 0, 0, 0, 0]));
     }
 
     #[test]
@@ -209,6 +270,39 @@ mod tests {
         let mut rules = with(Limits { stall_after: 5, ..Limits::default() });
         let forwarded = (0..20).filter(|number| rules.pass(number % 2, &FRAME, 0)).count();
         assert_eq!((forwarded, rules.passed(0).dropped[3] + rules.passed(1).dropped[3]), (5, 15));
+    }
+
+    /// Sends `pps` for two seconds from `from_ns` on; whether the last frame passed.
+    fn last_passes(rules: &mut Rules, pps: u64, from_ns: u64) -> bool {
+        let each = (0..2 * pps).map(|frame| rules.pass(0, &FRAME, from_ns + frame * SECOND_NS / pps));
+        each.last().unwrap()
+    }
+
+    #[test]
+    fn at_some_rates_it_stalls_and_a_pause_may_end_that() {
+        let stall = |low, high, ends_in_pause| {
+            let stall = StallRates { low, high, time_ns: SECOND_NS / 2, ends_in_pause };
+            with(Limits { stall: Some(stall), ..Limits::default() })
+        };
+        for (low, high, stalling, sound) in [
+            (0, 2_000, &[10, 100, 1_990][..], &[2_010, 50_000][..]),
+            (2_000, 0, &[2_010, 100_000], &[10, 1_990]),
+            (100, 200, &[105, 190], &[90, 210, 5_000]),
+        ] {
+            for pps in stalling {
+                assert!(!last_passes(&mut stall(low, high, false), *pps, 7), "{pps} in {low}..{high}");
+            }
+            for pps in sound {
+                assert!(last_passes(&mut stall(low, high, false), *pps, 7), "{pps} in {low}..{high}");
+            }
+        }
+        for ends_in_pause in [false, true] {
+            let mut rules = stall(0, 2_000, ends_in_pause);
+            assert!(!last_passes(&mut rules, 1_000, 7));
+            assert!(!rules.pass(1, &FRAME, 2 * SECOND_NS + 7) || ends_in_pause, "no direction passes");
+            assert_eq!(last_passes(&mut rules, 5_000, 3 * SECOND_NS), ends_in_pause);
+            assert!(rules.passed(0).dropped[4] > 0);
+        }
     }
 
     #[test]

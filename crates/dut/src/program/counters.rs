@@ -17,7 +17,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use crate::Passed;
 
 /// Numbers of a direction.
-const WORDS: usize = 8;
+const WORDS: usize = 9;
 
 #[repr(C)]
 struct Page {
@@ -27,12 +27,13 @@ struct Page {
 }
 
 fn words(passed: &Passed) -> [u64; WORDS] {
-    let Passed { frames, bytes, forwarded, dropped: [every, chance, rate, stall], refused } = *passed;
-    [frames, bytes, forwarded, every, chance, rate, stall, refused]
+    let Passed { frames, bytes, forwarded, dropped: [every, chance, rate, stall, at_rate], refused } =
+        *passed;
+    [frames, bytes, forwarded, every, chance, rate, stall, at_rate, refused]
 }
 
-fn passed([frames, bytes, forwarded, every, chance, rate, stall, refused]: [u64; WORDS]) -> Passed {
-    Passed { frames, bytes, forwarded, dropped: [every, chance, rate, stall], refused }
+fn passed([frames, bytes, forwarded, every, chance, rate, stall, at_rate, refused]: [u64; WORDS]) -> Passed {
+    Passed { frames, bytes, forwarded, dropped: [every, chance, rate, stall, at_rate], refused }
 }
 
 /// The counters of a device.
@@ -125,7 +126,7 @@ mod tests {
         let device = Counters::open(&ours.path()).unwrap();
         assert!(!ours.is_ready());
         assert_eq!(ours.get(), [Passed::default(); 2]);
-        let passed = Passed { frames: 10, bytes: 640, forwarded: 3, dropped: [1, 2, 3, 0], refused: 1 };
+        let passed = Passed { frames: 10, bytes: 640, forwarded: 3, dropped: [1, 2, 3, 0, 0], refused: 1 };
         device.set(1, &passed);
         device.set_ready();
         assert!(ours.is_ready());

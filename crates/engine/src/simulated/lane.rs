@@ -295,6 +295,11 @@ impl Lane {
         self.served += done;
     }
 
+    /// Drops all that waits in the queue.
+    pub(super) fn drop_waiting(&mut self) {
+        self.drop_newest(self.waiting);
+    }
+
     /// Drops `excess` frames from the end of the queue.
     fn drop_newest(&mut self, excess: u64) {
         let mut excess = excess;

@@ -92,7 +92,7 @@ fn a_stall_comes_after_exactly_as_many_frames_and_lasts() {
 
 #[test]
 fn a_low_load_stalls_the_device_that_cannot_bear_it() {
-    let stall = Stall::BelowRate { pps: 5_000.0, length: Duration::from_secs(2) };
+    let stall = Stall::below_rate(5_000.0, Duration::from_secs(2));
     let device = Device { stall: Some(stall), ..Device::default() };
     let mut engine = SimulatedEngine::new(device, Tester::default());
     run(&mut engine, Load::Rate(1_000.0), 1.5);
@@ -102,6 +102,30 @@ fn a_low_load_stalls_the_device_that_cannot_bear_it() {
     drain(&mut engine);
     assert!(engine.counts(fast).unwrap()[0].forwarded > 9_990);
     assert_eq!(engine.counts(after).unwrap()[0].forwarded, 0);
+}
+
+#[test]
+fn a_device_that_stalls_at_some_rates_forwards_again_when_it_is_reset_or_after_a_pause() {
+    let stall = Stall::BetweenRates { above: 5_000.0, below: 50_000.0, length: Duration::from_secs(1) };
+    let device = Device { stall: Some(stall), ..Device::default() };
+    let forwards = |engine: &mut SimulatedEngine, pps| {
+        let interval = run(engine, Load::Rate(pps), 2.0);
+        let last = run(engine, Load::Rate(pps), 0.1);
+        drain(engine);
+        let counted = engine.counts(interval).unwrap()[0];
+        (counted.forwarded == counted.offered, engine.counts(last).unwrap()[0].forwarded > 0)
+    };
+    let mut engine = SimulatedEngine::new(device.clone(), Tester::default());
+    assert_eq!(forwards(&mut engine, 5_000.0), (true, true));
+    assert_eq!(forwards(&mut engine, 50_000.0), (true, true));
+    assert_eq!(forwards(&mut engine, 10_000.0), (false, false));
+    assert_eq!(forwards(&mut engine, 50_000.0), (false, false), "it has stalled for good");
+    engine.reset_switch().store(true, Ordering::Relaxed);
+    assert_eq!(forwards(&mut engine, 50_000.0), (true, true));
+    let device = Device { recovers_after: Some(Duration::from_millis(200)), ..device };
+    let mut engine = SimulatedEngine::new(device, Tester::default());
+    assert_eq!(forwards(&mut engine, 10_000.0), (false, false));
+    assert_eq!(forwards(&mut engine, 50_000.0), (true, true), "the drain was a pause");
 }
 
 #[test]
@@ -204,7 +228,7 @@ fn any_device() -> impl Strategy<Value = Device> {
     let milliseconds = |most: u64| (0..most).prop_map(Duration::from_millis);
     let stall = prop_oneof![
         (0..1_000_000u64).prop_map(Stall::AfterFrames),
-        (0.0..1e5, milliseconds(2_000)).prop_map(|(pps, length)| Stall::BelowRate { pps, length }),
+        (0.0..1e5, milliseconds(2_000)).prop_map(|(pps, length)| Stall::below_rate(pps, length)),
     ];
     let disturbance = (milliseconds(5_000), milliseconds(2_000), 0.0..1.0)
         .prop_map(|(from, length, factor)| Disturbance { from, length, factor });

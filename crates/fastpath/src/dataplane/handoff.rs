@@ -4,6 +4,7 @@
 //! A device lends frames until the pass over them ends, and only to the worker that polls it. So a frame for
 //! another worker is copied, once, to a ring between the two; from there it is lent again, as by a device.
 
+mod positions;
 mod ring;
 
 use std::sync::Arc;

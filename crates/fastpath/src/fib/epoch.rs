@@ -13,8 +13,8 @@
 //! - What a reader shows it stores with `Release` and the writer loads with `Acquire`: all that it did in
 //!   earlier passes has happened before the writer goes on.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a reader shows between passes: later than every epoch.
 const IDLE: u64 = u64::MAX;
@@ -74,7 +74,7 @@ impl Epochs {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

@@ -1,7 +1,6 @@
 //! `linerate compare`: repeats of several configurations enter; which is better, and what that rests
 //! on, leaves.
 
-mod group;
 mod setups;
 
 use std::io::IsTerminal;
@@ -9,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use report::groups::{Group, Reader};
 use report::json::comparison;
 use report::judgement::{Compared, Judged};
 use report::metric::Metric;
@@ -22,7 +22,6 @@ use wording::usage::misuse;
 
 use crate::Exit;
 use crate::args;
-use group::{Group, Reader};
 
 /// The schema of what `--json` prints.
 const SCHEMA: &str = "linerate/compare/1";
@@ -139,7 +138,8 @@ pub fn main(args: &Args) -> Result<Exit> {
     }
     let reader = Reader { column: args.block.column, delimiters: &args.block.delimiter, runs: &args.runs };
     let words: Vec<PathBuf> = args.verdict.baseline.iter().chain(&args.groups).cloned().collect();
-    let groups = reader.groups(&words)?;
+    let mut warn = |what| eprintln!("linerate: passed over: {what}");
+    let groups = reader.groups(&words, &mut warn)?;
     let notes = check(&groups, args)?;
     let sets = groups.iter().map(|group| group.set(args.metric.as_ref())).collect::<Result<Vec<_>>>()?;
     let [reference, others @ ..] = sets.as_slice() else { bail!("nothing to compare") };

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rivals::Measurement;
 use rivals::build_rate::{Place, Wanted, measure, show};
 use rivals::datagram::Datagram;
 use rivals::known::Chosen;
+use rivals::{Beside, Measurement, waterfall};
 use testbed::stop;
 use traffic::IpVersion;
 use traffic::tunable::{Size, Vm};
@@ -22,7 +22,7 @@ const BUILD: Duration = Duration::from_millis(200);
 #[derive(clap::Args)]
 pub struct Args {
     /// Which: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen;
-    /// in user space linerate-memif, linerate-null, testpmd-memif or testpmd-null
+    /// in user space linerate-memif, linerate-null, testpmd-memif or testpmd-null; or a TOML file that defines one
     #[arg(long, value_name = "NAME", default_value = "linerate")]
     program: Chosen,
     /// Bytes of UDP payload in each datagram; above 1472 it leaves in fragments
@@ -48,19 +48,23 @@ pub struct Args {
 /// Frames that are built and not sent.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Building frames in memory without sending them (as ipgen -X)")]
+#[command(group = clap::ArgGroup::new("building").args(["onto", "waterfall"]).multiple(true))]
 struct Build {
+    /// Build frames at every place, then send them by AF_XDP and by XDP: what each step costs, in one table and one record
+    #[arg(long, conflicts_with_all = ["program", "datagram"])]
+    waterfall: bool,
     /// Where the frames go: memory, memif (to a sink), or with DPDK null and net_memif; everywhere if no place is
     /// named. Figures are of the first of --cores, the first two, and so on
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["program", "datagram", "dut", "ports"])]
     onto: Option<Vec<Place>>,
     /// Frame sizes in bytes with FCS [default: 64,128,256,512,1024,1280,1518,4096,9216]
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', requires = "onto")]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', requires = "building")]
     sizes: Vec<Size>,
     /// How flows vary: none, var1, var2, random or tuple
-    #[arg(long, visible_alias = "vm", default_value = "var2", requires = "onto")]
+    #[arg(long, visible_alias = "vm", default_value = "var2", requires = "building")]
     flows: Vm,
     /// IP version
-    #[arg(long, default_value = "4", requires = "onto")]
+    #[arg(long, default_value = "4", requires = "building")]
     ip: IpVersion,
 }
 
@@ -77,31 +81,46 @@ impl Args {
             warm_up: self.warm_up_duration,
             duration: self.duration.unwrap_or(DURATION),
             step: self.step,
+            beside: Beside::default(),
         })
     }
 }
 
-pub fn main(args: &Args) -> Result<Exit> {
-    if let Some(onto) = &args.build.onto {
-        return build(args, onto);
+impl Args {
+    /// What is built, and how long each figure takes.
+    fn wanted(&self, duration: Duration) -> Wanted {
+        let Build { sizes, flows, ip, onto, .. } = &self.build;
+        Wanted {
+            sizes: sizes.clone(),
+            flows: *flows,
+            ip: *ip,
+            cores: self.device.cores.clone().unwrap_or_default(),
+            onto: onto.clone().unwrap_or_default(),
+            duration,
+        }
     }
-    let given = args.output.labels()?;
-    let record = args.measurement()?.run(args.output.name.as_deref(), given, &args.output.runs)?;
+}
+
+pub fn main(args: &Args) -> Result<Exit> {
+    if args.build.onto.is_some() && !args.build.waterfall {
+        return build(args);
+    }
+    let (given, name, runs) = (args.output.labels()?, args.output.name.as_deref(), &args.output.runs);
+    let measurement = args.measurement()?;
+    let record = if args.build.waterfall {
+        let made = waterfall::run(args.wanted(BUILD), measurement, name, &given, runs, &*stop::flag()?)?;
+        let Some(record) = made else { return Ok(Exit::Failed) };
+        record
+    } else {
+        measurement.run(name, given, runs)?
+    };
     run::show(&record, &args.output)?;
     Ok(run::ending(&record))
 }
 
 /// Builds frames without sending them, and shows how fast.
-fn build(args: &Args, onto: &[Place]) -> Result<Exit> {
-    let Build { sizes, flows, ip, .. } = &args.build;
-    let wanted = Wanted {
-        sizes: sizes.clone(),
-        flows: *flows,
-        ip: *ip,
-        cores: args.device.cores.clone().unwrap_or_default(),
-        onto: onto.to_vec(),
-        duration: args.duration.unwrap_or(BUILD),
-    };
+fn build(args: &Args) -> Result<Exit> {
+    let wanted = args.wanted(args.duration.unwrap_or(BUILD));
     let Some(found) = measure(&wanted, &*stop::flag()?)? else { return Ok(Exit::Failed) };
     eprint!("{}", show(&found.figures));
     found.notes.iter().for_each(|note| eprintln!("{note}"));

@@ -43,6 +43,8 @@ export interface RunRecord {
   latency?: LatencyTest;
   rfc2544?: Rfc2544;
   soak?: Soak;
+  stall_search?: StallSearch;
+  generator?: { waterfall?: { name: string; pps: number }[]; built?: BuiltFrames[] };
   gauges?: { readings?: GaugeReading[] };
 }
 
@@ -89,6 +91,39 @@ export interface Soak {
     losses: { from_s: number; until_s: number; on_period: boolean; counters: { during: { offered: number; forwarded: number } } }[];
   }[];
   hiccups: { from_s: number; until_s: number; cause?: string }[];
+}
+
+/** Frames that some cores built and did not send. */
+export interface BuiltFrames {
+  onto: string;
+  frame_size: number;
+  cores: number[];
+  pps: number;
+}
+
+export type StallVerdict = "forwards" | "stalls" | "unknown";
+
+export interface StallSearch {
+  /** Loads of each direction. */
+  lowest_pps: number;
+  highest_pps: number;
+  rates: StallRate[];
+  ranges: StallRange[];
+}
+
+export interface StallRate {
+  pps: number;
+  verdict: StallVerdict;
+  trials: number;
+  stalled: number;
+  untold?: { trials: number; reason: string };
+  stalls?: { after_s: number; after_frames: number }[];
+}
+
+export interface StallRange {
+  verdict: StallVerdict;
+  from_pps: number;
+  to_pps: number;
 }
 
 export interface Rfc2544 {

@@ -9,8 +9,10 @@ import { drawPicture, type Picture, type Plan } from "./picture";
 import { rfc2544Plans } from "./rfc2544-pictures";
 import { searchPlans } from "./search-pictures";
 import { soakPlans } from "./soak-pictures";
+import { stallPlans } from "./stall-pictures";
 import { whenWidthChanges } from "./resizing";
 import type { Settings } from "./settings";
+import { waterfallPlans } from "./waterfall-pictures";
 import { type Theme, theme } from "./theme";
 
 export class Panel {
@@ -73,6 +75,8 @@ function plans(runs: Run[], choice: string | null, settings: Settings, theme: Th
     ...rfc2544Plans(runs, settings.unit, theme),
     ...alone.flatMap((run) => [
       ...soakPlans(run, theme),
+      ...stallPlans(run, settings.unit, theme),
+      ...waterfallPlans(run, theme),
       ...latencyPlans(run, theme),
       ...searchPlans(run, choice, settings.unit, theme),
       ...gaugePlans(run, theme),

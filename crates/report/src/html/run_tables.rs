@@ -2,7 +2,7 @@
 //! enter; rows leave whose cells know the numbers to sort by.
 
 use results::Record;
-use results::record::{LimitedBy, Percentiles, Rfc2544, SoakDirection};
+use results::record::{LimitedBy, Percentiles, Rfc2544, SoakDirection, StallRange};
 use wire::human::{bps, count, pps};
 
 use super::look::Look;
@@ -152,6 +152,15 @@ const SOAKS: Layout = Layout {
         AS_IMIX,
     ],
 };
+const STALLS: Layout = Layout {
+    kind: Kind::Stall,
+    title: "Stall searches",
+    head: &["Finding", "Lowest load", "Highest load", "Trials", "Of these stalled"],
+    cells: stall,
+    notes: &[
+        "Loads are those of each direction. The panels have the ranges with their edges, and every stall.",
+    ],
+};
 const RFC2544_HEAD: &[&str] = &[
     "Smallest size",
     "Throughput",
@@ -179,6 +188,7 @@ pub fn run_tables(comparison: &Comparison, records: &[Record]) -> Vec<RunTable> 
         notes: RFC2544_NOTES,
     });
     tables.push(table(&SOAKS, comparison, records));
+    tables.push(table(&STALLS, comparison, records));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -299,6 +309,24 @@ fn soak(outcome: &Outcome) -> Vec<Cell> {
         Cell::some(longest, |seconds| duration(seconds * 1e9)),
         Cell::words(patterns.join(", ")),
         imix(outcome),
+    ]
+}
+
+fn stall(outcome: &Outcome) -> Vec<Cell> {
+    let found = outcome.record.finding.stall_search();
+    let text = outcome.text.as_deref().unwrap_or("-");
+    let sum = |value: fn(&StallRange) -> usize| {
+        found.map_or_else(Cell::none, |found| {
+            Cell::count(found.ranges.iter().map(value).sum::<usize>() as u64)
+        })
+    };
+    let stalls = found.is_some_and(|found| found.ranges.iter().any(|range| range.stalled > 0));
+    vec![
+        Cell::words(outcome.marked(text)).marked(stalls || !outcome.marks.is_empty()),
+        Cell::some(found.map(|found| found.lowest_pps), pps),
+        Cell::some(found.map(|found| found.highest_pps), pps),
+        sum(|range| range.trials),
+        sum(|range| range.stalled).marked(stalls),
     ]
 }
 

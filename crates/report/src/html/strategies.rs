@@ -5,6 +5,8 @@ mod latency;
 mod rfc2544;
 mod search;
 mod soak;
+mod stalls;
+mod waterfall;
 
 use results::Record;
 
@@ -94,6 +96,8 @@ fn panel<'a>(comparison: &Comparison, at: usize, record: &'a Record) -> Panel<'a
     let cells = comparison.rows().flat_map(|row| &row.cells);
     let device = device(comparison, record);
     let mut tables = soak::tables(record);
+    tables.extend(stalls::tables(record));
+    tables.extend(waterfall::tables(record));
     tables.extend(latency::tables(record));
     tables.extend(search::tables(record));
     let remarks = record.reason.iter().cloned().chain(crate::search::remarks(record));

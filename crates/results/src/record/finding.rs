@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Generator, GoalResult, LatencyTest, LimitedBy, LoadLatency, Rfc2544, Search, Soak, Trial};
+use super::{
+    Cost, Generator, GoalResult, LatencyTest, LimitedBy, LoadLatency, Rfc2544, Search, Soak, StallSearch,
+    Trial,
+};
 
 /// What a run found, by its strategy. Samples and the verdict on each direction are in the record itself.
 ///
@@ -27,6 +30,8 @@ pub enum Finding {
     Rfc2544(Option<Box<Rfc2544>>, Option<Search>),
     /// What a soak found.
     Soak(Option<Soak>),
+    /// At which rates the device stalls.
+    Stall(Option<Box<StallSearch>>),
     /// What generated: the generator was measured, not the device.
     Generator(Option<Box<Generator>>),
     /// What a forwarded frame cost the device.
@@ -67,6 +72,9 @@ struct Fields {
     /// What a forwarded frame cost the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
+    /// At which rates the device stalls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stall_search: Option<Box<StallSearch>>,
 }
 
 static NO_RESULTS: BTreeMap<String, GoalResult> = BTreeMap::new();
@@ -82,6 +90,7 @@ impl Finding {
             "latency" => Self::Latency(None, None),
             "rfc2544" => Self::Rfc2544(None, None),
             "soak" => Self::Soak(None),
+            "stall" => Self::Stall(None),
             "generator" => Self::Generator(None),
             "cost" => Self::Cost(None),
             _ => Self::Other,
@@ -155,6 +164,12 @@ impl Finding {
         if let Self::Soak(found) = self { found.as_ref() } else { None }
     }
 
+    /// At which rates the device stalls.
+    #[must_use]
+    pub fn stall_search(&self) -> Option<&StallSearch> {
+        if let Self::Stall(found) = self { found.as_deref() } else { None }
+    }
+
     /// The generator that was measured.
     #[must_use]
     pub fn generator(&self) -> Option<&Generator> {
@@ -193,6 +208,9 @@ impl From<Fields> for Finding {
         let Fields { results, disturbed, limited_by, trials, .. } = fields;
         let search = Search { results, disturbed, limited_by, trials };
         let search = (search != Search::default()).then_some(search);
+        if let Some(found) = fields.stall_search {
+            return Self::Stall(Some(found));
+        }
         match (fields.latency, fields.rfc2544, fields.soak, fields.generator, fields.cost) {
             (Some(found), ..) => Self::Latency(Some(found), search),
             (_, Some(found), ..) => Self::Rfc2544(Some(found), search),
@@ -217,6 +235,7 @@ impl From<Finding> for Fields {
             Finding::Latency(latency, search) => Self { latency, ..of_search(search) },
             Finding::Rfc2544(rfc2544, search) => Self { rfc2544, ..of_search(search) },
             Finding::Soak(soak) => Self { soak, ..Self::default() },
+            Finding::Stall(stall_search) => Self { stall_search, ..Self::default() },
             Finding::Generator(generator) => Self { generator, ..Self::default() },
             Finding::Cost(cost) => Self { cost, ..Self::default() },
         }
@@ -236,12 +255,27 @@ mod tests {
     use crate::fixtures::{Scenario, bench, oddities, searches};
 
     /// The fields of a finding, in the order of a record.
-    const NAMES: [&str; 9] =
-        ["results", "disturbed", "limited_by", "trials", "latency", "rfc2544", "soak", "generator", "cost"];
+    const NAMES: [&str; 10] = [
+        "results",
+        "disturbed",
+        "limited_by",
+        "trials",
+        "latency",
+        "rfc2544",
+        "soak",
+        "generator",
+        "cost",
+        "stall_search",
+    ];
 
     fn records() -> Vec<Record> {
         let scenario = Scenario::default();
-        let others = [scenario.latency_test(), scenario.eventful_soak(), scenario.searched_ramp()];
+        let others = [
+            scenario.latency_test(),
+            scenario.eventful_soak(),
+            scenario.stall_search(),
+            scenario.searched_ramp(),
+        ];
         bench().into_iter().chain(oddities()).chain(searches()).chain(others).collect()
     }
 
@@ -290,8 +324,9 @@ mod tests {
     #[test]
     fn a_record_that_found_nothing_yet_is_still_of_its_strategy() {
         let mut record = Scenario::default().record();
-        for name in ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "generator", "cost", "else"]
-        {
+        let names =
+            ["ramp", "saturate", "search", "latency", "rfc2544", "soak", "stall", "generator", "cost"];
+        for name in names.into_iter().chain(["else"]) {
             name.clone_into(&mut record.strategy.name);
             record.finding = Finding::nothing_yet(name);
             let value = serde_json::to_value(&record).unwrap();

@@ -30,4 +30,46 @@ pub struct Generator {
     /// How busy the core that it ran on was, 0 to 1, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_busy: Option<f64>,
+    /// What a frame costs one core at each step from a buffer in memory to this port, in the order of the steps; empty
+    /// where only the program was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waterfall: Vec<WaterfallStep>,
+    /// Frames that were built beside that and not sent, by place, size and cores.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub built: Vec<BuiltFrames>,
+}
+
+/// What a frame costs at one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WaterfallStep {
+    /// Where the frames went: `memory`, `memif`, `null`, `net_memif`, or by which engine they were sent: `af_xdp`, `xdp`.
+    pub name: String,
+    /// Frames a second of one core.
+    pub pps: f64,
+}
+
+impl WaterfallStep {
+    /// What a frame takes of the core, in nanoseconds.
+    #[must_use]
+    pub fn ns_per_frame(&self) -> f64 {
+        1e9 / self.pps
+    }
+}
+
+/// Frames that some cores built in one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BuiltFrames {
+    /// Where they went: `memory`, `memif`, `null` or `net_memif`.
+    pub onto: String,
+    /// Bytes with FCS, on average.
+    pub frame_size: f64,
+    /// The cores that built.
+    pub cores: Vec<usize>,
+    /// Frames a second of all of them together.
+    pub pps: f64,
+    /// Cores that took the frames out of shared memory: those that built, in turns with that, where no others were left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<usize>,
 }

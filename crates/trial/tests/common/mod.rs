@@ -126,7 +126,7 @@ pub fn any_device() -> impl Strategy<Value = Device> {
     ];
     let stall = prop_oneof![
         (0..500_000u64).prop_map(Stall::AfterFrames),
-        (0.0..1e5f64, milliseconds(0..2_000)).prop_map(|(pps, length)| Stall::BelowRate { pps, length }),
+        (0.0..1e5f64, milliseconds(0..2_000)).prop_map(|(pps, length)| Stall::below_rate(pps, length)),
     ];
     let random_loss = prop_oneof![Just(0.0), 0.0..0.01f64, 0.0..=1.0f64];
     let drop_every = proptest::option::of(0..5_000u64);
@@ -143,6 +143,7 @@ pub fn any_device() -> impl Strategy<Value = Device> {
                 random_loss,
                 drop_every,
                 stall,
+                recovers_after: None,
                 base_latency,
                 blocked: if seed.is_multiple_of(4) { blocked } else { [false; 2] },
                 reflects,

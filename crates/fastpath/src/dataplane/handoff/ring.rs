@@ -2,17 +2,16 @@
 //! Nobody waits, and nothing is locked.
 //!
 //! Frames lie one after the other in lines of the cache, each with its length before it and room to grow
-//! behind it; none goes over the end. Positions are counted in lines, from the beginning of all time:
-//! `released <= lent <= published <= written <= released + LINES`. The lines from `released` to `published`
-//! are the receiver's, all others the sender's.
+//! behind it; none goes over the end. Whose a line is, [`Positions`] say.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dataplane::counters::Counter;
 use crate::dataplane::vector::Frame;
 use crate::device::Input;
+
+use super::positions::{Positions, Reading, Writing};
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -29,15 +28,9 @@ const WRAPS: u32 = u32::MAX;
 #[repr(align(64))]
 struct Line(#[allow(dead_code)] [u8; LINE]); // reached by pointers alone
 
-/// A position, in a line of its own, so that who writes one does not disturb who reads another.
-#[derive(Default)]
-#[repr(align(64))]
-struct Position(AtomicUsize);
-
 struct Ring {
     lines: Box<[UnsafeCell<Line>]>,
-    published: Position,
-    released: Position,
+    positions: Positions,
     handed: Counter,
     refused: Counter,
 }
@@ -58,15 +51,13 @@ impl Ring {
 /// The sender's end.
 pub(super) struct Sender {
     ring: Arc<Ring>,
-    written: usize,
-    /// As it was when last looked at.
-    released: usize,
+    at: Writing,
 }
 
 /// The receiver's end.
 pub(super) struct Receiver {
     ring: Arc<Ring>,
-    lent: usize,
+    at: Reading,
 }
 
 /// What went through a ring.
@@ -77,12 +68,11 @@ pub struct Meter(Arc<Ring>);
 pub(super) fn ring() -> (Sender, Receiver) {
     let ring = Arc::new(Ring {
         lines: (0..LINES).map(|_| UnsafeCell::new(Line([0; LINE]))).collect(),
-        published: Position::default(),
-        released: Position::default(),
+        positions: Positions::default(),
         handed: Counter::default(),
         refused: Counter::default(),
     });
-    (Sender { ring: Arc::clone(&ring), written: 0, released: 0 }, Receiver { ring, lent: 0 })
+    (Sender { ring: Arc::clone(&ring), at: Writing::default() }, Receiver { ring, at: Reading::default() })
 }
 
 /// How many lines a frame takes.
@@ -95,41 +85,33 @@ impl Sender {
     #[inline]
     pub fn push(&mut self, frame: &[u8]) -> bool {
         let lines = lines_of(frame.len());
-        let to_end = LINES - self.written % LINES;
+        let to_end = LINES - self.at.written % LINES;
         let skipped = if to_end < lines { to_end } else { 0 };
-        if !self.has_room(skipped + lines) {
+        if !self.at.has_room(&self.ring.positions, skipped + lines, LINES) {
             self.ring.refused.add(1);
             return false;
         }
         if skipped > 0 {
             // SAFETY: there is room, so the line is ours; it has more than four bytes.
-            unsafe { self.ring.line(self.written).cast::<u32>().write(WRAPS) };
-            self.written += skipped;
+            unsafe { self.ring.line(self.at.written).cast::<u32>().write(WRAPS) };
+            self.at.written += skipped;
         }
-        let start = self.ring.line(self.written);
+        let start = self.ring.line(self.at.written);
         // SAFETY: there is room for so many lines, which are ours and lie before the end of the ring. The
         // frame is not in the ring, or in lines that are lent, so not in these.
         unsafe {
             start.cast::<u32>().write(frame.len() as u32);
             start.add(HEADER).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
         }
-        self.written += lines;
+        self.at.written += lines;
         self.ring.handed.add(1);
         true
-    }
-
-    #[inline]
-    fn has_room(&mut self, lines: usize) -> bool {
-        if self.written + lines - self.released > LINES {
-            self.released = self.ring.released.0.load(Ordering::Acquire);
-        }
-        self.written + lines - self.released <= LINES
     }
 
     /// Has the receiver see what was copied in.
     #[inline]
     pub fn publish(&mut self) {
-        self.ring.published.0.store(self.written, Ordering::Release);
+        self.at.publish(&self.ring.positions);
     }
 
     pub fn meter(&self) -> Meter {
@@ -139,30 +121,30 @@ impl Sender {
 
 impl Input for Receiver {
     fn receive(&mut self, frames: &mut [Frame]) -> usize {
-        let published = self.ring.published.0.load(Ordering::Acquire);
+        let published = self.at.published(&self.ring.positions);
         let mut count = 0;
-        while self.lent != published
+        while self.at.lent != published
             && let Some(frame) = frames.get_mut(count)
         {
-            let start = self.ring.line(self.lent);
+            let start = self.ring.line(self.at.lent);
             // SAFETY: the line is ours, and the sender began it with four bytes of length.
             let length = unsafe { start.cast::<u32>().read() };
             if length == WRAPS {
-                self.lent += LINES - self.lent % LINES;
+                self.at.lent += LINES - self.at.lent % LINES;
                 continue;
             }
             let lines = lines_of(length as usize);
             let capacity = lines * LINE - HEADER;
             // SAFETY: these lines are ours until `release`, to be lent once, and have so many bytes.
             *frame = unsafe { Frame::new(start.add(HEADER), length, capacity as u32) };
-            self.lent += lines;
+            self.at.lent += lines;
             count += 1;
         }
         count
     }
 
     fn release(&mut self) {
-        self.ring.released.0.store(self.lent, Ordering::Release);
+        self.at.release(&self.ring.positions);
     }
 }
 

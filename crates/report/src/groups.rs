@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use report::metric::Metric;
-use report::sets::Set;
 use results::facts::{self, Facts};
 use results::record::{Record, Status};
 use results::store;
 use stats::ministat::data;
 use wording::usage::{in_one_line, misuse};
+
+use crate::metric::Metric;
+use crate::sets::Set;
 
 /// How files of numbers are read, and where runs are looked for.
 pub struct Reader<'a> {
@@ -50,6 +51,9 @@ impl Group {
     }
 
     /// Its values, of records `metric`.
+    ///
+    /// # Errors
+    /// Misuse, where a record does not have that figure.
     pub fn set(&self, metric: Option<&Metric>) -> Result<Set> {
         match &self.content {
             Content::Numbers(values) => Ok(Set::of_numbers(&self.name, values)),
@@ -67,12 +71,16 @@ enum Word {
 }
 
 impl Reader<'_> {
-    /// The groups of `words`, in their order; a group of single records stands where its first does.
-    pub fn groups(&self, words: &[PathBuf]) -> Result<Vec<Group>> {
+    /// The groups of `words`, in their order; a group of single records stands where its first does. `warn` hears
+    /// what was passed over.
+    ///
+    /// # Errors
+    /// What cannot be read, or has nothing to compare, with the remedy.
+    pub fn groups(&self, words: &[PathBuf], warn: &mut dyn FnMut(String)) -> Result<Vec<Group>> {
         let mut groups: Vec<Group> = Vec::new();
         let mut singles: Vec<(usize, Facts)> = Vec::new();
         for word in words {
-            let record = match self.read(word)? {
+            let record = match self.read(word, warn)? {
                 Word::Group(group) => {
                     groups.push(group);
                     continue;
@@ -93,7 +101,7 @@ impl Reader<'_> {
         Ok(groups)
     }
 
-    fn read(&self, word: &Path) -> Result<Word> {
+    fn read(&self, word: &Path, warn: &mut dyn FnMut(String)) -> Result<Word> {
         let name = word.display().to_string();
         if name == "-" {
             let numbers = foreign::file::up_to(std::io::stdin(), foreign::file::LONGEST);
@@ -101,7 +109,7 @@ impl Reader<'_> {
             return self.numbers("<stdin>".to_owned(), &String::from_utf8_lossy(&numbers));
         }
         if word.is_dir() {
-            return directory(word);
+            return directory(word, warn);
         }
         if !word.exists() {
             let file = self.runs.join(format!("{name}.json"));
@@ -149,15 +157,15 @@ fn record(file: &Path) -> Result<Word> {
     Ok(Word::Record(Box::new(record)))
 }
 
-fn directory(path: &Path) -> Result<Word> {
+fn directory(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Word> {
     let loaded = store::load_all(path)?;
     for warning in loaded.warnings {
-        eprintln!("linerate: passed over: {}", in_one_line(&warning.into()));
+        warn(in_one_line(&warning.into()));
     }
     let (records, unfinished): (Vec<Record>, Vec<Record>) =
         loaded.records.into_iter().partition(|record| record.status == Status::Complete);
     for record in unfinished {
-        eprintln!("linerate: passed over: {} did not come to its end", record.id);
+        warn(format!("{} did not come to its end", record.id));
     }
     if records.is_empty() {
         return Err(misuse(format!(
