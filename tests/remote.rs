@@ -403,7 +403,8 @@ fn a_setting_that_needs_a_restart_is_made_proven_and_put_back() {
     fs::write(&ignoring, text.replace(&format!("cp {} {};", next.display(), now.display()), "true;"))
         .unwrap();
     let refused = run(&ignoring, "newer");
-    assert!(refused.refusal(1).contains("did not hold after the restart (old)"), "{}", refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("did not hold after the restart (old)"), "{}", refused.stderr);
     assert!(refused.records().is_empty());
     assert!(wait_until(Duration::from_secs(10), || restarted() == 4), "{}", is(&starts));
     assert_eq!((is(&now).as_str(), is(&next).as_str()), ("old\n", "old\n"));
