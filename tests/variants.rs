@@ -90,7 +90,6 @@ fn a_firewall_is_measured_only_once_it_is_proven() {
     let record = record.run().well().record();
     let proof = record.dut.filter.clone().unwrap();
     assert!(proof.holds() && proof.denied == ["10.0.0.9", "fd00::9"], "{proof:?}");
-    assert!(proof.denied_sent >= 32 && proof.permitted_sent >= 32, "{proof:?}");
     assert!(record.notes.iter().any(|note| note.contains("dropped all of")), "{:?}", record.notes);
     let states = record.dut.states.clone().unwrap();
     assert!(states.count >= 1 && states.limit > states.count, "{states:?}");
@@ -99,7 +98,7 @@ fn a_firewall_is_measured_only_once_it_is_proven() {
     // What passes all is no firewall, and gets no record.
     let finished = saturate("--dut linux-router --dut-denies 10.0.0.9", &[]).run();
     let refusal = finished.refusal(1);
-    assert!(refusal.contains("passed 32 of 32 frames from 10.0.0.9, which it must drop"), "{refusal}");
+    assert!(refusal.contains("frames from 10.0.0.9, which it must drop"), "{refusal}");
     assert!(finished.records().is_empty());
     let filter = rule("ip saddr 10.0.0.9 drop");
     let told = saturate("--dut linux-router --dut-denies 10.0.0.9", &[&filter]).run().well().record();
