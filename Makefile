@@ -57,7 +57,7 @@ dist: setup-packages static ## makes archives of the source and of the static pr
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
 
-test-long: setup setup-packages ## runs the tests that take minutes each
+test-long: setup deb ## runs the tests that take minutes each
 	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything

@@ -115,10 +115,14 @@ fn installs_in_a_fresh(suite: &str) {
     if !has_namespaces() || !is_installed("mmdebstrap") {
         return;
     }
-    let (Some(programs), _machine) = (programs(), machine()) else { return };
-    let directory = tempfile::tempdir().unwrap();
-    tool(script("package").arg(programs).arg(directory.path()).args(["linerate", "fastpath"]));
-    let said = tool(script("try-packages").arg(suite).arg(directory.path()));
+    // Those of a build for tests may need the DPDK of this Debian.
+    let packages = Path::new(REPOSITORY).join("target/packages");
+    if !packages.exists() {
+        eprintln!("skipped: there are no packages to install: make deb");
+        return;
+    }
+    let _machine = machine();
+    let said = tool(script("try-packages").arg(suite).arg(packages));
     assert!(said.contains("linerate: a first result after"), "{said}");
 }
 
