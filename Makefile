@@ -48,7 +48,7 @@ fuzz: setup ## runs the fuzz targets for FUZZ_TIME seconds (600)
 		-- --nocapture
 
 loom: setup-build ## runs models of what fastpath's threads share in every order of these
-	cargo test --locked -p fastpath --features loom --test loom --release
+	cargo test --locked -p fastpath --features loom --test loom
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html
