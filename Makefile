@@ -67,7 +67,7 @@ fuzz: setup ## runs each fuzz target under libFuzzer for FUZZ_TIME seconds (60);
 	tools/fuzz $(FUZZ_TIME) $(FUZZ_TARGETS)
 
 loom: setup-build ## runs models of what fastpath's threads share in every order of these
-	cargo test --locked -p fastpath --features loom --test loom --release
+	cargo test --locked -p fastpath --features loom --test loom
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html

@@ -56,9 +56,12 @@ pub fn run(
     Measurement { beside, ..sending }.run(name, given.clone(), directory).map(Some)
 }
 
-/// The step of what a generator sent.
+/// The step of what a generator handed to its port, whatever the far end took of it.
 pub(crate) fn sent_by(name: &str, sent: &record::Record) -> Option<WaterfallStep> {
-    let pps = sent.directions.first()?.max_forwarded_pps;
+    let first =
+        || sent.samples.iter().filter_map(|sample| Some((sample.duration_s, sample.directions.first()?)));
+    let lasted_s: f64 = first().map(|(duration_s, _)| duration_s).sum();
+    let pps = first().map(|(_, direction)| direction.offered).sum::<u64>() as f64 / lasted_s.max(1e-9);
     (pps > 0.0).then(|| WaterfallStep { name: name.to_owned(), pps })
 }
 

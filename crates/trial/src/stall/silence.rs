@@ -26,7 +26,7 @@ pub(super) struct Silence {
 pub(super) fn find(intervals: &[Interval]) -> Option<Silence> {
     let trial = || intervals.iter().enumerate().filter(|(_, interval)| interval.measured);
     let (first, began) = trial().next()?;
-    let (last, _) = trial().filter(|(_, interval)| interval.offered > 0).last()?;
+    let (last, _) = trial().rfind(|(_, interval)| interval.offered > 0)?;
     let held_s: f64 = trial().map(|(_, interval)| interval.duration_s).sum();
     let is_long = |run: &Run| {
         let silent_s: f64 = losses::slice(intervals, run).iter().map(|interval| interval.duration_s).sum();
