@@ -11,13 +11,13 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
 	libzmq5 dpkg-dev
 # What packages are made and tried with.
-PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap
 PAGE := crates/report/page
 # Programs say which commit they are of.
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
 FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup setup-packages build static deb arm64 dist test test-long lint fuzz loom bench benchmarks clean
+.PHONY: help setup-build setup setup-packages build deb dist test test-long lint fuzz loom bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,18 +41,11 @@ build: setup-build ## builds the release binary, target/release/linerate
 setup-packages: setup-build ## installs what making and trying packages needs
 	@tools/setup $(if $(SUDO),--sudo) packages $(PACKAGE_TOOLS)
 
-static: setup-build ## builds a program without libraries beside it, target/static/linerate
-	RUSTFLAGS='-C target-feature=+crt-static' $(RELEASE) -p linerate --features static --target "$$(rustc --print host-tuple)"
-	install -D -t target/static "target/$$(rustc --print host-tuple)/release/linerate"
-
 deb: setup-packages build ## makes Debian packages, in target/packages
 	tools/package target/release target/packages linerate fastpath
 
-arm64: setup-packages ## builds the static program for arm64, target/arm64/linerate, and tries it under emulation
-	tools/arm64
-
-dist: setup-packages static ## makes archives of the source and of the static program, with checksums, in target/dist
-	tools/dist target/dist target/static
+dist: build ## makes archives of the source and of the program, with checksums, in target/dist
+	tools/dist target/dist target/release
 
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test

@@ -57,8 +57,6 @@ fn clang() -> PathBuf {
 /// Where Debian keeps `asm/types.h`, which clang does not look for when it targets BPF.
 fn system_headers() -> Vec<String> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    // The latter is that of Debian's cross compilers.
-    let directories = [format!("/usr/include/{arch}-linux-gnu"), format!("/usr/{arch}-linux-gnu/include")];
-    let found = directories.into_iter().find(|directory| Path::new(directory).is_dir());
-    found.into_iter().flat_map(|directory| ["-idirafter".to_owned(), directory]).collect()
+    let directory = format!("/usr/include/{arch}-linux-gnu");
+    if Path::new(&directory).is_dir() { vec!["-idirafter".to_owned(), directory] } else { Vec::new() }
 }

@@ -39,12 +39,6 @@ pub enum Error {
     /// The library is not there.
     #[error("{NAME} cannot be loaded ({0}): install ZeroMQ (Debian: apt install libzmq5)")]
     Missing(String),
-    /// This program has its libraries inside, and loads none.
-    #[error(
-        "this linerate was built without libraries beside it, and so cannot load {NAME}: install its package, or build it \
-         with make build"
-    )]
-    Static,
     /// The library refused.
     #[error("ZeroMQ: {action}: {reason}")]
     Refused {
@@ -102,9 +96,6 @@ struct Functions {
 
 impl Functions {
     fn load() -> Result<Self, Error> {
-        if cfg!(target_feature = "crt-static") {
-            return Err(Error::Static);
-        }
         // SAFETY: libzmq has no initializers with requirements on who loads it.
         let library = unsafe { Library::new(NAME) }.map_err(missing)?;
         // SAFETY: each type is the one that zmq.h declares for this name, in all versions with this soname; the
