@@ -61,7 +61,8 @@ fn it_routes_and_connects_both_protocols_in_both_directions() {
     for (flags, node) in [
         ("--dut fastpath --size 9000", "ip4-rewrite"),
         ("--dut fastpath --ip 6 --bidirectional", "ip6-rewrite"),
-        ("--dut fastpath:acl=4999,states=on --bidirectional", "acl-plugin-in-ip4-fa"),
+        // What goes to port 1 is held against the list there.
+        ("--dut fastpath:acl=4999,states=on", "acl-plugin-out-ip4-fa"),
         ("--dut fastpath:mode=xconnect --bidirectional", "l2-output"),
         ("--dut fastpath:mode=bridge,vlan=100 --vlan 100 --size 68 --bidirectional", "l2-fwd"),
         ("--dut fastpath:routes=1k,vlan=100 --vlan 100 --size 68", "ip4-rewrite"),

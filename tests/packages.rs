@@ -27,7 +27,8 @@ fn is_installed(program: &str) -> bool {
 
 fn script(name: &str) -> Command {
     let mut command = Command::new(Path::new(REPOSITORY).join("tools").join(name));
-    command.current_dir(REPOSITORY);
+    // What is only looked into need not be small.
+    command.current_dir(REPOSITORY).env("COMPRESSION", "none");
     command
 }
 

@@ -309,8 +309,6 @@ mod with_dpdk {
         }
         // At the machine's own interface: it is refused before anything is sent.
         for device in [
-            "--dut testpmd",
-            "--dut calibrated",
             "--port0 net_af_packet0,iface=lo --port1 net_null1",
             "--port0 net_af_xdp0,iface=lo --port1 net_null1",
         ] {

@@ -40,12 +40,13 @@ impl Draw {
 }
 
 impl EnergyUse {
-    /// Microjoules that each packet takes beyond what the machine takes idle.
+    /// Microjoules that each packet takes beyond what the machine takes idle; not by a fixed power, which tells no difference.
     #[must_use]
     pub fn above_idle(&self) -> Option<f64> {
         let idle = self.idle?;
         let packets = self.loaded.pps - idle.pps;
-        (packets > 0.0).then(|| (self.loaded.watts - idle.watts) / packets * 1e6)
+        let watts = self.loaded.watts - idle.watts;
+        (packets > 0.0 && watts > 0.0).then(|| watts / packets * 1e6)
     }
 
     /// What `record` tells; `None` where nobody told the power while it was loaded, or nothing came back.

@@ -30,6 +30,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::exit::Exit;
 use crate::run::LoadTest;
 
+pub use bench::end_with_bench;
+
 /// Finds out how fast routers really forward packets.
 #[derive(Parser)]
 #[command(version = env!("LINERATE_VERSION"), propagate_version = true, max_term_width = 100)]
@@ -118,7 +120,7 @@ pub fn command() -> clap::Command {
     }
     command.help_template(
         template
-            + "\nOptions:\n  -h, --help; -V, --version\n\n\
+            + "\nOptions: -h, --help; -V, --version\n\
         'linerate COMMAND -h' shows the flags that most people need, \
         --help all of them.",
     )

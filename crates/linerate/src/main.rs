@@ -18,9 +18,10 @@ fn main() -> ExitCode {
     // Errors carry the cause; what libbpf prints beside them is for its own developers.
     libbpf_rs::set_print(None);
     broken_pipe::ends_quietly();
-    let is_confined = lab::give_up_the_rest().map_err(anyhow::Error::from);
+    let confined = lab::give_up_the_rest().map_err(anyhow::Error::from);
+    let ready = confined.and_then(|()| commands::end_with_bench());
     match wording::command_line::parse::<commands::Cli>(commands::command()) {
-        Ok(cli) => exit::status(is_confined.and_then(|()| commands::run(&cli.command))),
+        Ok(cli) => exit::status(ready.and_then(|()| commands::run(&cli.command))),
         Err(status) => status,
     }
 }

@@ -21,6 +21,8 @@ use wording::usage::misuse;
 use crate::Exit;
 use crate::live::Live;
 
+pub use run::end_with_bench;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// The bench file: TOML that names devices, profiles, a strategy and repeats

@@ -4,6 +4,7 @@
 //! is not that of the others. It dies with the bench, however that ends, and holds the bench's lock
 //! on the records until it is dead: the next holder of the lock finds records that nobody writes any more.
 
+use std::env;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
@@ -29,6 +30,8 @@ use testbed::stop;
 
 /// This program, even if its file was replaced meanwhile.
 const PROGRAM: &str = "/proc/self/exe";
+/// In the environment of a run: the process number of its bench.
+const BENCH: &str = "LINERATE_BENCH";
 /// How often to look whether the user asks to stop; seldom, since cores are being measured.
 const LOOK: Duration = Duration::from_millis(100);
 /// How often to watch it; seldom for the same reason.
@@ -98,6 +101,7 @@ pub fn run(words: &[String], lock: &File, stop: &AtomicBool, watch: &mut dyn FnM
     // Ctrl-C reaches the bench alone, which passes it on once: the second would end the run at once.
     command.process_group(0);
     bind(&mut command, lock)?;
+    command.env(BENCH, getpid().to_string());
     let mut child = command.spawn().context("cannot start a run")?;
     let pid = Pid::from_raw(child.id().cast_signed());
     let (ended, told) = mpsc::channel();
@@ -136,6 +140,22 @@ fn bind(command: &mut Command, lock: &File) -> Result<()> {
     };
     // SAFETY: between fork and exec it only makes system calls: it takes no lock and no memory.
     unsafe { command.pre_exec(bound) };
+    Ok(())
+}
+
+/// Binds this process to the bench that started it, if one did. What is asked for before a program begins the kernel
+/// forgets where the program gets rights back that the bench gave up, as root's does (prctl(2), `PR_SET_PDEATHSIG`).
+///
+/// # Errors
+/// The bench has ended.
+pub fn end_with_bench() -> Result<()> {
+    let bench = env::var(BENCH).ok().and_then(|number| number.parse().ok());
+    let Some(bench) = bench.map(Pid::from_raw) else { return Ok(()) };
+    prctl::set_pdeathsig(Signal::SIGKILL).context("cannot end with the bench")?;
+    // What a run starts has another parent, and the bench is there.
+    if getppid() != bench && kill(bench, None) == Err(Errno::ESRCH) {
+        bail!("the bench has ended");
+    }
     Ok(())
 }
 
