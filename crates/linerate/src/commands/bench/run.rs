@@ -144,16 +144,18 @@ fn bind(command: &mut Command, lock: &File) -> Result<()> {
 }
 
 /// Binds this process to the bench that started it, if one did. What is asked for before a program begins the kernel
-/// forgets where the program gets rights back that the bench gave up, as root's does (prctl(2), `PR_SET_PDEATHSIG`).
+/// forgets where the program gets rights back that the bench gave up, as root's does (prctl(2), `PR_SET_PDEATHSIG`). To be
+/// called before there are other threads.
 ///
 /// # Errors
 /// The bench has ended.
 pub fn end_with_bench() -> Result<()> {
     let bench = env::var(BENCH).ok().and_then(|number| number.parse().ok());
     let Some(bench) = bench.map(Pid::from_raw) else { return Ok(()) };
+    // SAFETY: nothing else reads the environment meanwhile, as this is the only thread. What it starts is not the bench's.
+    unsafe { env::remove_var(BENCH) };
     prctl::set_pdeathsig(Signal::SIGKILL).context("cannot end with the bench")?;
-    // What a run starts has another parent, and the bench is there.
-    if getppid() != bench && kill(bench, None) == Err(Errno::ESRCH) {
+    if getppid() != bench {
         bail!("the bench has ended");
     }
     Ok(())
