@@ -26,6 +26,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::sched_getaffinity;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::namespace::Namespace;
 use crate::namespace::bird::Bird;
@@ -185,6 +186,43 @@ fn carry(peer: &mut Opened, host: &Tap, cut: &AtomicBool, seen: &Sender<Vec<u8>>
     }
 }
 
+/// A router between `lan` and a host beyond `wan`, with which routing daemons beside both can speak.
+struct Site {
+    /// The router's namespace, and the host's.
+    here: Namespace,
+    there: Namespace,
+    /// Files of the router.
+    directory: TempDir,
+    /// The other ends of the router's memifs.
+    lan: Opened,
+    wan: Opened,
+    host: Tap,
+    client: Client,
+    _router: Router,
+}
+
+impl Site {
+    /// `None`, with the reason printed, where there can be no namespaces.
+    fn new() -> Option<Self> {
+        let here = Namespace::new()?;
+        let there = Namespace::new().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("router.toml");
+        fs::write(&file, configuration(directory.path())).unwrap();
+        let _router = Router::started(here.inside(|| fastpath(&file).spawn().unwrap()));
+        let [lan, wan] = connect(directory.path(), ["lan", "wan"]);
+        let addresses = [([10, 1, 0, 2].into(), 24)];
+        let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };
+        let host = there.inside(|| Tap::create(&host)).unwrap();
+        let client = Client::connect(&directory.path().join("control")).unwrap();
+        Some(Self { here, there, directory, lan, wan, host, client, _router })
+    }
+}
+
+/// What FRR is told beside the router.
+const FRR_LISTENS: &str = "router bgp 65001\n bgp router-id 10.1.0.1\n no bgp ebgp-requires-policy\n \
+                           neighbor 10.1.0.2 remote-as 65002\n neighbor 10.1.0.2 passive\n";
+
 /// What BIRD is told at either end: who it is, and with whom it speaks.
 fn speaker(own: u8, other: u8, more: &str) -> String {
     format!(
@@ -207,10 +245,8 @@ fn packets_take_the_routes_that_bird_learns_through_the_router() {
 
 #[test]
 fn packets_take_the_routes_that_frr_learns_through_the_router() {
-    let listens = "router bgp 65001\n bgp router-id 10.1.0.1\n no bgp ebgp-requires-policy\n \
-                   neighbor 10.1.0.2 remote-as 65002\n neighbor 10.1.0.2 passive\n";
     if Frr::is_installed() {
-        packets_take_the_routes_of(|here, _| Frr::start(here, listens));
+        packets_take_the_routes_of(|here, _| Frr::start(here, FRR_LISTENS));
     }
 }
 
@@ -244,27 +280,16 @@ fn packets_pass_while_frr_learns_a_million_routes_and_forgets_them() {
     if !Frr::is_installed() || !Bird::is_installed() {
         return;
     }
-    let Some(here) = Namespace::new() else { return };
-    let there = Namespace::new().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("router.toml");
-    fs::write(&file, configuration(directory.path())).unwrap();
-    let _router = Router::started(here.inside(|| fastpath(&file).spawn().unwrap()));
-    let [mut lan, mut wan] = connect(directory.path(), ["lan", "wan"]);
-    let addresses = [([10, 1, 0, 2].into(), 24)];
-    let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };
-    let host = there.inside(|| Tap::create(&host)).unwrap();
-    let mut client = Client::connect(&directory.path().join("control")).unwrap();
+    let Some(site) = Site::new() else { return };
+    let Site { here, there, directory, mut lan, mut wan, host, mut client, _router } = site;
     let (cut, (seen, sight)) = (AtomicBool::new(false), channel());
     thread::scope(|scope| {
         scope.spawn(|| carry(&mut wan, &host, &cut, &{ seen }));
         let _cable = Cable { cut: &cut };
-        let listens = "router bgp 65001\n bgp router-id 10.1.0.1\n no bgp ebgp-requires-policy\n \
-                       neighbor 10.1.0.2 remote-as 65002\n neighbor 10.1.0.2 passive\n";
         let calls = speaker(2, 1, "")
             + "protocol static steady { ipv4; route 198.51.100.0/24 blackhole; }\n"
             + &full_table();
-        let _frr = Frr::start(&here, listens);
+        let _frr = Frr::start(&here, FRR_LISTENS);
         let bird = Bird::start(&there, directory.path(), "calls", &calls);
         has_route(&mut client, "198.51.100.0/24", Some(("kernel", "via")));
         let few = routes(&mut client);
@@ -308,17 +333,8 @@ fn packets_take_the_routes_of<Daemon>(start: impl FnOnce(&Namespace, &Path) -> D
     if !Bird::is_installed() {
         return;
     }
-    let Some(here) = Namespace::new() else { return };
-    let there = Namespace::new().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("router.toml");
-    fs::write(&file, configuration(directory.path())).unwrap();
-    let _router = Router::started(here.inside(|| fastpath(&file).spawn().unwrap()));
-    let [mut lan, mut wan] = connect(directory.path(), ["lan", "wan"]);
-    let addresses = [([10, 1, 0, 2].into(), 24)];
-    let host = Settings { name: "host", mac: THEIRS[1], mtu: 1500, addresses: &addresses };
-    let host = there.inside(|| Tap::create(&host)).unwrap();
-    let mut client = Client::connect(&directory.path().join("control")).unwrap();
+    let Some(site) = Site::new() else { return };
+    let Site { here, there, directory, mut lan, mut wan, host, mut client, _router } = site;
     let (cut, (seen, sight)) = (AtomicBool::new(false), channel());
     thread::scope(|scope| {
         scope.spawn(|| carry(&mut wan, &host, &cut, &{ seen }));

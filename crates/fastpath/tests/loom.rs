@@ -110,7 +110,7 @@ mod publication {
 
     use super::publish::Publisher;
 
-    /// One thread publishes and then says so; whoever hears that finds the value.
+    /// One thread publishes and then says so; a thread that hears this finds the value.
     fn model(said: Ordering, heard: Ordering) {
         let publisher = Publisher::new(1);
         let mut subscriber = publisher.subscribe();

@@ -52,7 +52,7 @@ const OLDEST_KERNEL: (u32, u32) = (5, 18);
 
 /// What a lab and the engines of the kernel need.
 const NEEDED: [Capability; 9] = [
-    // Files of /sys/class/net that belong to root, whoever made the interface.
+    // Files of /sys/class/net, which belong to root even where another user made the interface.
     Capability::CAP_DAC_OVERRIDE,
     // The memory that frames of AF_XDP are in, beyond the usual limit.
     Capability::CAP_IPC_LOCK,

@@ -442,7 +442,7 @@ mod tests {
         let named = Wishes { generate: Some(vec![2]), dut: Some(3), ..Wishes::default() };
         let placed = Placement::choose(&host, &named).unwrap();
         assert_eq!((placed.generate.as_slice(), placed.dut, placed.receive), (&[2][..], 3, 1));
-        // Whoever starts it on isolated cores means them.
+        // A user who starts it on isolated cores wants those.
         let started = usable(all, &[2, 3]);
         assert_eq!((started.numbers(), started.isolated.len()), (vec![2, 3], 0));
         assert_eq!(usable(Topology::default(), &[0, 1]), Topology::flat(&[0, 1]));

@@ -1,5 +1,5 @@
 //! Virtual machines under QEMU. A kernel, cards and a size enter; QEMU's command line, and the file system in memory
-//! that a guest boots from, leave. Whoever starts QEMU is elsewhere: here nothing runs but small tools (`ldd`, `xz`).
+//! that a guest boots from, leave. QEMU is started elsewhere: here nothing runs but small tools (`ldd`, `xz`).
 
 pub mod archive;
 mod guest;

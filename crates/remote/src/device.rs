@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::counters::{self, Counted, Counters};
+use crate::driver::Step;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::shell::Shell;
@@ -62,16 +63,7 @@ impl<S: Shell> Device<S> {
     /// The step that failed, after which none is done. What was done until then is undone, as ever.
     pub fn apply(&mut self) -> Result<()> {
         for step in self.plan.steps() {
-            let before = match step.reading() {
-                Some(script) => {
-                    let answer = self.shell.run(&script)?;
-                    if !answer.is_good() {
-                        return Err(failed(&self.shell, &step.what, &step.read, &answer));
-                    }
-                    answer.stdout.trim_end().to_owned()
-                }
-                None => String::new(),
-            };
+            let before = read_before(&mut self.shell, step)?;
             if let Some(undo) = step.undoing(&before) {
                 self.shell.remember(&undo)?;
                 self.done.push(step.what.clone());
@@ -181,6 +173,17 @@ impl<S: Shell> Device<S> {
             }
         }
         Ok(failures)
+    }
+}
+
+/// What a step reads before it changes anything; nothing where it reads nothing.
+pub(crate) fn read_before(shell: &mut impl Shell, step: &Step) -> Result<String> {
+    let Some(script) = step.reading() else { return Ok(String::new()) };
+    let answer = shell.run(&script)?;
+    if answer.is_good() {
+        Ok(answer.stdout.trim_end().to_owned())
+    } else {
+        Err(failed(shell, &step.what, &step.read, &answer))
     }
 }
 

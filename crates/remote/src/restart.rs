@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::device::{Device, failed};
+use crate::device::{Device, failed, read_before};
 use crate::error::{Error, Result};
 use crate::plan::plain;
 use crate::shell::Shell;
@@ -81,16 +81,7 @@ impl<S: Shell> Device<S> {
         let mut undone_by = Vec::new();
         for boot in self.plan.boots() {
             let step = &boot.step;
-            let before = match step.reading() {
-                Some(script) => {
-                    let answer = self.shell.run(&script)?;
-                    if !answer.is_good() {
-                        return Err(failed(&self.shell, &step.what, &step.read, &answer));
-                    }
-                    answer.stdout.trim_end().to_owned()
-                }
-                None => String::new(),
-            };
+            let before = read_before(&mut self.shell, step)?;
             if let Some(undo) = step.undoing(&before) {
                 self.shell.remember(&format!("if [ -e {FLAG} ]; then exit 0; fi\n{undo}"))?;
                 self.done.push(step.what.clone());

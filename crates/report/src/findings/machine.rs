@@ -16,7 +16,7 @@ fn used(record: &Record) -> Vec<(&'static str, usize)> {
     let generators = tester.cores.iter().map(|core| ("generator", *core));
     let receivers = tester.receive_core.iter().chain(&tester.receive_cores).map(|core| ("receiver", *core));
     let dut = &record.dut;
-    // On another computer, the number is none of ours.
+    // The device's core is on another computer, so its number says nothing of the cores here.
     let own = dut.cores.iter().chain(dut.core.iter().filter(|_| dut.cores.is_empty()));
     let device = own.filter(|_| dut.remote.is_none()).map(|core| ("device", *core));
     generators.chain(receivers).chain(device).collect()

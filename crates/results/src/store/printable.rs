@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// `json` with strings that steer no terminal, whoever wrote it.
+/// `json` with strings that steer no terminal, whatever is in it.
 pub(super) fn json(json: Vec<u8>) -> Vec<u8> {
     fn text(text: &mut String) {
         if let Cow::Owned(printable) = foreign::text::printable(text) {
