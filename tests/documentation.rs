@@ -57,11 +57,11 @@ fn command_lines(document: &Path) -> Vec<Line> {
     lines
 }
 
-/// The flags that say how long something takes, and the most seconds that it takes here: a search needs some for its
-/// trials.
-const DURATIONS: [(&str, u32); 3] = [("--duration", 1), ("--hold-duration", 1), ("--time-limit", 4)];
-/// The least seconds that a profiler needs for its samples.
-const PROFILED: u32 = 2;
+/// The flags that say how long something takes, and how many milliseconds it takes at most here: a search needs
+/// seconds for its trials.
+const DURATIONS: [(&str, u32); 3] = [("--duration", 500), ("--hold-duration", 300), ("--time-limit", 3000)];
+/// The least milliseconds that a profiler needs for its samples.
+const PROFILED: u32 = 1000;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
 const BESIDE: [(&str, &[&str]); 7] = [
     ("ramp", &["--duration 500ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
@@ -73,15 +73,15 @@ const BESIDE: [(&str, &[&str]); 7] = [
     ("explain cost", &["--warm-up-duration 100ms", "--drain 100ms"]),
 ];
 
-/// The words of a command, where frames are sent for a second at most, and hardly any before and after.
+/// The words of a command, where frames are sent for half a second at most, and hardly any before and after.
 fn brief(text: &str) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
-        let seconds = words[at].strip_suffix('s').and_then(|number| number.parse::<u32>().ok());
+        let asked = words[at].strip_suffix('s').and_then(|number| number.parse::<u32>().ok());
         let Some((_, most)) = DURATIONS.iter().find(|(flag, _)| *flag == words[at - 1]) else { continue };
         let most = if text.contains("flamegraph") { PROFILED } else { *most };
-        if seconds.is_some_and(|seconds| seconds > most) {
-            words[at] = format!("{most}s");
+        if asked.is_some_and(|seconds| 1000 * seconds > most) {
+            words[at] = format!("{most}ms");
         }
     }
     let mut text = words.join(" ");
@@ -187,16 +187,16 @@ fn every_documented_command_works_for_as_long_as_it_is_written() {
 #[test]
 fn what_takes_long_is_shortened_and_nothing_else() {
     let line = "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --drain 2s";
-    let brief_line = line.replace("--duration 5s", "--duration 1s") + " --warm-up-duration 100ms";
+    let brief_line = line.replace("--duration 5s", "--duration 500ms") + " --warm-up-duration 100ms";
     assert_eq!(brief(line), brief_line);
     assert_eq!(brief(&format!("sudo {line}")), format!("sudo {brief_line}"));
     assert_eq!(
         brief("linerate saturate --duration 10s  x"),
-        "linerate saturate --duration 1s  x --warm-up-duration 100ms --drain 100ms"
+        "linerate saturate --duration 500ms  x --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate search --time-limit 10s"),
-        "linerate search --time-limit 4s --warm-up-duration 100ms --drain 100ms"
+        "linerate search --time-limit 3000ms --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate ramp --live"),
@@ -204,7 +204,7 @@ fn what_takes_long_is_shortened_and_nothing_else() {
     );
     assert_eq!(
         brief("linerate explain flamegraph --duration 3s"),
-        "linerate explain flamegraph --duration 2s"
+        "linerate explain flamegraph --duration 1000ms"
     );
     for same in ["linerate report runs", "linerate profile show --size imix", "printf '%s\\n' '--duration'"] {
         assert_eq!(brief(same), same);

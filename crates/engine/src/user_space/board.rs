@@ -69,6 +69,12 @@ impl Board {
         }
     }
 
+    /// Whether the newest slot has a load.
+    #[inline]
+    pub fn is_loaded(&self) -> bool {
+        self.load(self.current()).mode != Mode::Idle
+    }
+
     /// Tells all workers to end.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -97,6 +103,7 @@ mod tests {
             let load = Announced { start: slot, gap: 2, gap_fraction: 3, frames: 4, first: 5, rows: 6, mode };
             board.announce(slot, &load);
             assert_eq!((board.current(), board.load(slot)), (slot, load));
+            assert_eq!(board.is_loaded(), mode != Mode::Idle);
         }
     }
 }

@@ -71,12 +71,12 @@ impl<R: Receive> Receiver<R> {
         Self { queue, direction: direction % DIRECTIONS, workers, windows }
     }
 
-    /// Counts what has arrived.
+    /// Counts what has arrived, and says how many frames that were.
     #[inline]
-    pub fn receive(&mut self, tally: &Tally) -> Result<(), Error> {
+    pub fn receive(&mut self, tally: &Tally) -> Result<usize, Error> {
         let arrived = self.queue.receive();
         if arrived == 0 {
-            return Ok(());
+            return Ok(0);
         }
         let now = monotonic()?;
         let mut run = Run::NONE;
@@ -92,7 +92,7 @@ impl<R: Receive> Receiver<R> {
         }
         run.count(self.direction, tally);
         self.queue.release();
-        Ok(())
+        Ok(arrived)
     }
 }
 

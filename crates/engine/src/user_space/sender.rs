@@ -135,6 +135,12 @@ impl<T: Transmit> Sender<T> {
         }
     }
 
+    /// Whether nothing waits and nothing will become due without another load.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.schedule.is_idle() && self.outlets.iter().all(|outlet| outlet.built == 0)
+    }
+
     /// Tries again to send what ports had no room for, and says whether that has left.
     fn flush_waiting(&mut self, tally: &Tally, now: u64) -> bool {
         let mut left = true;

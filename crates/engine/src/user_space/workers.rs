@@ -28,6 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a link may be down in the middle of a run: what is due meanwhile is unsent.
 const LINK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long nothing must arrive between loads before a worker rests: longer than a device delays a frame.
+const QUIET_NS: u64 = 20_000_000;
+/// How long it rests before it looks again.
+const NAP: Duration = Duration::from_micros(50);
+
 /// What the time stamps cannot see.
 const UNSEEN: [&str; 2] = [
     "the clock is read when a frame is built and when a burst has been received: what queues, cards and line add in between is part of every figure, and cannot be told from what the device adds",
@@ -72,15 +77,38 @@ impl<P: Ports> Worker<P> {
         pin(self.core)?;
         let _pass = self.member.enter()?;
         let _turns = precedence::in_turns(self.others)?;
+        let mut rest = Rest::default();
         while !self.board.is_stopped() {
             if let Some(sender) = &mut self.sender {
                 sender.send(&self.board, &self.tally, monotonic()?);
             }
+            let mut arrived = 0;
             for receiver in &mut self.receivers {
-                receiver.receive(&self.tally)?;
+                arrived += receiver.receive(&self.tally)?;
+            }
+            let busy = arrived > 0 || self.sender.as_ref().is_some_and(|sender| !sender.is_idle());
+            if busy || self.board.is_loaded() {
+                rest = Rest::default();
+            } else if rest.is_due(monotonic()?) {
+                thread::sleep(NAP);
             }
         }
         Ok(())
+    }
+}
+
+/// When a worker without anything to do may leave its core to others: between loads, when frames no longer arrive.
+/// Where there are few cores, what prepares the next load would wait for one.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Since when there has been nothing to do, in nanoseconds of the monotonic clock.
+    since: Option<u64>,
+}
+
+impl Rest {
+    /// Whether there has been nothing to do for long enough at `now`.
+    fn is_due(&mut self, now: u64) -> bool {
+        now.saturating_sub(*self.since.get_or_insert(now)) > QUIET_NS
     }
 }
 
