@@ -322,12 +322,12 @@ fn a_script_of_trex_s_users_finds_what_our_ramp_finds() {
     if python().is_none() || !has_namespaces() {
         return;
     }
-    const STEPS: u32 = 6;
+    const STEPS: u32 = 4;
     const MOST: f64 = 40_000.0;
     eventually(|| {
         let Some(theirs) = by_script("22kpps", STEPS) else { return Ok(()) };
-        let line = "ramp --dut calibrated:rate=22kpps,burst=64 --rate 40kpps --step 1s --duration 6s";
-        let line = format!("{line} --warm-up-duration 200ms --hold-duration 1s --drain 200ms --json");
+        let line = "ramp --dut calibrated:rate=22kpps,burst=64 --rate 40kpps --step 500ms --duration 2s";
+        let line = format!("{line} --warm-up-duration 200ms --hold-duration 500ms --drain 200ms --json");
         let record = linerate(&line).run().well().record();
         let ours = record.directions[0].max_rate_pps;
         let step = MOST / f64::from(STEPS);
