@@ -2,7 +2,7 @@
 //! never say a word, and a device never end.
 
 use std::fs::{File, FileType, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Take};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -26,6 +26,18 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     let reason = format!("it is {}: name an ordinary file", kind(found));
     Err(io::Error::new(ErrorKind::InvalidInput, reason))
+}
+
+/// The same to be read piece by piece, if it holds at most `longest` bytes now: no more are read even if it grows.
+///
+/// # Errors
+/// As [`open`]; or that the file is longer.
+pub fn open_up_to(path: &Path, longest: u64) -> io::Result<Take<File>> {
+    let file = open(path)?;
+    if file.metadata()?.len() > longest {
+        return Err(too_long(longest));
+    }
+    Ok(file.take(longest))
 }
 
 /// What the regular file `path` holds: at most `longest` bytes.
@@ -53,11 +65,14 @@ pub fn up_to(source: impl Read, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
-        let reason =
-            format!("it holds more than {}, which no such file needs: name another one", size(longest));
-        return Err(io::Error::new(ErrorKind::FileTooLarge, reason));
+        return Err(too_long(longest));
     }
     Ok(bytes)
+}
+
+fn too_long(longest: u64) -> io::Error {
+    let reason = format!("it holds more than {}, which no such file needs: name another one", size(longest));
+    io::Error::new(ErrorKind::FileTooLarge, reason)
 }
 
 fn size(bytes: u64) -> String {
@@ -92,9 +107,20 @@ mod tests {
         fs::write(&file, "0123456789").unwrap();
         assert_eq!(read_text(&file, 10).unwrap(), "0123456789");
         assert!(read(&file, 9).unwrap_err().to_string().contains("more than 9 bytes"));
+        assert!(open_up_to(&file, 9).unwrap_err().to_string().contains("more than 9 bytes"));
         fs::write(&file, [0xff]).unwrap();
         assert!(read_text(&file, 10).unwrap_err().to_string().contains("no text"));
         assert_eq!(read(&directory.path().join("b"), 10).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn of_a_file_that_grows_no_more_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("growing");
+        fs::write(&file, "abc").unwrap();
+        let mut opened = open_up_to(&file, 4).unwrap();
+        fs::write(&file, "abcdef").unwrap();
+        assert_eq!(io::read_to_string(&mut opened).unwrap(), "abcd");
     }
 
     #[test]

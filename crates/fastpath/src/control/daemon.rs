@@ -5,7 +5,6 @@
 mod access_lists;
 mod devices;
 mod facts;
-mod files;
 mod kernel;
 mod memory;
 #[cfg(feature = "dpdk")]
@@ -66,12 +65,14 @@ enum Message {
 /// # Errors
 /// That they cannot be read, or all that is wrong with them.
 pub fn configuration(file: &Path) -> Result<Config> {
-    let text = files::text(file, "the configuration", LONGEST_CONFIGURATION)?;
+    let text = foreign::file::read_text(file, LONGEST_CONFIGURATION)
+        .with_context(|| format!("cannot read the configuration {}", file.display()))?;
     let mut config = Config::parse(&file.display().to_string(), &text)?;
     drop(text);
     if let Some(name) = &config.routes_file {
         let table = file.parent().map_or_else(|| name.clone(), |directory| directory.join(name));
-        let lines = files::open(&table, "the table of routes", LONGEST_TABLE)?;
+        let lines = foreign::file::open_up_to(&table, LONGEST_TABLE)
+            .with_context(|| format!("cannot read the table of routes {}", table.display()))?;
         config.add_table(&table.display().to_string(), BufReader::with_capacity(1 << 16, lines))?;
     }
     Ok(config)
