@@ -95,7 +95,7 @@ impl Known {
     /// Has so many flows begin; `pauses` hear of each.
     fn begin(&mut self, first: usize, count: usize, pauses: &mut Pauses) {
         let Self { states, filters, timeouts, refused, .. } = self;
-        let terms = Terms { filters, timeouts, now: now() };
+        let terms = Terms::new(filters, timeouts, now());
         states.look_for(count, (0, false), |at| member(first + at));
         for at in 0..count {
             pauses.of(|| {
@@ -114,7 +114,7 @@ impl Known {
         while began.elapsed() < TURN {
             for vector in packets.chunks_exact(VECTOR) {
                 let start = clocks();
-                let terms = Terms { filters, timeouts, now: now() };
+                let terms = Terms::new(filters, timeouts, now());
                 states.look_for(VECTOR, (0, false), |at| member(vector[at] as usize));
                 for at in 0..VECTOR {
                     black_box(states.pass(at, true, &terms));

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use self::flow::{First, Flow};
 pub use self::mailbox::{Kind, Mailbox, Tally};
-pub use self::phase::{Phase, Settings, Timeouts};
+pub use self::phase::{Lives, Phase, Settings, Timeouts};
 pub use self::table::{Slot, State, Table};
 use crate::clock;
 use crate::dataplane::acl::{AccessList, Filters};
@@ -64,10 +64,28 @@ pub struct Permission {
 pub struct Terms<'a> {
     /// The lists of the interface.
     pub filters: &'a Filters,
+    /// Which lists these are, of what leaves and of what arrives; 0 is none.
+    editions: [u32; 2],
     /// How long states stay.
-    pub timeouts: &'a Timeouts,
+    lives: Lives,
     /// When the packets are here.
-    pub now: Moment,
+    now: Moment,
+}
+
+impl<'a> Terms<'a> {
+    /// Those of an interface with these lists at a moment.
+    #[must_use]
+    pub fn new(filters: &'a Filters, timeouts: &Timeouts, now: Moment) -> Self {
+        let edition = |input| filters.of(input).map_or(0, |list| list.edition());
+        Self { filters, editions: [false, true].map(edition), lives: timeouts.lives(), now }
+    }
+
+    /// Whether a state was begun by a list that is still there.
+    #[inline(always)]
+    fn has_list_of(&self, state: &State) -> bool {
+        let [leaving, arriving] = self.editions;
+        (if state.input { arriving } else { leaving }) == state.list
+    }
 }
 
 /// The states of a worker, and what it works with to find those of a vector.
@@ -133,9 +151,7 @@ impl States {
         if part == Part::Begins && state.phase == Phase::Closing {
             return None;
         }
-        if terms.filters.of(state.input).is_none_or(|list| list.edition() != state.list)
-            && !readmit(state, terms.filters)
-        {
+        if !terms.has_list_of(state) && !readmit(state, terms.filters) {
             self.end(slot, |tally| &tally.revoked);
             return None;
         }

@@ -263,7 +263,7 @@ fn flows_show_what_workers_know() {
         destination_port: ports.1,
     };
     let (filters, timeouts, now) = (Filters::default(), Timeouts::default(), states::now());
-    let terms = Terms { filters: &filters, timeouts: &timeouts, now };
+    let terms = Terms::new(&filters, &timeouts, now);
     let state = |member: &Member, input: bool| {
         let mut state = State::first(Flow::of(member, 0, !input), member.flags, (input, 1, 0), &terms);
         // Not by the clock.

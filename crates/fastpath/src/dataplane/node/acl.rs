@@ -171,7 +171,7 @@ pub(super) fn process<V: Version, D: Direction>(
         (vector, next) = (others, undecided);
         let filters = forwarding.interfaces.get(usize::from(number)).map(|interface| &interface.filters);
         if let Some(filters) = filters.filter(|filters| filters.keep_states()) {
-            let terms = Terms { filters, timeouts: &forwarding.timeouts, now: states::now() };
+            let terms = Terms::new(filters, &forwarding.timeouts, states::now());
             let place = Place { interface: number, terms, denied, worker: *worker };
             stateful::decide::<V, D>(
                 place,

@@ -23,6 +23,9 @@ pub enum Phase {
     Closing,
 }
 
+/// How many phases there are.
+const PHASES: usize = Phase::Closing as usize + 1;
+
 impl Phase {
     /// The one after a packet of TCP with these flags, of the end that began or of the other one.
     #[must_use]
@@ -61,19 +64,33 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// That of a flow of this protocol in its phase, in units of [`Moment`], rounded up.
+    /// In units of [`Moment`], rounded up.
+    #[must_use]
+    pub fn lives(&self) -> Lives {
+        // 1000 milliseconds in units of 64.
+        let moments = |seconds: u32| seconds.saturating_mul(125).div_ceil(8);
+        let [opening, established, closing, udp, icmp] =
+            [self.tcp_opening, self.tcp_established, self.tcp_closing, self.udp, self.icmp].map(moments);
+        let of = |simple| [simple, simple, opening, opening, established, closing];
+        Lives { echo: of(icmp), other: of(udp) }
+    }
+}
+
+/// How long states stay, by phase.
+#[derive(Clone, Copy, Debug)]
+pub struct Lives {
+    echo: [Moment; PHASES],
+    other: [Moment; PHASES],
+}
+
+impl Lives {
+    /// That of a flow of this protocol in its phase.
     #[must_use]
     #[inline(always)]
     pub fn of(&self, protocol: u8, phase: Phase) -> Moment {
-        let seconds = match phase {
-            Phase::Opening | Phase::Answered => self.tcp_opening,
-            Phase::Established => self.tcp_established,
-            Phase::Closing => self.tcp_closing,
-            Phase::Free | Phase::Simple if protocol == ipv4::ICMP || protocol == ipv6::ICMP => self.icmp,
-            Phase::Free | Phase::Simple => self.udp,
-        };
-        // 1000 milliseconds in units of 64.
-        seconds.saturating_mul(125).div_ceil(8)
+        let is_echo = protocol == ipv4::ICMP || protocol == ipv6::ICMP;
+        let lives = if is_echo { &self.echo } else { &self.other };
+        lives.get(phase as usize).copied().unwrap_or_default()
     }
 }
 

@@ -72,7 +72,7 @@ impl State {
     #[must_use]
     pub fn first(flow: Flow, flags: u8, (input, list, rule): (bool, u32, u16), terms: &Terms) -> Self {
         let phase = if flags == 0 { Phase::Simple } else { Phase::Opening };
-        let expires = terms.now.wrapping_add(terms.timeouts.of(flow.protocol(), phase));
+        let expires = terms.now.wrapping_add(terms.lives.of(flow.protocol(), phase));
         Self { flow, expires, list, rule, input, phase, ..Self::FREE }
     }
 
@@ -96,7 +96,7 @@ impl State {
     pub fn note(&mut self, flags: u8, of_beginner: bool, terms: &Terms) {
         let phase =
             if self.phase == Phase::Simple { self.phase } else { self.phase.after(flags, of_beginner) };
-        let expires = terms.now.wrapping_add(terms.timeouts.of(self.flow.protocol(), phase));
+        let expires = terms.now.wrapping_add(terms.lives.of(self.flow.protocol(), phase));
         // What is written has to go back to memory: not for the same again.
         if (expires, phase) != (self.expires, self.phase) {
             (self.expires, self.phase) = (expires, phase);

@@ -61,12 +61,12 @@ proptest! {
     fn a_table_is_as_a_map_with_times(steps in prop::collection::vec(step(), 0..400)) {
         const MAXIMUM: u32 = 25;
         let (filters, timeouts) = (no_filters(), Timeouts { udp: 1, ..Timeouts::default() });
-        let life = timeouts.of(17, Phase::Simple);
+        let life = timeouts.lives().of(17, Phase::Simple);
         let mut table = Table::new(MAXIMUM).unwrap();
         let mut map: HashMap<u32, Moment> = HashMap::new();
         let mut now = START;
         for step in steps {
-            let terms = Terms { filters: &filters, timeouts: &timeouts, now };
+            let terms = Terms::new(&filters, &timeouts, now);
             let find = |table: &Table, number| {
                 let flow = Flow::of(&udp(number), 0, true);
                 let hash = table.hash(&flow);
@@ -124,7 +124,7 @@ proptest! {
 #[test]
 fn a_table_holds_as_many_states_as_it_is_made_for_and_no_more() {
     let (filters, timeouts) = (no_filters(), Timeouts::default());
-    let terms = Terms { filters: &filters, timeouts: &timeouts, now: 0 };
+    let terms = Terms::new(&filters, &timeouts, 0);
     for maximum in [0, 1, 1000, 100_000] {
         let mut table = Table::new(maximum).unwrap();
         let inserted = (0..maximum + 10).filter(|&number| {
@@ -149,10 +149,10 @@ fn a_table_holds_as_many_states_as_it_is_made_for_and_no_more() {
 #[test]
 fn a_timeout_is_not_over_before_its_seconds_are() {
     let timeouts = Timeouts { udp: 1, icmp: 2, tcp_established: 1_000_000, ..Timeouts::default() };
-    assert_eq!(timeouts.of(17, Phase::Simple), 16);
-    assert_eq!((timeouts.of(1, Phase::Simple), timeouts.of(58, Phase::Simple)), (32, 32));
-    assert_eq!(timeouts.of(6, Phase::Established), 15_625_000);
-    assert_eq!(timeouts.of(132, Phase::Simple), 16);
+    assert_eq!(timeouts.lives().of(17, Phase::Simple), 16);
+    assert_eq!((timeouts.lives().of(1, Phase::Simple), timeouts.lives().of(58, Phase::Simple)), (32, 32));
+    assert_eq!(timeouts.lives().of(6, Phase::Established), 15_625_000);
+    assert_eq!(timeouts.lives().of(132, Phase::Simple), 16);
 }
 
 #[test]
@@ -323,7 +323,7 @@ impl Model {
                     if flow.2 == 6 {
                         known.phase = known.phase.after(member.flags, packet.arrives == known.input);
                     }
-                    known.expires = now.wrapping_add(timeouts.of(flow.2, known.phase));
+                    known.expires = now.wrapping_add(timeouts.lives().of(flow.2, known.phase));
                 }
                 return true;
             }
@@ -334,7 +334,7 @@ impl Model {
             Action::Deny => false,
             Action::KeepState if member.part == Part::Begins => {
                 let phase = if flow.2 == 6 { Phase::Opening } else { Phase::Simple };
-                let expires = now.wrapping_add(timeouts.of(flow.2, phase));
+                let expires = now.wrapping_add(timeouts.lives().of(flow.2, phase));
                 self.0.insert(flow, Known { input: packet.arrives, expires, phase });
                 true
             }
@@ -390,7 +390,7 @@ proptest! {
             now = now.wrapping_add(pause);
             let which = at * lists.len() / many;
             let (input, output) = &lists[which];
-            let terms = Terms { filters: &made[which], timeouts: &timeouts, now };
+            let terms = Terms::new(&made[which], &timeouts, now);
             let expected = model.passes(packet, [input.as_deref(), output.as_deref()], now, &timeouts);
             prop_assert_eq!(passes(&mut states, packet, &terms), expected, "{:?} at {}", packet, at);
             if looks {

@@ -1,9 +1,11 @@
 //! Packets at an interface whose access lists keep states: those of flows that have one go on without being looked up; what
 //! the others are is up to the list, if there is one for their direction.
 
+use std::sync::Arc;
+
 use super::{Direction, Node, Version};
 use crate::dataplane::acl::{AccessList, Action};
-use crate::dataplane::counters::Reason;
+use crate::dataplane::counters::{Counter, Reason};
 use crate::dataplane::states::{Permission, States, Terms};
 use crate::dataplane::vector::{Index, List, PACKETS, Packets};
 
@@ -20,12 +22,21 @@ pub(super) struct Place<'a> {
     pub worker: u16,
 }
 
-impl Place<'_> {
+/// The counters of a worker at the lists of an interface, of what leaves and of what arrives.
+#[derive(Clone, Copy)]
+struct Counted<'a>([&'a [Counter]; 2]);
+
+impl<'a> Counted<'a> {
+    fn of(place: Place<'a>) -> Self {
+        let counters = |list: &'a Arc<AccessList>| list.counters(place.worker);
+        Self([false, true].map(|input| place.terms.filters.of(input).map_or(&[][..], counters)))
+    }
+
     /// Counts a packet at the rule that lets it pass, or has let its flow begin.
     #[inline(always)]
     fn count(&self, Permission { input, rule }: Permission) {
-        let list = self.terms.filters.of(input);
-        if let Some(counter) = list.and_then(|list| list.counters(self.worker).get(rule)) {
+        let [leaving, arriving] = self.0;
+        if let Some(counter) = (if input { arriving } else { leaving }).get(rule) {
             counter.add(1);
         }
     }
@@ -45,10 +56,11 @@ pub(super) fn decide<V: Version, D: Direction>(
     let member = |at: usize| V::member(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
     states.look_for(run.len(), (place.interface, !D::INPUT), member);
     states.misses.clear();
+    let counted = Counted::of(place);
     for (at, (&index, next)) in run.iter().zip(&mut *decided).enumerate() {
         match states.pass(at, D::INPUT, &place.terms) {
             Some(permission) => {
-                place.count(permission);
+                counted.count(permission);
                 *next = onward(packets, index);
             }
             None => states.misses.push_if(at as u16, true),
@@ -91,10 +103,11 @@ fn look_up<V: Version, D: Direction>(
         V::key(index.map_or(&[][..], |index| packets.packet(index)))
     };
     V::classifier(list).find_all(key, found);
+    let counted = Counted::of(place);
     for (&at, &found) in misses.items().iter().zip(&*found) {
         let (Some(index), Some(next)) = (index_of(at), decided.get_mut(usize::from(at))) else { continue };
         let rule = list.rule(found);
-        place.count(Permission { input: D::INPUT, rule });
+        counted.count(Permission { input: D::INPUT, rule });
         let verdict = match list.action(rule) {
             Some(Action::Permit) => Ok(()),
             Some(Action::KeepState) => states.begin(usize::from(at), (D::INPUT, list, rule), &place.terms),
