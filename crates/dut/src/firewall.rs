@@ -29,19 +29,19 @@ const MOST_SET: usize = 1_000_000;
 
 pub(super) const FIREWALL: Parameter = Parameter {
     key: "firewall",
-    values: "nftables, nftables-set, iptables, flowtable or xdp, of a router without a jail",
-    meaning: "rules that drop packets from sources that no profile has: one after the other (nftables, iptables), looked up (nftables-set, and xdp before the kernel's stack), or for the first packets of a flow alone (flowtable) (default none)",
+    values: "nftables, nftables-set, iptables, flowtable or xdp, and only without a jail",
+    meaning: "what drops packets from sources that no profile has: rules that are tried one after the other (nftables, iptables), a set that is looked up (nftables-set, and xdp before the kernel's stack), or rules that only the first packets of a flow meet (flowtable) (default none)",
 };
 
 pub(super) const RULES: Parameter = Parameter {
     key: "rules",
-    values: "a number from 1 to 100000, with nftables-set and xdp to 1M, of a router with a firewall",
-    meaning: "sources that it drops packets from, as many of IPv4 as of IPv6; 1 unless given",
+    values: "a number from 1 to 100000, with nftables-set and xdp to 1M, and only together with firewall=",
+    meaning: "the number of sources that it drops packets from, for IPv4 and again for IPv6 (default 1)",
 };
 
 pub(super) const STATES: Parameter = Parameter {
     key: "states",
-    values: "on or off, of a router whose firewall is nftables, nftables-set or iptables",
+    values: "on or off, and only together with firewall=nftables, nftables-set or iptables",
     meaning: "whether it passes only packets of connections that it tracks, and those that begin one (default off)",
 };
 

@@ -281,8 +281,8 @@ impl StallSearch {
             if (sent as f64) < due * FAR_SHORT && !disturbed {
                 found.limit_pps = found.limit_pps.min(pps);
             }
-            let why = if disturbed { " while other activity disturbed its host" } else { "" };
-            return Ok((Shown::Nothing(format!("the tester offered {rate} only{why}")), None));
+            let why = if disturbed { ", because other activity disturbed its host" } else { "" };
+            return Ok((Shown::Nothing(format!("the tester offered only {rate}{why}")), None));
         }
         let Some((direction, silence)) = silence else { return Ok((Shown::Forwards, None)) };
         let passed = recovery == Recovered::ByItself || recovery == Recovered::DuringTrial;
