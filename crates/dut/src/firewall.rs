@@ -1,9 +1,9 @@
-//! A firewall in the kernel's router: the parameters `firewall`, `rules` and `states` enter; rules that drop packets from
-//! sources that no profile has leave, the same for IPv4 and IPv6 in every kind of firewall, and the last of these sources,
-//! with which a few frames prove that the rules are at work.
+//! A firewall in the kernel's router: the parameters `firewall`, `rules` and `states` enter; a router whose rules drop packets
+//! from sources that no profile has leaves, and the last of these sources, with which a few frames prove that the rules work.
+//! Every kind of firewall drops the same sources, of IPv4 and of IPv6.
 //!
-//! A rule that does not match costs what looking at it costs. With states, packets of known connections pass before
-//! the rules, and those that begin one after them; all others are dropped.
+//! No profile matches a rule, so a packet pays only for looking at the rules. With states, packets of known connections pass
+//! before the rules, packets that begin a connection pass after them, and all others are dropped.
 
 mod xdp;
 
@@ -22,7 +22,7 @@ use super::{Parameter, SpecError};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The most bytes that the programs print.
 const MOST: u64 = 1 << 20;
-/// The most rules that are looked at one after the other: at 100,000 a router passes next to nothing.
+/// The most rules that are tried one after the other: with 100,000 a router forwards next to nothing.
 const MOST_LISTED: usize = 100_000;
 /// The most sources that are looked up.
 const MOST_SET: usize = 1_000_000;

@@ -111,7 +111,8 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
              cut a part out of it (editcap -c, or tcpdump -r … -c … -w …)"
         )));
     }
-    foreign::file::read(path, LARGEST_CAPTURE).with_context(|| format!("cannot read the capture {file}: check its name"))
+    foreign::file::read(path, LARGEST_CAPTURE)
+        .with_context(|| format!("cannot read the capture {file}: check its name"))
 }
 
 /// What to send it through.

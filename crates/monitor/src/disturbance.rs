@@ -110,7 +110,9 @@ impl fmt::Display for Disturbance {
                     false => write!(f, "core {core} ran {change} faster than normal"),
                 }
             }
-            Self::WakeDelay { core, delay } => write!(f, "a thread on core {core} woke {:.1} ms late", delay.as_secs_f64() * 1e3),
+            Self::WakeDelay { core, delay } => {
+                write!(f, "a thread on core {core} woke {:.1} ms late", delay.as_secs_f64() * 1e3)
+            }
             Self::Far { core, nearness } => {
                 write!(
                     f,

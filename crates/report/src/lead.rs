@@ -24,9 +24,14 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// Of the test that asks most of a device: the smallest frames in one direction. `None` without any rate.
+    /// Of the test that asks most of a device: the smallest frames in one direction. `None` without any rate, and where
+    /// tests were repeated: what repeats prove is told by their bench.
     pub fn of(comparison: &Comparison) -> Option<Self> {
-        let rows = comparison.rows().map(rates).filter(|rates| !rates.is_empty());
+        let rows = comparison
+            .rows()
+            .filter(|row| row.cells.iter().all(|cell| cell.runs.len() < 2))
+            .map(rates)
+            .filter(|rates| !rates.is_empty());
         let rates = rows.min_by(|a, b| hardest(a, b))?;
         let by_rate = |a: &&Rate, b: &&Rate| a.run.headline_pps().total_cmp(&b.run.headline_pps());
         let (slowest, fastest) = (rates.iter().min_by(by_rate)?, rates.iter().max_by(by_rate)?);
@@ -64,6 +69,11 @@ impl<'a> Rate<'a> {
     fn subject(&self) -> String {
         let name = self.name();
         if name.starts_with("the ") { capitalized(&name) } else { name }
+    }
+
+    /// What it does with frames.
+    fn verb(&self) -> &'static str {
+        if self.run.record.finding.generator().is_some() { "sends" } else { "forwards" }
     }
 
     /// Where its rate lies.
@@ -130,8 +140,9 @@ fn single(rate: &Rate) -> Lead {
     let at_least = if rate.is_at_least() { "at least " } else { "" };
     Lead {
         sentence: format!(
-            "{} forwards {at_least}{} {}",
+            "{} {} {at_least}{} {}",
             rate.subject(),
+            rate.verb(),
             pps(rate.run.headline_pps()),
             rate.at_load()
         ),
@@ -174,8 +185,9 @@ fn pair(slower: &Rate, fastest: &Rate, devices: usize) -> Lead {
     let at_least = if fastest.is_at_least() { "at least " } else { "" };
     Lead {
         sentence: format!(
-            "{} forwards {at_least}{} times what {} does {at}",
+            "{} {} {at_least}{} times what {} does {at}",
             fastest.subject(),
+            fastest.verb(),
             times(ratio),
             slower.name()
         ),

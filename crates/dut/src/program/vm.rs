@@ -274,8 +274,14 @@ pub fn check() -> Check {
     }
     let vhost = if opens(VHOST) { "vhost-net" } else { "no vhost-net" };
     let Ok(kernel) = Kernel::newest().map(|kernel| format!("kernel {}", kernel.version)) else {
-        let found = format!("QEMU is installed; {vhost}, no kernel in /boot: --dut vm needs kernel=FILE or image=FILE");
-        return check(Level::Degraded, found, Some("Install a kernel for guests, such as Debian's linux-image-amd64"));
+        let found = format!(
+            "QEMU is installed; {vhost}, no kernel in /boot: --dut vm needs kernel=FILE or image=FILE"
+        );
+        return check(
+            Level::Degraded,
+            found,
+            Some("Install a kernel for guests, such as Debian's linux-image-amd64"),
+        );
     };
     match Acceleration::kvm_refusal() {
         None => check(Level::Good, format!("QEMU is installed; KVM, {vhost}, {kernel}"), None),

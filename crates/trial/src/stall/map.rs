@@ -11,7 +11,7 @@ pub(super) enum Shown {
     Forwards,
     /// It stopped.
     Stalls,
-    /// Neither, and why.
+    /// It is unknown, and why.
     Nothing(String),
 }
 

@@ -68,12 +68,18 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no shard: give the number of the part and how many parts there are, such as 3/8");
+        let wrong = || {
+            format!(
+                "'{text}' is no shard: give the number of the part and how many parts there are, such as 3/8"
+            )
+        };
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: usize = number.parse().map_err(|_| wrong())?;
         let of: usize = of.parse().map_err(|_| wrong())?;
         if number == 0 || number > of {
-            return Err(format!("'{text}' is no shard: of {of} parts, the number is 1 to {of}, such as 1/{of}"));
+            return Err(format!(
+                "'{text}' is no shard: of {of} parts, the number is 1 to {of}, such as 1/{of}"
+            ));
         }
         Ok(Self { number, of })
     }
