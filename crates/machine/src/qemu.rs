@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_without_hardware_for_guests_is_told() {
+    fn a_processor_without_hardware_for_guests_is_named() {
         assert_eq!(refusal_of("flags\t\t: fpu vme svm sse\n"), None);
         assert_eq!(refusal_of("flags\t\t: fpu vmx\n"), None);
         assert!(
