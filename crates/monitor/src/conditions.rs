@@ -368,7 +368,7 @@ mod tests {
                 "core 0 ran 29 % slower than normal (throttling or SMT neighbour)",
                 "a thread on core 0 woke 12.3 ms late",
                 "core-to-core latency (cache-line bounce) to core 0 was 4.2× normal: the hypervisor probably moved a vCPU",
-                "the clocks went apart by 3.0ms",
+                "two clocks of the host drifted apart by 3.0ms",
             ]
         );
     }
