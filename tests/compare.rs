@@ -196,7 +196,7 @@ fn single_records_of_one_configuration_are_one_group() {
     // One value has no spread, and is not compared with itself.
     let pair = here(directory.path(), &format!("{} {}", ids[0], ids[5])).well();
     assert!(pair.stdout.contains("one value has no spread"), "{}", pair.stdout);
-    assert!(pair.stdout.contains("no block as ministat's"), "{}", pair.stdout);
+    assert!(pair.stdout.contains("no ministat block"), "{}", pair.stdout);
     let same = here(directory.path(), &format!("{} {}", ids[0], ids[1]));
     assert!(same.refusal(2).contains("another group"), "{}", same.stderr);
 }

@@ -89,12 +89,12 @@ fn a_run_keeps_its_machine_and_its_meter_and_says_what_stands_out() {
         gauges.readings.len() >= 2 && gauges.readings.iter().all(|it| it.watts == Some(19.5)),
         "{gauges:?}"
     );
-    assert!(finished.stderr.contains("energy of a year: "), "{}", finished.stderr);
+    assert!(finished.stderr.contains("price of the energy of a year: "), "{}", finished.stderr);
     let found = linerate("explain findings --json").arg(runs.path()).run().well().json();
     assert_eq!(found[0]["run"], record.id, "{found}");
     assert!(found[0]["findings"].is_array(), "{found}");
     let text = linerate("explain findings").arg(runs.path()).run().well().stderr;
-    assert!(text.contains("power is of: what --watts-command prints (echo 19.5 W)"), "{text}");
+    assert!(text.contains("source of the power: what --watts-command prints (echo 19.5 W)"), "{text}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn a_waterfall_has_every_step_in_one_record() {
         found.waterfall[3].pps >= record.directions[0].max_forwarded_pps * 0.5,
         "what a full queue refused counts"
     );
-    assert!(run.stderr.contains("beside building"), "{}", run.stderr);
+    assert!(run.stderr.contains("more than building it"), "{}", run.stderr);
 }
 
 #[test]

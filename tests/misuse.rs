@@ -38,12 +38,46 @@ fn reads(said: &str, message: &str) -> bool {
 
 /// What users meet first, word for word: the words, the exit status, and how the line on standard error goes on after
 /// `linerate: `. Each says what is wrong and what to do.
-const MESSAGES: [(&str, i32, &str); 9] = [
+const MESSAGES: [(&str, i32, &str); 16] = [
     (
         "ramp --dut linux-ruter",
         2,
         "invalid value 'linux-ruter' for '--dut <DUT>': no device under test is called 'linux-ruter'. There are: \
          linux-router, linux-bridge, …",
+    ),
+    (
+        "ramp --dut linux-router:colour=red",
+        2,
+        "invalid value 'linux-router:colour=red' for '--dut <DUT>': linux-router has no parameter 'colour'. It has: gro, \
+         …; 'linerate lab devices linux-router' explains them",
+    ),
+    (
+        "ramp --dut linux-router --engine memif",
+        2,
+        "linux-router forwards between interfaces of the kernel, which --engine dpdk and memif do not reach: leave \
+         --engine out, choose --dut calibrated, testpmd, vpp or fastpath, or name ports with --port0 and --port1",
+    ),
+    (
+        "saturate --dut-denies 10.0.0",
+        2,
+        "invalid value '10.0.0' for '--dut-denies <ADDRESS>': '10.0.0' is not an IP address: write one such as 10.0.0.9 \
+         or fd00::9",
+    ),
+    (
+        "ramp --dut linux-router --gateways 10.0.0.1,10.0.1.1",
+        2,
+        "the argument '--gateways <IP,IP>' cannot be used with '--dut <DUT>'",
+    ),
+    ("profile show --queues 0", 2, "invalid value '0' for '--queues <N>': 0 is outside of 1 to 128"),
+    (
+        "profile show --profile nope.toml",
+        1,
+        "cannot read the profile nope.toml: check its name: No such file …",
+    ),
+    (
+        "ramp --flows many",
+        2,
+        "invalid value 'many' for '--flows <FLOWS>': 'many' is no choice of flows: known are none, …",
     ),
     (
         "ramp --rate 5mpsp",
@@ -70,7 +104,11 @@ const MESSAGES: [(&str, i32, &str); 9] = [
         "typo.toml:9: unknown key `sise`, expected one of `name`, `profile`, `size`, `flows`, `ip`, `vlan`, …",
     ),
     ("profile show --profile mine.toml", 2, "mine.toml:4: 10 is out of range: it can be 64 to 9216"),
-    ("report other.json", 1, "other.json: is no record of linerate (its \"schema\" is not linerate/run/1)"),
+    (
+        "report other.json",
+        1,
+        "other.json: is no record of linerate (its \"schema\" is not linerate/run/1): name a file that a run left in runs/",
+    ),
 ];
 
 #[test]

@@ -175,7 +175,7 @@ while :; do getty -L 115200 ttyS0 vt100; done
 
 #[test]
 #[ignore = "takes minutes: make test-long"]
-fn a_guest_of_others_is_logged_in_to_configured_and_counted_over_its_console() {
+fn an_image_is_configured_and_counted_over_its_console() {
     let Some(device) = device(Kernel::Release) else { return };
     let files = kernels::find(Kernel::Release).unwrap();
     let modules = files.modules.join("lib/modules").join(&files.version);

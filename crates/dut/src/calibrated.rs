@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_it_stalls_at_are_read_and_what_is_none_is_not() {
+    fn stall_rates_are_read_and_others_are_refused() {
         assert_eq!(rates("0..2kpps"), Some((0, Some(2_000))));
         assert_eq!(rates("500kpps.."), Some((500_000, None)));
         assert_eq!(rates("..50"), Some((0, Some(50))));

@@ -1,9 +1,9 @@
-//! A firewall in the kernel's router: the parameters `firewall`, `rules` and `states` enter; rules that drop packets from
-//! sources that no profile has leave, the same for IPv4 and IPv6 in every kind of firewall, and the last of these sources,
-//! with which a few frames prove that the rules are at work.
+//! A firewall in the kernel's router: the parameters `firewall`, `rules` and `states` enter; a router whose rules drop packets
+//! from sources that no profile has leaves, and the last of these sources, with which a few frames prove that the rules work.
+//! Every kind of firewall drops the same sources, of IPv4 and of IPv6.
 //!
-//! A rule that does not match costs what looking at it costs. With states, packets of known connections pass before
-//! the rules, and those that begin one after them; all others are dropped.
+//! No profile matches a rule, so a packet pays only for looking at the rules. With states, packets of known connections pass
+//! before the rules, packets that begin a connection pass after them, and all others are dropped.
 
 mod xdp;
 
@@ -22,26 +22,26 @@ use super::{Parameter, SpecError};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The most bytes that the programs print.
 const MOST: u64 = 1 << 20;
-/// The most rules that are looked at one after the other: at 100,000 a router passes next to nothing.
+/// The most rules that are tried one after the other: with 100,000 a router forwards next to nothing.
 const MOST_LISTED: usize = 100_000;
 /// The most sources that are looked up.
 const MOST_SET: usize = 1_000_000;
 
 pub(super) const FIREWALL: Parameter = Parameter {
     key: "firewall",
-    values: "nftables, nftables-set, iptables, flowtable or xdp, of a router without a jail",
-    meaning: "rules that drop packets from sources that no profile has: one after the other (nftables, iptables), looked up (nftables-set, and xdp before the kernel's stack), or for the first packets of a flow alone (flowtable) (default none)",
+    values: "nftables, nftables-set, iptables, flowtable or xdp, and only without a jail",
+    meaning: "what drops packets from sources that no profile has: rules that are tried one after the other (nftables, iptables), a set that is looked up (nftables-set, and xdp before the kernel's stack), or rules that only the first packets of a flow meet (flowtable) (default none)",
 };
 
 pub(super) const RULES: Parameter = Parameter {
     key: "rules",
-    values: "a number from 1 to 100000, with nftables-set and xdp to 1M, of a router with a firewall",
-    meaning: "sources that it drops packets from, as many of IPv4 as of IPv6; 1 unless given",
+    values: "a number from 1 to 100000, with nftables-set and xdp to 1M, and only together with firewall=",
+    meaning: "the number of sources that it drops packets from, for IPv4 and again for IPv6 (default 1)",
 };
 
 pub(super) const STATES: Parameter = Parameter {
     key: "states",
-    values: "on or off, of a router whose firewall is nftables, nftables-set or iptables",
+    values: "on or off, and only together with firewall=nftables, nftables-set or iptables",
     meaning: "whether it passes only packets of connections that it tracks, and those that begin one (default off)",
 };
 

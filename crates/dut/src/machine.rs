@@ -24,22 +24,22 @@ pub(super) const SETTINGS: [Parameter; 4] = [
     Parameter {
         key: "conntrack-max",
         values: "a number from 1 to 16M, as in 2M",
-        meaning: "the most connections that this machine tracks meanwhile (nf_conntrack_max); put back afterwards (default as it is)",
+        meaning: "the most connections that this machine tracks during the run (nf_conntrack_max); put back afterwards (default: unchanged)",
     },
     Parameter {
         key: "conntrack-buckets",
         values: "a number from 1 to 16M, as in 1M",
-        meaning: "the buckets of their hash table meanwhile (nf_conntrack_buckets); put back afterwards (default as it is)",
+        meaning: "the buckets of their hash table during the run (nf_conntrack_buckets); put back afterwards (default: unchanged)",
     },
     Parameter {
         key: "netdev-budget",
         values: "a number from 1 to 100k",
-        meaning: "the most packets that a core of this machine receives in one go meanwhile; put back afterwards (default as it is)",
+        meaning: "the most packets that a core of this machine receives in one go during the run (netdev_budget); put back afterwards (default: unchanged)",
     },
     Parameter {
         key: "dev-weight",
         values: "a number from 1 to 10k",
-        meaning: "the most packets of a backlog that a core of this machine takes at once meanwhile (dev_weight); put back afterwards (default as it is)",
+        meaning: "the most packets of a backlog that a core of this machine takes at once during the run (dev_weight); put back afterwards (default: unchanged)",
     },
 ];
 

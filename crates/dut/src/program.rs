@@ -141,8 +141,8 @@ impl Dut {
             }
             name => {
                 return Err(misuse(format!(
-                    "{name} forwards between interfaces of the kernel: with --engine dpdk give --dut calibrated, \
-                     testpmd, vpp or fastpath, or name ports with --port0 and --port1"
+                    "{name} forwards between interfaces of the kernel, which --engine dpdk and memif do not reach: leave \
+                     --engine out, choose --dut calibrated, testpmd, vpp or fastpath, or name ports with --port0 and --port1"
                 )));
             }
         };

@@ -52,7 +52,7 @@ const TAKEN: (Ipv4Addr, u8) = (Ipv4Addr::new(48, 0, 0, 0), 8);
 /// The parameter that gives a router such a table.
 pub(crate) const ROUTES: Parameter = Parameter {
     key: "routes",
-    values: "a number from 1 to 1M, as in 100k, of a router without a jail",
+    values: "a number from 1 to 1M, such as 100k, and only where it routes without a jail",
     meaning: "routes to port 1 whose prefixes have the lengths of the Internet's, the first of them the default route (default none)",
 };
 

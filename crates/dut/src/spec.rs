@@ -82,7 +82,9 @@ impl lab::Device for DutSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No device of this name.
-    #[error("no device under test is called '{name}'. There are: {known}")]
+    #[error(
+        "no device under test is called '{name}'. There are: {known}; 'linerate lab devices' explains them"
+    )]
     Name {
         /// What was asked for.
         name: String,
@@ -98,7 +100,9 @@ pub enum SpecError {
         text: String,
     },
     /// The device has no parameter of this name.
-    #[error("{device} has no parameter '{key}'. It has: {known}")]
+    #[error(
+        "{device} has no parameter '{key}'. It has: {known}; 'linerate lab devices {device}' explains them"
+    )]
     Key {
         /// The device.
         device: &'static str,

@@ -19,7 +19,7 @@ const FIRST: u8 = 16;
 
 pub(super) const JAILS: Parameter = Parameter {
     key: "jails",
-    values: "a number from 1 to 200, of a router without other parameters than gro, queues and cores",
+    values: "a number from 1 to 200, and only beside gro, queues and cores",
     meaning: "namespaces that route side by side, with MAC addresses of their own: the device's, and those from 02:4c:6e:72:01:11 and 02:4c:6e:72:02:11 on (default none)",
 };
 

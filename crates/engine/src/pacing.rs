@@ -82,7 +82,7 @@ impl Announced {
         };
         if !(1.0..=MOST_PPS).contains(&pps) {
             return Err(Error::Refused(format!(
-                "a rate of {pps} packets/s is outside of 1 to 1,000,000,000"
+                "a rate of {pps} frames a second is too low or too high: engines send 1 to 1,000,000,000"
             )));
         }
         let (gap, gap_fraction) = gap(1e9 * workers as f64 / (pps * directions as f64));

@@ -6,10 +6,10 @@ use results::record::{GaugeReading, Phase, Sample};
 
 /// Hours of a year, on average.
 const HOURS_A_YEAR: f64 = 24.0 * 365.25;
-/// So much of the time of a load must have readings of power.
+/// The share of a load's time that readings of power must cover.
 const COVERED: f64 = 0.5;
 
-/// What a run took.
+/// The power and the energy of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EnergyUse {
     /// During the warm-up, whose load is hardly any; absent where it was shorter than a reading.
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_takes_microjoules_and_a_million_a_second_money() {
+    fn energy_per_packet_and_prices_follow_from_the_power() {
         let found = EnergyUse::of(&router(|_| Some(19.0))).unwrap();
         assert!(
             (found.loaded.watts - 19.0).abs() < 1e-9 && (found.loaded.pps / 1.1e6 - 1.0).abs() < 0.02,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_readings_over_the_load_nothing_is_told() {
+    fn without_readings_during_the_load_there_is_no_result() {
         assert_eq!(EnergyUse::of(&router(|_| None)), None);
         let mut stopped = router(|_| Some(19.0));
         stopped.samples.iter_mut().flat_map(|sample| &mut sample.directions).for_each(|it| it.forwarded = 0);

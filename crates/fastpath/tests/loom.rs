@@ -139,7 +139,7 @@ mod publication {
 
     #[test]
     #[should_panic(expected = "it was said")]
-    fn without_an_order_between_the_two_it_would_not_be_so() {
+    fn without_release_and_acquire_the_value_may_not_be_found() {
         super::every_order(|| model(Ordering::Relaxed, Ordering::Relaxed));
     }
 }

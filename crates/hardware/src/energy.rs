@@ -15,7 +15,7 @@ pub struct Energy {
 #[derive(Clone, Debug)]
 struct Package {
     counter: PathBuf,
-    /// Where the counter begins anew, in microjoules.
+    /// The value at which the counter wraps around, in microjoules.
     range: u64,
     last: u64,
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_add_up_and_counters_begin_anew() {
+    fn packages_add_up_and_counters_wrap_around() {
         let directory = tempfile::tempdir().unwrap();
         let zone = |zone: &str, name: &str, energy: u64| {
             let path = directory.path().join(zone);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_does_not_tell_is_an_error_with_a_remedy() {
+    fn a_machine_without_counters_is_an_error_with_a_remedy() {
         let empty = tempfile::tempdir().unwrap();
         assert!(Energy::at(empty.path()).unwrap_err().contains("--watts"));
         assert!(Energy::at(&empty.path().join("none")).unwrap_err().contains("--watts"));

@@ -68,7 +68,8 @@ const NEEDED: [Capability; 9] = [
     Capability::CAP_PERFMON,
     Capability::CAP_BPF,
 ];
-/// What root has besides that some command takes: others' files and programs; memory and ports of DPDK; an address below 1024.
+/// Further capabilities of root that some commands need: for files and programs of others, for the memory and ports of DPDK, and
+/// for ports below 1024.
 const OF_ROOT: [Capability; 12] = [
     Capability::CAP_CHOWN,
     Capability::CAP_DAC_READ_SEARCH,

@@ -80,7 +80,7 @@ impl Traffic {
             return trex_profile::read(&self.profile, self.directions());
         }
         let text = foreign::file::read_text(Path::new(&self.profile), foreign::file::LONGEST_TEXT)
-            .with_context(|| format!("cannot read the profile {}", self.profile))?;
+            .with_context(|| format!("cannot read the profile {}: check its name", self.profile))?;
         Profile::from_toml(&self.profile, &text).map_err(|error| misuse(error.to_string()))
     }
 }
@@ -111,7 +111,8 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
              cut a part out of it (editcap -c, or tcpdump -r … -c … -w …)"
         )));
     }
-    foreign::file::read(path, LARGEST_CAPTURE).with_context(|| format!("cannot read the capture {file}"))
+    foreign::file::read(path, LARGEST_CAPTURE)
+        .with_context(|| format!("cannot read the capture {file}: check its name"))
 }
 
 /// What to send it through.
@@ -119,15 +120,15 @@ pub fn read_capture(file: &str) -> Result<Vec<u8>> {
 #[command(next_help_heading = "Device under test")]
 #[command(group = clap::ArgGroup::new("named ports").args(["ports", "port0"]))]
 pub struct Device {
-    /// A device of the built-in lab, with its parameters: NAME[:KEY=VALUE,…]
+    /// A device of the built-in lab, NAME[:KEY=VALUE,…]; `linerate lab devices` lists them [default: linux-router]
     #[arg(long, value_name = "DUT", conflicts_with = "ports")]
     pub dut: Option<DutSpec>,
     /// Two interfaces of this host, with your device between them
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub ports: Option<Vec<String>>,
-    /// Packet I/O: xdp in the kernel; af_xdp by any card that the kernel has a driver for; dpdk or memif in user
-    /// space; trex:HOST, or several HOST:PORT by commas, by TRex stateless servers and their ports; auto is xdp where each of --ports can
-    /// transmit redirected frames, else af_xdp
+    /// What sends and receives: xdp in the kernel; af_xdp on any card that the kernel has a driver for; dpdk or memif in
+    /// user space; trex:HOST, or several HOST:PORT with commas, TRex stateless servers. auto takes xdp where each of --ports
+    /// can transmit redirected frames, else af_xdp
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_short_help = true)]
     pub engine: Engine,
     /// Port 0 in user space. Of --engine dpdk: a driver with its arguments, as in net_af_xdp0,iface=eth1,
@@ -138,7 +139,7 @@ pub struct Device {
     #[arg(long, value_name = "DEVICE", requires = "port0", conflicts_with_all = ["dut", "ports"], hide_short_help = true)]
     pub port1: Option<String>,
     /// The device's IP addresses at port 0 and port 1; omit them if it is a bridge
-    #[arg(long, value_name = "IP,IP", value_delimiter = ',', num_args = 1, requires = "ports")]
+    #[arg(long, value_name = "IP,IP", value_parser = ip_address, value_delimiter = ',', num_args = 1, requires = "ports", conflicts_with = "dut")]
     pub gateways: Option<Vec<IpAddr>>,
     /// The device's MAC addresses at --port0 and --port1, if it is a router; omit them if it is a bridge
     #[arg(
@@ -147,11 +148,12 @@ pub struct Device {
         value_delimiter = ',',
         num_args = 1,
         requires = "port0",
+        conflicts_with = "dut",
         hide_short_help = true
     )]
     pub gateway_macs: Option<Vec<MacAddress>>,
     /// Use an interface even if it carries the default route or this SSH session; must be given twice
-    #[arg(long, action = clap::ArgAction::Count, requires = "named ports", hide_short_help = true)]
+    #[arg(long, action = clap::ArgAction::Count, requires = "named ports", conflicts_with = "dut", hide_short_help = true)]
     pub force: u8,
     /// Line rate (L1) that percentages refer to [default: the interface's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
@@ -170,16 +172,17 @@ pub struct Device {
     /// with --ports on this machine; repeat it for more
     #[arg(long = "dut-command", value_name = "COMMAND", hide_short_help = true)]
     pub dut_commands: Vec<String>,
-    /// A source whose packets the device must drop: a few frames from it, and a few of the profile, which must pass, prove
-    /// that before the run; repeat it for more
-    #[arg(long = "dut-denies", value_name = "ADDRESS", hide_short_help = true)]
+    /// A source whose packets the device must drop. Before the run a few frames prove that it drops them and passes those
+    /// of the profile; repeat it for more
+    #[arg(long = "dut-denies", value_name = "ADDRESS", value_parser = ip_address, hide_short_help = true)]
     pub denied: Vec<IpAddr>,
-    /// The device between --ports as ssh takes it, to configure, describe and count it by a driver
+    /// The device between --ports, by a name that ssh knows: a driver configures it, describes it and reads its counters
     #[arg(
         long,
         value_name = "[USER@]HOST",
         requires = "ports",
         requires = "dut_driver",
+        conflicts_with = "dut",
         hide_short_help = true
     )]
     pub dut_host: Option<String>,
@@ -393,11 +396,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| format!("'{text}' is not a duration: write 30s, 500ms or 2m"))
 }
 
+/// Reads an IP address.
+fn ip_address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is not an IP address: write one such as 10.0.0.9 or fd00::9"))
+}
+
 /// Reads a key, and all behind the first `=`.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("'{text}' is not what is wanted: write KEY=VALUE")),
+        _ => Err(format!("'{text}' has no key before a '=': write KEY=VALUE")),
     }
 }
 

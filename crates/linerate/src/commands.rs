@@ -50,7 +50,7 @@ pub enum Command {
     Search(LoadTest<search::Args>),
     /// Measure the distribution of the latency at chosen loads
     Latency(LoadTest<latency::Args>),
-    /// Run at constant load for long: stalls, patterns of loss, drift of latency
+    /// Hold one load for a long time: stalls, patterns of loss, drift of latency
     Soak(LoadTest<soak::Args>),
     /// Find the rates at which a device stops forwarding
     Stall(LoadTest<stall::Args>),
@@ -58,7 +58,7 @@ pub enum Command {
     Rfc2544(rfc2544::Args),
     /// Run a matrix of load tests with repeats, and compare the devices
     Bench(bench::Args),
-    /// Send a profile until told to stop, or a capture as it is
+    /// Send a profile until Ctrl-C, or a capture as it is
     Send(Box<send::Args>),
     /// Benchmark traffic generators (linerate, iperf3, trafgen, …) and frame building
     Generator(generator::Args),
@@ -70,7 +70,7 @@ pub enum Command {
     Serve(Box<serve::Args>),
     /// Show profiles, and the frames that they send
     Profile(profile::Args),
-    /// Keep a lab of network namespaces open, and look inside
+    /// List the devices for --dut; keep a lab of network namespaces open, and look inside
     Lab(lab::Args),
     /// Try the drivers of devices that are configured over SSH
     Remote(remote::Args),
@@ -80,7 +80,7 @@ pub enum Command {
     Compare(compare::Args),
     /// Create one HTML report from result files
     Report(report::Args),
-    /// Export results as CSV, Markdown or for trex-loadtest-viz
+    /// Export results as CSV, Markdown, one archive, or for trex-loadtest-viz
     Export(export::Args),
     /// Read results of trex-loadtest.py as records
     Import(import::Args),

@@ -1,4 +1,4 @@
-//! QEMU's command line: what a machine has enters, words leave.
+//! QEMU's command line: the parts of a machine enter, the arguments leave.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub enum Acceleration {
 }
 
 impl Acceleration {
-    /// Why KVM does not run guests here, as far as that can be told without a trial; nothing where nothing speaks against it.
+    /// Why KVM cannot run guests here, as far as can be told without a trial; `None` if no reason is known.
     #[must_use]
     pub fn kvm_refusal() -> Option<String> {
         if let Err(error) = File::options().read(true).write(true).open("/dev/kvm") {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_without_hardware_for_guests_is_told() {
+    fn a_processor_without_hardware_for_guests_is_named() {
         assert_eq!(refusal_of("flags\t\t: fpu vme svm sse\n"), None);
         assert_eq!(refusal_of("flags\t\t: fpu vmx\n"), None);
         assert!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_has_what_it_is_given_and_nothing_else() {
+    fn the_command_line_has_the_given_parts_and_no_others() {
         let hardware = Hardware { acceleration: Acceleration::Emulation, cpus: 2, memory: 256 };
         let words = hardware.words().join(" ");
         assert!(words.starts_with("-nodefaults ") && words.ends_with("-smp 2 -m 256"), "{words}");

@@ -366,9 +366,9 @@ mod tests {
                 "core 0 did other work for 62 % of the time",
                 "Linerate's threads were runnable but not running on core 0 for 1.5 % of the time (another task had it)",
                 "core 0 ran 29 % slower than normal (throttling or SMT neighbour)",
-                "core 0 served a thread 12.3ms late",
+                "a thread on core 0 woke 12.3 ms late",
                 "core-to-core latency (cache-line bounce) to core 0 was 4.2× normal: the hypervisor probably moved a vCPU",
-                "the clocks went apart by 3.0ms",
+                "two clocks of the host drifted apart by 3.0ms",
             ]
         );
     }

@@ -110,7 +110,9 @@ impl fmt::Display for Disturbance {
                     false => write!(f, "core {core} ran {change} faster than normal"),
                 }
             }
-            Self::WakeDelay { core, delay } => write!(f, "core {core} served a thread {delay:.1?} late"),
+            Self::WakeDelay { core, delay } => {
+                write!(f, "a thread on core {core} woke {:.1} ms late", delay.as_secs_f64() * 1e3)
+            }
             Self::Far { core, nearness } => {
                 write!(
                     f,
@@ -119,7 +121,7 @@ impl fmt::Display for Disturbance {
                     1.0 / nearness
                 )
             }
-            Self::Clock { jump } => write!(f, "the clocks went apart by {jump:.1?}"),
+            Self::Clock { jump } => write!(f, "two clocks of the host drifted apart by {jump:.1?}"),
         }
     }
 }

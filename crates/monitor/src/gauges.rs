@@ -1,6 +1,6 @@
-//! Power, frequency and temperature beside a run: what tells them and the cores in use enter, a series leaves.
+//! Power, frequency and temperature during a run: the sources of the readings and the cores in use enter, a series leaves.
 //!
-//! A thread reads them twice a second; of a long run, neighbouring readings are put together, so that there are never
+//! A thread reads them twice a second. In a long run, pairs of neighbouring readings are merged, so that there are never
 //! more than a few thousand.
 
 use std::process::Command;
@@ -14,43 +14,43 @@ use results::record::{GaugeReading, Gauges};
 
 /// How often they are read.
 const EVERY: Duration = Duration::from_millis(500);
-/// More readings than these are put together, two and two.
+/// If there are more readings, each two neighbours are merged into one.
 const MOST: usize = 4096;
 /// How long a command that reads a meter may take, and how much it may print.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LONGEST: u64 = 4096;
 /// How often it is asked.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// After as many failures in a row it is not asked again.
+/// After this many failures in a row the command is not run again.
 const FAILURES: u32 = 3;
 
-/// Who tells the power.
+/// Where the power comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Watts {
     /// The processors, where they count energy (RAPL).
     #[default]
     Counted,
-    /// The user: so many watts at any time.
+    /// The user gave it: this many watts at any time.
     Given(f64),
     /// A shell command that prints watts, as the first number of its output.
     Command(String),
 }
 
-/// What the user says of energy.
+/// What the user gave about energy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// Who tells the power.
+    /// Where the power comes from.
     pub watts: Watts,
-    /// What a kilowatt hour costs.
+    /// The price of a kilowatt hour.
     pub price_per_kwh: Option<f64>,
-    /// What the device costs.
+    /// The price of the device.
     pub device_price: Option<f64>,
 }
 
 /// A meter of power.
 pub struct Meter {
     from: Origin,
-    /// Where the watts are from, in words; absent where there are none.
+    /// The source of the watts, in words; absent if there is none.
     pub source: Option<String>,
     /// Why there are none.
     pub missing: Option<String>,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn watts_are_what_the_processors_counted_meanwhile() {
+    fn watts_follow_from_the_energy_that_the_processors_counted() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         machine(root, (1_000_000, 2_500_000, 61_000));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_does_not_tell_is_named() {
+    fn what_a_machine_does_not_report_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let meter = Meter::counted(Energy::at(directory.path()));
         let mut series = Series::new(meter, &Wanted::default(), System::at(directory.path()), vec![0]);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_a_long_run_are_put_together() {
+    fn neighbouring_readings_of_a_long_run_are_merged() {
         let reading = |at_s, watts, mhz, celsius| GaugeReading { at_s, duration_s: 1.0, watts, mhz, celsius };
         let both = [
             reading(0.0, Some(10.0), Some(2e3), Some(50.0)),

@@ -164,8 +164,8 @@ fn virtio_queues(facts: &PortFacts) -> Option<Finding> {
     }
     let name = &facts.name;
     let cause = format!(
-        "{name} has {combined_max} pairs of queues, of which {combined} are used: fewer than one more for each \
-         of {} cores, so cores share a transmit queue under a lock",
+        "{name} has too few pairs of queues ({combined_max}, of which {combined} in use): XDP needs one more for each of the \
+         host's {} cores, so cores share a transmit queue under a lock",
         facts.cores
     );
     let lower = if combined > 1 {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prompt_is_waited_for() {
+    fn text_that_is_no_prompt_is_not_answered() {
         assert_eq!(next("", &root(), true), Next::Wait);
         assert_eq!(next("[  0.1] pci: login: none\n", &root(), true), Next::Wait);
         assert_eq!(next("Starting kernel # 6", &root(), true), Next::Wait);

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_from_the_next_start_on_needs_a_way_to_restart_and_a_proof() {
+    fn settings_that_need_a_restart_need_a_way_to_restart_and_a_proof() {
         let boot = "[[boot]]\nwhat = 'x'\nrun = 'set'\nundo = 'unset'\nprove = 'is-set $mode'\n";
         assert!(refused(boot).starts_with("x.toml:11: [[boot]] holds from the next start on: add [restart]"));
         let restart = "[restart]\nread = 'boots'\nrun = 'reboot'\n";

@@ -41,15 +41,15 @@ const SCRIPT: &str = "\
     done; \
     end \"$@\"";
 
-/// What begins, runs a text and tells how it ended, where standard output and standard error reach us apart. These are no functions:
-/// after one was called, dash does not heed signals while it reads.
+/// The part of the script that runs a text and tells how it ended, where standard output and standard error reach us apart. It has
+/// no shell functions: after one was called, dash does not heed signals while it reads.
 const APART: [(&str, &str); 3] = [
     ("START", ""),
     ("RUN", "/bin/sh -c \"$head$text\" linerate </dev/null || status=$?"),
     ("TELL", "echo; echo \"$mark $status\"; { echo; echo \"$mark $status\"; } >&2;"),
 ];
 
-/// The same where both go the one way that there is: first standard output to its mark, then standard error to its own.
+/// The same for a single stream: first standard output up to its mark, then standard error up to its own.
 const TOGETHER: [(&str, &str); 3] = [
     ("START", "exec 3>&1;"),
     ("RUN", "said=$(/bin/sh -c \"$head$text\" linerate 2>&1 >&3 3>&- </dev/null) || status=$?"),
@@ -60,7 +60,7 @@ const TOGETHER: [(&str, &str); 3] = [
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The most bytes of what a script says that are kept; a device may say more.
 pub const MOST: usize = 16 << 20;
-/// What stands for the rest.
+/// What an answer that was cut ends with.
 pub const MORE: &str = "\n(the device said more than 16 MiB: this is the beginning)";
 
 /// What is said once the connection has ended.
@@ -84,7 +84,7 @@ pub fn script(streams: Streams) -> String {
     parts.iter().fold(SCRIPT.to_owned(), |script, (name, part)| script.replace(name, part))
 }
 
-/// A word that nothing else prints.
+/// A word that no command prints by chance.
 pub fn mark() -> String {
     format!("linerate-{:016x}", RandomState::new().build_hasher().finish())
 }
@@ -104,7 +104,7 @@ pub struct Keeper {
     /// The most bytes of a line, where there is a bound.
     line: Option<usize>,
     stdout: Receiver<Piece>,
-    /// Where it has a way of its own.
+    /// Standard error, where it has a stream of its own.
     stderr: Option<Receiver<Piece>>,
 }
 
@@ -133,7 +133,7 @@ impl Keeper {
         self.requests = None;
     }
 
-    /// The way of requests, while nobody listens to answers any more.
+    /// Where requests are written, once answers are no longer read.
     #[cfg(test)]
     pub fn abandon(&mut self) -> Box<dyn Write + Send> {
         (self.stdout, self.stderr) = (mpsc::channel().1, None);

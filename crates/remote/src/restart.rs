@@ -1,8 +1,9 @@
-//! Settings that hold from the next start on: a device that is configured and restarted enters; one that was proven to have
-//! them leaves, and that restarts into what it was when the connection ends.
+//! Settings that need a restart: a device enters; the device leaves after it was configured and restarted and the settings
+//! were proven. When the connection ends, it restarts again, without them.
 //!
-//! What was written for the next start is put back right after it: from then on any restart undoes all, and the shell
-//! remembers to restart. So only while the device restarts, without a connection, would it keep the settings if we died.
+//! The files that were changed for the restart are put back right after it. From then on any restart undoes everything, and
+//! the shell on the device remembers to restart. So the settings stay only if Linerate is killed during the restart itself,
+//! when there is no connection.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,15 +15,15 @@ use crate::shell::Shell;
 
 /// How long a device may take to restart: servers test their memory.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How often it is tried whether it is back.
+/// How long to wait between two attempts to connect again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// On the device, says that it restarts on purpose: what the lost connection would undo stays. It is gone after a start.
+/// A file on the device, which says that the restart is wanted: the lost connection then undoes nothing. A restart removes it.
 const FLAG: &str = "/var/run/linerate-restarts";
-/// What undoing the restart is called.
+/// The name of the step that restarts the device at the end.
 const RESTART: &str = "restart with the settings as they were";
 
 impl<S: Shell> Device<S> {
-    /// Whether steps of its plan hold from the next start on only.
+    /// Whether its plan has settings that need a restart.
     #[must_use]
     pub fn needs_restart(&self) -> bool {
         self.plan.boots().next().is_some()
@@ -65,10 +66,10 @@ impl<S: Shell> Device<S> {
         self.prove()?.map_or(Ok(()), Err)
     }
 
-    /// Waits until the device has restarted at the end, if it was to.
+    /// Waits until the device has restarted at the end, if it must.
     ///
     /// # Errors
-    /// That it did not come back.
+    /// When it did not come back.
     pub fn wait_until_restored(&mut self, connect: &mut dyn FnMut() -> Result<S>) -> Result<()> {
         match self.restarted.take() {
             Some(before) => self.wait_until_up(&before, PATIENCE, PAUSE, connect).map(drop),
@@ -95,7 +96,7 @@ impl<S: Shell> Device<S> {
         Ok(undone_by)
     }
 
-    /// What the device's start is told from others by.
+    /// The text by which one start of the device differs from another.
     fn identity(&mut self) -> Result<String> {
         let Some(restart) = self.plan.restart() else { return Ok(String::new()) };
         let answer = self.shell.run(&plain(&restart.read))?;
@@ -119,7 +120,7 @@ impl<S: Shell> Device<S> {
         if !answer.is_good() {
             return Err(failed(&self.shell, "restart", &script, &answer));
         }
-        // What was remembered does nothing any more.
+        // What was remembered has no effect any more.
         self.done.clear();
         Ok(())
     }
@@ -154,7 +155,7 @@ impl<S: Shell> Device<S> {
         Err(Error::Lost { host, reason })
     }
 
-    /// What does not hold of what is to be set; nothing where all holds.
+    /// The settings that the running device does not have; empty if it has all.
     fn prove(&mut self) -> Result<Option<Error>> {
         for boot in self.plan.boots() {
             let answer = self.shell.run(&plain(&boot.prove))?;

@@ -87,7 +87,15 @@ impl<'a> Comparison<'a> {
         tests
     }
 
-    /// What the rates are, in words.
+    /// What stands in the cells, in words without a full stop.
+    pub fn caption(&self) -> String {
+        match self.figure() {
+            figure if figure.is_empty() => "what each test found".to_owned(),
+            figure => format!("{figure} (and {}), directions added up", self.between()),
+        }
+    }
+
+    /// What the rates are, in words; empty where no test found a rate.
     pub fn figure(&self) -> String {
         let curves = || self.runs().filter(|run| run.has_figures && Kind::of(run.record) == Kind::Curves);
         let ramps: Vec<&Record> = curves().map(|run| run.record).filter(|it| evidence::rises(it)).collect();
@@ -98,7 +106,8 @@ impl<'a> Comparison<'a> {
         if curves().any(|run| !evidence::rises(run.record)) {
             figures.push("highest forwarded rate".to_owned());
         }
-        if self.rows().any(|row| row.goal.is_some()) {
+        let has_rates = |row: &Row| row.cells.iter().flat_map(|cell| &cell.runs).any(|run| run.is_rate());
+        if self.rows().any(|row| row.goal.is_some() && has_rates(row)) {
             figures.push("load that passed the goal".to_owned());
         }
         figures.join(", or ")
@@ -107,9 +116,9 @@ impl<'a> Comparison<'a> {
     /// What stands beside the rates, in words.
     pub fn between(&self) -> &'static str {
         if self.runs().any(|run| evidence::second(run.record).is_some()) {
-            "the rates between which it lies, by two short searches, minutes apart, and by how far such pairs differ here"
+            "the rates between which it lies, from two short searches some minutes apart and from how far such pairs differ on this host"
         } else if self.runs().any(|run| evidence::is_searched(run.record)) {
-            "the rates between which it lies, by a short search after the ramp"
+            "the rates between which it lies, from a short search after the ramp"
         } else {
             "the rates between which it lies"
         }

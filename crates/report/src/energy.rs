@@ -11,18 +11,21 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     let Some(gauges) = record.gauges.as_deref() else { return Vec::new() };
     let mut lines = Vec::new();
     if let Some(found) = EnergyUse::of(record) {
-        lines.push(("energy, loaded", draw(&found.loaded)));
-        lines.extend(found.idle.map(|idle| ("energy, idle", draw(&idle))));
-        lines.extend(found.above_idle().map(|each| ("energy above idle", format!("{each:.2} µJ a packet"))));
-        let money = |amount: f64| format!("{amount:.2} for each million packets a second");
-        lines.extend(found.price_per_year.map(|price| ("energy of a year", money(price))));
+        lines.push(("energy under load", draw(&found.loaded)));
+        lines.extend(found.idle.map(|idle| ("energy in the warm-up", draw(&idle))));
+        lines.extend(found.above_idle().map(|each| ("energy above the warm-up", joules(each))));
+        let money = |amount: f64| {
+            format!("{amount:.2} for each million packets a second, in the currency of the price")
+        };
+        lines.extend(found.price_per_year.map(|price| ("price of the energy of a year", money(price))));
         lines.extend(found.device_price.map(|price| ("price of the device", money(price))));
     }
-    lines.extend(gauges.watts_source.clone().map(|source| ("power is of", source)));
+    lines.extend(gauges.watts_source.clone().map(|source| ("source of the power", source)));
     let range = |of: fn(&GaugeReading) -> Option<f64>, unit: &str| {
         let values = || gauges.readings.iter().filter_map(of);
         let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-        Some(format!("{least:.0} to {most:.0} {unit}"))
+        let (least, most) = (format!("{least:.0}"), format!("{most:.0}"));
+        Some(if least == most { format!("{least} {unit}") } else { format!("{least} to {most} {unit}") })
     };
     lines.extend(range(|it| it.watts, "W").map(|text| ("power", text)));
     lines.extend(range(|it| it.mhz, "MHz").map(|text| ("frequency of the slowest core in use", text)));
@@ -31,8 +34,16 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// An energy of so many microjoules, with three digits or more.
+fn joules(micro: f64) -> String {
+    match micro {
+        micro if micro < 1e3 => format!("{micro:.2} µJ per packet"),
+        micro => format!("{:.2} mJ per packet", micro / 1e3),
+    }
+}
+
 fn draw(draw: &Draw) -> String {
-    let each = draw.microjoules().map_or_else(String::new, |each| format!(", {each:.2} µJ a packet"));
+    let each = draw.microjoules().map_or_else(String::new, |each| format!(", {}", joules(each)));
     format!("{:.1} W at {}{each}", draw.watts, pps(draw.pps))
 }
 

@@ -106,7 +106,7 @@ pub fn write(contents: &Contents, title: &str, out: &mut impl Write) -> io::Resu
         runs: runs(&comparison, records),
         tests: tests(&comparison, records),
         rfc2544: rfc2544_panels(&comparison, records),
-        figure: capitalized(&comparison.figure()),
+        caption: capitalized(&comparison.caption()),
         between: comparison.between(),
         lead: Lead::of(&comparison),
         bars: Bars::of(&comparison, records),
@@ -231,7 +231,7 @@ struct Page<'a> {
     /// Each with its name.
     flame_graphs: Vec<(&'a str, Json<&'a String>)>,
     summary: String,
-    figure: String,
+    caption: String,
     /// What stands beside that, in words.
     between: &'static str,
     /// What stands out, above everything else.

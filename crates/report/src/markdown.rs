@@ -192,11 +192,7 @@ fn repetition(bench: &Bench) -> String {
 /// `records` as tests against devices: headlines with the intervals in which they lie.
 fn matrix(records: &[Record]) -> String {
     let comparison = Comparison::new(records);
-    let mut text = format!(
-        "## Runs\n\n{} (and {}), directions added up.\n\n",
-        capitalized(&comparison.figure()),
-        comparison.between()
-    );
+    let mut text = format!("## Runs\n\n{}.\n\n", capitalized(&comparison.caption()));
     crate::shared_core::warning(records).iter().for_each(|warning| _ = writeln!(text, "{}\n", line(warning)));
     row(&mut text, std::iter::once("test".to_owned()).chain(comparison.duts.iter().cloned()));
     let _ = writeln!(text, "|---|{}", "---:|".repeat(comparison.duts.len()));

@@ -427,7 +427,7 @@ mod tests {
     fn interference_is_marked_only_where_it_may_have_changed_the_result() {
         let mut record = Scenario::default().record();
         let last = record.samples.len() - 1;
-        record.samples[last].disturbed = Some("the clocks went apart by 3ms".to_owned());
+        record.samples[last].disturbed = Some("two clocks of the host drifted apart by 3ms".to_owned());
         assert!(Outcome::new(&record).marks.is_empty(), "it is far from the limit");
         record.directions[0].evidence.as_mut().unwrap().interference_matters = true;
         assert_eq!(Outcome::new(&record).marks, [Mark::Interference]);

@@ -1,5 +1,5 @@
-//! What more workers, queues or cores bring: a bench whose axis counts them enters; the law that its figures follow, and
-//! what that explains, leaves in sentences.
+//! How a rate grows with workers, queues or cores: a bench whose axis counts them enters; the scaling law that fits, and what it
+//! explains, leave in sentences.
 
 use results::record::LimitedBy;
 use stats::scaling::{Estimate, FEWEST, Scaling, Unfit};

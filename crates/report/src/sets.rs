@@ -56,6 +56,9 @@ impl Set {
 /// The names and records of groups.
 type Groups<'a> = &'a [(&'a str, &'a [Record])];
 
+/// Settings that a refusal names.
+const NAMED: usize = 4;
+
 /// What does not belong together: records of one group that differ, and groups that were not measured alike.
 #[must_use]
 pub fn mixed(groups: Groups) -> Vec<String> {
@@ -68,15 +71,24 @@ pub fn mixed(groups: Groups) -> Vec<String> {
     for (name, records) in groups {
         let found = facts::differences(records.iter().map(|record| (record.id.as_str(), all(record))));
         if !found.is_empty() {
-            mixed.push(format!("the records of {name} differ in {}", found.join("; ")));
+            mixed.push(format!("the records of {name} differ in {}", few(&found)));
         }
     }
     let measured =
         facts::differences(firsts(groups).map(|(name, record)| (name, facts::measurement(record))));
     if !measured.is_empty() {
-        mixed.push(format!("the groups were not measured alike: {}", measured.join("; ")));
+        mixed.push(format!("the groups were not measured alike: {}", few(&measured)));
     }
     mixed
+}
+
+/// The first of `all`, and how many more there are.
+fn few(all: &[String]) -> String {
+    let first = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match all.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first}; and {more} more settings"),
+    }
 }
 
 /// What a reader should know of groups that are compared: in what they differ, and when they were measured.

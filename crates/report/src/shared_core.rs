@@ -3,6 +3,9 @@
 
 use results::Record;
 
+/// A share of the core that is less is not named: it would read as 0 %.
+const WORTH_NAMING: f64 = 0.005;
+
 /// What a reader must know before any rate; `None` where no device shared its core with the receiver.
 pub fn warning(records: &[Record]) -> Option<String> {
     let shared: Vec<&Record> = records.iter().filter(|record| is_shared(record)).collect();
@@ -12,6 +15,7 @@ pub fn warning(records: &[Record]) -> Option<String> {
     let core = first.dut.core.map_or_else(String::new, |core| format!(" {core}"));
     let most = shared.iter().filter_map(|record| share(record)).reduce(f64::max);
     let taken = most
+        .filter(|share| *share >= WORTH_NAMING)
         .map_or_else(String::new, |share| format!("; receiving takes up to {:.0} % of it", share * 100.0));
     Some(format!(
         "{why} tester's receiver shares the device's core{core}, so the device's rates are understated{taken}."

@@ -21,12 +21,17 @@ pub fn verdict(verdict: StallVerdict) -> &'static str {
 /// What was tried, in a sentence without a full stop.
 pub fn tried(found: &StallSearch) -> String {
     format!(
-        "loads from {} to {} in each direction, {} trials of {} each at the loads of the ladder",
+        "loads from {} to {} in each direction; each load of the first pass was tried {} for {}",
         pps(found.lowest_pps),
         pps(found.highest_pps),
-        found.repeats,
+        times(found.repeats),
         plain_duration(found.hold_s * 1e9)
     )
+}
+
+/// How often, in words.
+fn times(number: usize) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
 /// Where the range begins: the lowest load of the search, or between which loads.
@@ -43,7 +48,7 @@ fn between(lower: f64, upper: f64) -> String {
     bounds(RateInterval { lower_pps: lower, upper_pps: Some(upper) })
 }
 
-/// Between which chances that of a stall in one trial lies; nothing where no trial tells.
+/// Between which chances that of a stall in one trial lies; nothing where every trial is unknown.
 pub fn chance(range: &StallRange) -> String {
     let percent = |share: f64| format!("{:.0}", share * 100.0);
     match (range.trials, range.stalled) {
@@ -60,7 +65,7 @@ pub fn headline(found: &StallSearch) -> String {
     let each: Vec<String> = found.ranges.iter().filter(stalls).map(|range| span(range, found)).collect();
     match each.as_slice() {
         [] if found.ranges.iter().all(|range| range.verdict == StallVerdict::Unknown) => {
-            "no trial tells".to_owned()
+            "unknown at every load".to_owned()
         }
         [] => "no stall".to_owned(),
         _ => format!("stalls {}", each.join(" and ")),
@@ -156,7 +161,7 @@ mod tests {
         search.ranges.retain(|range| range.verdict != StallVerdict::Stalls);
         assert_eq!(headline(&search), "no stall");
         search.ranges.retain(|range| range.verdict == StallVerdict::Unknown);
-        assert_eq!(headline(&search), "no trial tells");
+        assert_eq!(headline(&search), "unknown at every load");
     }
 
     #[test]

@@ -103,16 +103,7 @@ pub fn matrix(records: &[Record], colour: bool) -> String {
         let _ = writeln!(text, "{}\n", Look::Title.paint(&format!("{}.", lead.sentence), colour));
     }
     let lines = line_rates(records);
-    footnotes(
-        &mut text,
-        &comparison,
-        &format!(
-            "{} (and {}), directions added up; line rate {lines}",
-            comparison.figure(),
-            comparison.between()
-        ),
-        colour,
-    );
+    footnotes(&mut text, &comparison, &format!("{}; line rate {lines}", comparison.caption()), colour);
     text
 }
 

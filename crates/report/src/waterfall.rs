@@ -29,21 +29,21 @@ pub fn steps(found: &Generator) -> Vec<Step> {
 
 const BUILDING: &str = "memory";
 
-/// The last step in a few words, like `8.00 Mpps, 125 ns a frame`.
+/// The last step in a few words, like `8.00 Mpps, 125 ns per frame`.
 pub fn headline(found: &Generator) -> Option<String> {
     let last = found.waterfall.last()?;
-    Some(format!("{}, {:.0} ns a frame", pps(last.pps), last.ns_per_frame()))
+    Some(format!("{}, {:.0} ns per frame", pps(last.pps), last.ns_per_frame()))
 }
 
 /// What happens at the step of this name.
 pub fn meaning(name: &str) -> &'static str {
     match name {
-        BUILDING => "built in a buffer that stays in the cache",
-        "memif" => "into shared memory; a sink takes it out",
-        "null" => "in DPDK's buffer, to a driver that drops it",
-        "net_memif" => "by DPDK into shared memory; a sink takes it out",
-        "af_xdp" => "by an AF_XDP socket at the port",
-        "xdp" => "by an XDP program of the kernel at the port",
+        BUILDING => "it is built in a buffer that stays in the cache",
+        "memif" => "it is built in shared memory; a sink takes it out",
+        "null" => "it is built in a buffer of DPDK and handed to a driver that drops it",
+        "net_memif" => "DPDK copies it into shared memory; a sink takes it out",
+        "af_xdp" => "an AF_XDP socket sends it at the port",
+        "xdp" => "an XDP program in the kernel sends it at the port",
         _ => "",
     }
 }

@@ -75,6 +75,9 @@ fn settings(host: Option<&Host>) -> Facts {
     ])
 }
 
+/// Values of one fact that are named.
+const NAMED: usize = 3;
+
 /// Each fact that is not the same everywhere, with what it is where: `kernel (6.1 in a, 6.18 in b)`.
 pub fn differences<'a>(of: impl Iterator<Item = (&'a str, Facts)>) -> Vec<String> {
     let all: Vec<(&str, Facts)> = of.collect();
@@ -87,9 +90,15 @@ pub fn differences<'a>(of: impl Iterator<Item = (&'a str, Facts)>) -> Vec<String
                 values.push((value, place));
             }
         }
-        let values: Vec<String> =
-            values.iter().map(|(value, place)| format!("{} in {place}", shortened(value))).collect();
-        (values.len() > 1).then(|| format!("{name} ({})", values.join(", ")))
+        let mut told: Vec<String> = values
+            .iter()
+            .take(NAMED)
+            .map(|(value, place)| format!("{} in {place}", shortened(value)))
+            .collect();
+        if values.len() > NAMED {
+            told.push(format!("{} other values", values.len() - NAMED));
+        }
+        (values.len() > 1).then(|| format!("{name} ({})", told.join(", ")))
     };
     names.into_iter().filter_map(difference).collect()
 }

@@ -86,7 +86,9 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The file is JSON, but no record.
-    #[error("{path}: is no record of linerate (its \"schema\" is not {SCHEMA})")]
+    #[error(
+        "{path}: is no record of linerate (its \"schema\" is not {SCHEMA}): name a file that a run left in runs/"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_from_how_many_cores_on_they_are_threads_of_one_physical_core() {
+    fn the_number_of_cores_from_which_threads_share_a_physical_core_is_said() {
         let core = |number: usize| Core { number, siblings: vec![(number + 2) % 4], ..Core::default() };
         let host = Topology { cores: (0..4).map(core).collect(), ..Topology::default() };
         let said = "figures of 3 cores and more: cores 0 and 2 are threads of one physical core, and slow each other";

@@ -1,8 +1,8 @@
 //! Generators that a TOML file defines: its text enters; a program that can be measured leaves, or what is wrong in the
 //! file. Some of the built-in ones are such files, in the folder `generators`.
 //!
-//! A command is divided at blanks into words; placeholders in braces stand for what to send and from where. What counts
-//! is what the kernel's counters of the port say; what the program says it sent stands beside that.
+//! A command is split at blanks; names in braces are replaced by what to send and from where. The result is what the kernel's
+//! counters of the port say; what the program says that it sent is kept beside it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ const PLACEHOLDERS: [&str; 11] = [
     "seconds",
     "capture",
 ];
-/// Packets in a capture: at its end, a program begins anew, which takes time.
+/// Packets in a capture. A program that reaches its end starts it again, which takes time.
 const CAPTURED: usize = 1024;
 
 /// The ones that are built in.

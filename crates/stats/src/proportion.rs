@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_true_share_as_often_as_it_says() {
+    fn the_interval_holds_the_true_share_as_often_as_it_says() {
         // Clopper and Pearson's own example, and by counting all that can happen.
         let (lower, upper) = interval(3, 10, 0.05);
         assert!((lower - 0.0667).abs() < 1e-3 && (upper - 0.6525).abs() < 1e-3, "{lower} to {upper}");

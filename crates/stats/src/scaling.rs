@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_in_proportion_is_no_contention() {
+    fn growth_above_proportion_is_no_contention() {
         let better = Scaling::of(&[(1.0, 1.0), (2.0, 2.1), (4.0, 4.4)]).unwrap();
         assert_eq!((better.contention.value, better.crosstalk), (0.0, None));
         assert!(better.misfit > 0.01, "{better:?}");

@@ -41,8 +41,8 @@ pub fn of(
     }
     let Some(probes) = profile.probes(denied)? else {
         return Err(misuse(format!(
-            "whether the device drops packets from {} cannot be shown with this profile, which has no such packets: \
-             choose a profile of the same IP version that is not a capture",
+            "this profile cannot prove that the device drops packets from {}: the proof needs packets of the same IP version, and \
+             not from a capture. Choose another profile",
             all_of(denied)
         )));
     };
@@ -59,7 +59,7 @@ pub fn of(
     proof.denied = denied.iter().map(IpAddr::to_string).collect();
     if proof.denied_passed > 0 {
         bail!(
-            "the device passed {} of {} frames from {}, which it must drop: correct its rules, or leave the expectation out",
+            "the device passed {} of {} frames from {}, which it must drop: correct its rules, or remove the address from --dut-denies (in a bench file: denies)",
             proof.denied_passed,
             proof.denied_sent,
             all_of(denied)
@@ -67,7 +67,7 @@ pub fn of(
     }
     if proof.denied_sent == 0 || proof.permitted_sent == 0 {
         bail!(
-            "whether the device filters is not known: its probes did not leave in time on this busy host; try again"
+            "it is not known whether the device filters: on this busy host the frames that prove it did not leave in time; try again"
         );
     }
     if !proof.holds() {

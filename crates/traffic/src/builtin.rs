@@ -269,7 +269,7 @@ fn bench(tunables: &Tunables, notes: &mut Vec<String>) -> Result<BothWays, Error
     let vm = tunables.vm.unwrap_or_default();
     if vm == Vm::Size && tunables.size == Some(Size::Imix) {
         return Err(Error::Conflict(
-            "size imix and vm size exclude each other: give a number, the largest size to draw",
+            "flows of the kind size draw each frame's size up to the one given: give a number of bytes, not imix",
         ));
     }
     both_directions(tunables, |source, destination| {

@@ -111,7 +111,7 @@ impl FromStr for Vm {
     fn from_str(text: &str) -> Result<Self, Error> {
         let found = VMS.iter().find(|(name, _)| *name == text);
         found.map(|(_, vm)| *vm).ok_or_else(|| {
-            wrong("field engine (vm)", text, format!("known are {}", VMS.map(|(name, _)| name).join(", ")))
+            wrong("choice of flows", text, format!("known are {}", VMS.map(|(name, _)| name).join(", ")))
         })
     }
 }
@@ -195,7 +195,7 @@ mod tests {
                 assert!(text.parse::<Size>().unwrap_err().to_string().ends_with("write 64 to 9216 bytes (FCS included), or imix"));
             }
         }
-        insta::assert_snapshot!("var3".parse::<Vm>().unwrap_err(), @"'var3' is no field engine (vm): known are none, var1, var2, random, tuple, size, cached");
+        insta::assert_snapshot!("var3".parse::<Vm>().unwrap_err(), @"'var3' is no choice of flows: known are none, var1, var2, random, tuple, size, cached");
         insta::assert_snapshot!("5".parse::<IpVersion>().unwrap_err(), @"'5' is no IP version: known are 4, 6");
         for text in ["", "0", "4095", "1,", "1,2,3", "1 2"] {
             assert!(text.parse::<VlanTags>().is_err(), "{text}");

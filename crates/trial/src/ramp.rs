@@ -21,6 +21,9 @@ use crate::search::{Search, State};
 use crate::session::{Session, Stop};
 use crate::{Conditions, Failure, Observer, Outcome, Strategy, strategy};
 
+/// The lowest rate that engines send at, in frames a second.
+const LOWEST_PPS: f64 = 1.0;
+
 /// A linear rise of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
@@ -102,9 +105,10 @@ impl Ramp {
         session.judge_interrupted()
     }
 
-    /// The loads of the rise: equal steps, the last one at the target.
+    /// The loads of the rise: equal steps, the last one at the target. None is below what engines can send.
     fn stairs(&self) -> Vec<Load> {
         let steps = self.conditions.intervals(self.rise);
-        (1..=steps).map(|step| Load::Rate(self.target_pps * step as f64 / steps as f64)).collect()
+        let rate = |step| (self.target_pps * step as f64 / steps as f64).max(LOWEST_PPS);
+        (1..=steps).map(|step| Load::Rate(rate(step))).collect()
     }
 }

@@ -71,11 +71,12 @@ impl Percentiles {
 
 impl Measured {
     /// How long the interval was: by what the engine intended to send at its rate, because the
-    /// engine's own bounds are those that the counts belong to; else by our clock around it.
+    /// engine's own bounds are those that the counts belong to; else by our clock around it. So is an interval of less than
+    /// one frame: a worker that had no core for all of it notes it as a nanosecond, and a frame of it would be 1 Gpps.
     fn duration_s(&self) -> f64 {
         let intended = self.counts.first().map_or(0.0, |counts| counts.intended);
         match self.load {
-            Load::Rate(pps) if pps > 0.0 && intended > 0.0 => intended / pps,
+            Load::Rate(pps) if pps > 0.0 && intended >= 1.0 => intended / pps,
             _ => self.ended.saturating_sub(self.began).as_secs_f64(),
         }
     }
@@ -210,6 +211,9 @@ mod tests {
         assert_eq!((sample.duration_s, sample.directions[0].offered_pps), (0.48, 1_000.0));
         let sample = measured(Load::Max, counts).sample(Duration::ZERO, &[]);
         assert_eq!((sample.duration_s, sample.directions[0].offered_pps), (0.5, 960.0));
+        let counts = Counts { intended: 5e-5, offered: 1, ..Counts::default() };
+        let sample = measured(Load::Rate(50_000.0), counts).sample(Duration::ZERO, &[]);
+        assert_eq!((sample.duration_s, sample.directions[0].offered_pps), (0.5, 2.0));
     }
 
     #[test]

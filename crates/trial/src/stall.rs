@@ -2,12 +2,12 @@
 //!
 //! Loads on a ladder, equal factors apart, are tried in an order drawn from a seed, several times each. Before each
 //! trial a few frames show that the device forwards. After a stall it gets a pause, and where that does not help a reset,
-//! so that no trial has the stall of another. Where one load stalls and its neighbour does not, loads between them are
+//! so that no trial starts in the stall of another. Where one load stalls and its neighbour does not, loads between them are
 //! tried until both are as near to each other as was asked for.
 //!
 //! A trial stalls if nothing came back for a fifth of it, or until its end and in the check after it, and if ordinary
-//! loss does not explain that. A load that the tester could not offer, and a silence in which the host was disturbed, tell
-//! nothing.
+//! loss does not explain that. Its result is unknown if the tester could not offer the load, or if nothing came back while
+//! the host was disturbed.
 
 mod map;
 mod silence;
@@ -47,11 +47,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ENOUGH: f64 = 0.95;
 /// … and at less than this, no higher load is tried.
 const FAR_SHORT: f64 = 0.8;
-/// Trials at a load beyond its repeats, where some told nothing.
+/// Further trials at a load if some of its repeats are unknown.
 const RETRIES: u32 = 2;
 /// The most intervals of all trials of the ladder: what a record can bear.
 const MOST_INTERVALS: f64 = 100_000.0;
-/// Edges that a plan reckons with.
+/// Edges that the planned time assumes.
 const PLANNED_EDGES: u32 = 2;
 
 /// A search for the rates at which a device stalls.
@@ -281,8 +281,8 @@ impl StallSearch {
             if (sent as f64) < due * FAR_SHORT && !disturbed {
                 found.limit_pps = found.limit_pps.min(pps);
             }
-            let why = if disturbed { " while other activity disturbed its host" } else { "" };
-            return Ok((Shown::Nothing(format!("the tester offered {rate} only{why}")), None));
+            let why = if disturbed { ", because other activity disturbed its host" } else { "" };
+            return Ok((Shown::Nothing(format!("the tester offered only {rate}{why}")), None));
         }
         let Some((direction, silence)) = silence else { return Ok((Shown::Forwards, None)) };
         let passed = recovery == Recovered::ByItself || recovery == Recovered::DuringTrial;

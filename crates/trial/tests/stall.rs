@@ -96,7 +96,7 @@ fn verdicts(found: &Found) -> Vec<StallVerdict> {
 use StallVerdict::{Forwards, Stalls, Unknown};
 
 #[test]
-fn a_bridge_that_stops_at_low_rates_is_found_with_the_rate_from_which_on_it_works() {
+fn the_rate_from_which_on_a_bridge_works_is_found() {
     // As the netmap bridge of the article on VPP on FreeBSD: fine at 10 Mpps, dead at 1 kpps.
     let (outcome, found, resets) = run(&search(), stalls(0.0, 20_000.0), Tester::default());
     assert_eq!((outcome.status, found.stuck), (Status::Complete, false));

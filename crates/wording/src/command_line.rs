@@ -56,7 +56,27 @@ fn explain(error: &clap::Error, program: &Command) -> ExitCode {
 pub fn said(error: &clap::Error) -> String {
     let text = error.to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    said.join(" ").trim_start_matches("error: ").to_owned()
+    in_plain_words(said.join(" ").trim_start_matches("error: "))
+}
+
+/// What Rust's own parsers of numbers say, and what to do instead.
+const NUMBERS: [(&str, &str); 5] = [
+    ("invalid digit found in string", "write a whole number"),
+    ("cannot parse integer from empty string", "write a whole number"),
+    ("number too large to fit in target type", "write a smaller number"),
+    ("number too small to fit in target type", "write a larger number"),
+    ("invalid float literal", "write a number"),
+];
+
+/// `said` without the words that only programmers know: `0 is not in 1..=128` is `0 is outside of 1 to 128`.
+fn in_plain_words(said: &str) -> String {
+    let said = NUMBERS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours));
+    let range =
+        said.rsplit_once(" is not in ").and_then(|(before, range)| Some((before, range.split_once("..=")?)));
+    match range {
+        Some((before, (first, last))) => format!("{before} is outside of {first} to {last}"),
+        None => said,
+    }
 }
 
 /// The same, with what may have been meant, or what is known instead.
@@ -142,6 +162,19 @@ mod tests {
         let program = Command::new("ctl").arg(flag).subcommands([show, reload, hidden]);
         let error = program.clone().try_get_matches_from(std::iter::once("ctl".into()).chain(words(line)));
         in_one_line(&error.unwrap_err(), &program, words(line))
+    }
+
+    #[test]
+    fn words_of_rust_become_plain() {
+        assert_eq!(
+            in_plain_words("'--queues <N>': 0 is not in 1..=128"),
+            "'--queues <N>': 0 is outside of 1 to 128"
+        );
+        assert_eq!(
+            in_plain_words("'--cores': invalid digit found in string"),
+            "'--cores': write a whole number"
+        );
+        assert_eq!(in_plain_words("'x' is not in the list"), "'x' is not in the list");
     }
 
     #[test]

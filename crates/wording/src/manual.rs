@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_word_asks_for_them() {
+    fn only_the_first_word_asks_for_the_manual() {
         let asked = |line: &str| asked_for(line.split(' ').map(OsString::from));
         assert_eq!(asked("ctl --write-manual out"), Some(PathBuf::from("out")));
         assert_eq!(asked("ctl --write-manual"), None);

@@ -272,15 +272,23 @@ pub fn check() -> Check {
         let found = format!("{} is not installed: --dut vm is unavailable", machine::PROGRAM);
         return check(Level::Degraded, found, Some("Install Debian's qemu-system-x86"));
     }
-    let kernel = Kernel::newest()
-        .map_or("no kernel in /boot".to_owned(), |kernel| format!("kernel {}", kernel.version));
     let vhost = if opens(VHOST) { "vhost-net" } else { "no vhost-net" };
+    let Ok(kernel) = Kernel::newest().map(|kernel| format!("kernel {}", kernel.version)) else {
+        let found = format!(
+            "QEMU is installed; {vhost}, no kernel in /boot: --dut vm needs kernel=FILE or image=FILE"
+        );
+        return check(
+            Level::Degraded,
+            found,
+            Some("Install a kernel for guests, such as Debian's linux-image-amd64"),
+        );
+    };
     match Acceleration::kvm_refusal() {
         None => check(Level::Good, format!("QEMU is installed; KVM, {vhost}, {kernel}"), None),
         Some(reason) => check(
             Level::Degraded,
             format!("QEMU is installed; guests are emulated ({reason}), {vhost}, {kernel}"),
-            Some("Rates of emulated guests compare with each other alone; take a host with KVM for others"),
+            Some("Compare rates of emulated guests only with each other, or use a host with KVM"),
         ),
     }
 }

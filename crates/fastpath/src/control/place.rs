@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_needs_no_file_and_serves_its_own_user() {
+    fn an_abstract_socket_needs_no_file_and_serves_only_its_own_user() {
         let name = format!("@/fastpath-place-{}", std::process::id());
         let place = Path::new(&name);
         assert!(connect(place).is_err(), "nobody listens");

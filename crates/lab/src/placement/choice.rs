@@ -1,5 +1,5 @@
-//! Which core is best for whom: how the host's cores are arranged and those that are taken enter, the best of the
-//! others leaves.
+//! Which core suits a thread best: the arrangement of the host's cores and the cores already taken enter, the best free core
+//! leaves.
 
 use results::record::Topology;
 

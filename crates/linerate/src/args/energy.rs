@@ -6,16 +6,16 @@ use monitor::gauges::{Wanted, Watts};
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Energy")]
 pub struct Energy {
-    /// What the device takes, as a meter shows it [default: what this host's processors count]
+    /// The power of the device in watts, as a meter shows it [default: what this host's processors count]
     #[arg(long, value_name = "W", value_parser = watts, conflicts_with = "watts_command", hide_short_help = true)]
     watts: Option<f64>,
-    /// A shell command that prints what the device takes, asked once a second
+    /// A shell command that prints the power of the device in watts; it is run once a second
     #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     watts_command: Option<String>,
-    /// What a kilowatt hour costs, to tell the price of a rate
+    /// The price of a kilowatt hour: the report then says what a million packets a second cost to run
     #[arg(long, value_name = "PRICE", value_parser = price, hide_short_help = true)]
     price_per_kwh: Option<f64>,
-    /// What the device costs, to tell the price of a rate
+    /// The price of the device: the report then says what a million packets a second cost to buy
     #[arg(long, value_name = "PRICE", value_parser = price, hide_short_help = true)]
     device_price: Option<f64>,
 }

@@ -177,7 +177,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     } else {
         match block {
             Ok(block) => println!("{block}"),
-            Err(why) => println!("no block as ministat's: {why}\n"),
+            Err(why) => println!("no ministat block: {why}\n"),
         }
         print!("{}", sentences(&what, &judged, colour()));
         notes.iter().for_each(|note| println!("  note: {note}"));

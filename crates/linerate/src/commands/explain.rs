@@ -17,13 +17,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// What a forwarded frame costs the device's core, at a low load, a middle one and saturation
+    /// Measure what a forwarded frame costs the device's core, at a low load, a middle one and saturation
     Cost(cost::Args),
-    /// What stands out in records of runs and why it matters, in sentences
+    /// Say what stands out in records of runs, and why it matters
     Findings(findings::Args),
-    /// In which functions the device's core spends its time under a steady load, as a drawing
+    /// Draw a flame graph: the functions in which the device's core spends its time under a steady load
     Flamegraph(flamegraph::Args),
-    /// Which queues of an interface the packets take, and how evenly
+    /// Show which queues of an interface the packets take, and how evenly
     Queues(queues::Args),
 }
 

@@ -21,7 +21,7 @@ const BUILD: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen;
+    /// The generator: linerate, iperf3, trafgen, tcpreplay, testpmd-af_packet, testpmd-af_xdp or xdp-trafficgen;
     /// in user space linerate-memif, linerate-null, testpmd-memif or testpmd-null; or a TOML file that defines one
     #[arg(long, value_name = "NAME", default_value = "linerate")]
     program: Chosen,
@@ -31,13 +31,13 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// How long it sends before it is measured
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, help_heading = "Measurement")]
     warm_up_duration: Duration,
     /// How long it is measured [default: 5s; with --onto 200ms, and a minute at most]
-    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, help_heading = "Measurement")]
     duration: Option<Duration>,
     /// Length of a sample
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, help_heading = "Measurement")]
     step: Duration,
     #[command(flatten)]
     output: Output,
@@ -50,11 +50,11 @@ pub struct Args {
 #[command(next_help_heading = "Building frames in memory without sending them (as ipgen -X)")]
 #[command(group = clap::ArgGroup::new("building").args(["onto", "waterfall"]).multiple(true))]
 struct Build {
-    /// Build frames at every place, then send them by AF_XDP and by XDP: what each step costs, in one table and one record
+    /// Build frames at every place, then send them by AF_XDP and by XDP: one table and one record say what each step costs
     #[arg(long, conflicts_with_all = ["program", "datagram"])]
     waterfall: bool,
     /// Where the frames go: memory, memif (to a sink), or with DPDK null and net_memif; everywhere if no place is
-    /// named. Figures are of the first of --cores, the first two, and so on
+    /// named. It is measured with the first core of --cores, then with the first two, and so on
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["program", "datagram", "dut", "ports"])]
     onto: Option<Vec<Place>>,
     /// Frame sizes in bytes with FCS [default: 64,128,256,512,1024,1280,1518,4096,9216]

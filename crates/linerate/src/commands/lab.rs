@@ -1,4 +1,4 @@
-//! `linerate lab`: a lab of network namespaces that stays open, to look inside.
+//! `linerate lab`: a lab of network namespaces that stays open, to look inside; and the devices that labs have.
 //!
 //! A lab lives in a process; nothing of it is in the file system. `up` starts that process and
 //! leaves it in the background; the others talk to it.
@@ -29,6 +29,11 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// List the devices that --dut takes, or the parameters of one
+    Devices {
+        /// The device whose parameters are listed
+        device: Option<String>,
+    },
     /// Open a lab and leave it in the background
     Up {
         /// What to call it
@@ -36,10 +41,10 @@ enum Action {
         #[command(flatten)]
         device: Box<Device>,
         /// The largest frame that will be sent, in bytes
-        #[arg(long, default_value_t = 1518)]
+        #[arg(long, default_value_t = 1518, help_heading = "Lab")]
         size: usize,
         /// Stay in the foreground until `lab down` or Ctrl-C
-        #[arg(long)]
+        #[arg(long, help_heading = "Lab")]
         foreground: bool,
     },
     /// Run a command inside a lab
@@ -70,6 +75,7 @@ enum SideName {
 pub fn main(args: &Args) -> Result<Exit> {
     match &args.action {
         Action::List { json } => list(*json),
+        Action::Devices { device } => devices(device.as_deref()),
         Action::Up { name, device, size, foreground: true } => hold(name, device, *size),
         Action::Up { name, .. } => up(name),
         Action::Exec { name, side, command } => exec(name, *side, command),
@@ -98,6 +104,24 @@ fn list(json: bool) -> Result<Exit> {
             lab.pid,
             lab.dut_core
         );
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists all devices, or the parameters of the one called `wanted`.
+fn devices(wanted: Option<&str>) -> Result<Exit> {
+    let devices = dut::list();
+    let Some(wanted) = wanted else {
+        devices.iter().for_each(|device| println!("{:13} {}", device.name, device.summary));
+        return Ok(Exit::Done);
+    };
+    let Some(device) = devices.iter().find(|device| device.name == wanted) else {
+        let names = devices.map(|device| device.name).join(", ");
+        return Err(misuse(format!("no device under test is called '{wanted}'. There are: {names}")));
+    };
+    println!("{}: {}", device.name, device.summary);
+    for dut::Parameter { key, values, meaning } in device.parameters {
+        println!("  {key}=\n      {meaning}\n      takes {values}");
     }
     Ok(Exit::Done)
 }

@@ -24,12 +24,12 @@ enum Action {
         #[arg(long, requires = "driver")]
         text: bool,
     },
-    /// Print all that would be run on the device to configure and to undo it, as a script, and run nothing
+    /// Print the script that would configure the device and undo that, without running it
     Plan {
         #[command(flatten)]
         wanted: Wanted,
     },
-    /// Connect to the device, check it, and print what it is and counts, without changing anything
+    /// Connect to the device, check it, and print its description and its counters; this changes nothing
     Check {
         /// The device, as ssh takes it
         #[arg(long, value_name = "[USER@]HOST")]
@@ -109,7 +109,7 @@ fn check(device: &mut Device<Ssh>, json: bool) -> Result<()> {
     for (name, value) in &fingerprint {
         println!("  {name:22} {}", value.replace('\n', &format!("\n{:25}", "")));
     }
-    println!("it counts");
+    println!("its counters:");
     let width = counters.keys().map(|name| name.chars().count()).max().unwrap_or(0);
     for (name, value) in counters {
         println!("  {name:width$} {:>16}", wire::human::count(*value));
@@ -118,6 +118,6 @@ fn check(device: &mut Device<Ssh>, json: bool) -> Result<()> {
         let told: Vec<String> = counters.iter().map(|(name, value)| format!("{name} {value}")).collect();
         println!("  core {core}: {}", told.join(", "));
     }
-    println!("it tells {} statistics of its ports' drivers", queues.len());
+    println!("the drivers of its ports have {} statistics", queues.len());
     Ok(())
 }

@@ -19,10 +19,10 @@ const STEP: Duration = Duration::from_millis(100);
 #[command(mut_arg("warm_up_duration", |arg| arg.default_value("1s")))]
 #[command(mut_arg("drain", |arg| arg.default_value("200ms").help("How long to wait for the last frames of each trial")))]
 pub struct Args {
-    /// What to find, once for each goal: NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
-    /// final=500ms,sum=3s,queue=256]; a trial is low-loss up to the loss, a load passes when at most the
-    /// share `exceed` of the sum of its trials is high-loss; at low rates all times are stretched, so
-    /// that a queue of so many frames hides no overload [default: ndr and pdr, the loss of pdr is 0.5%]
+    /// A goal to search for; repeat it for more. NAME[:loss=0.5%,exceed=50%,width=0.5%,initial=250ms,
+    /// final=500ms,sum=3s,queue=256]: a trial may lose the share `loss`, and a load passes if at most the
+    /// share `exceed` of its trials' time lost more; docs/methodology.md explains the others [default: ndr
+    /// without loss, and pdr with 0.5%]
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     goals: Vec<Goal>,
     /// The lowest load that may be tried

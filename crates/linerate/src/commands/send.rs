@@ -23,16 +23,16 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// One interface to send on, instead of a device
-    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports", "port0"])]
+    #[arg(long, value_name = "IF", conflicts_with_all = ["dut", "ports", "port0"], group = "named ports")]
     port: Option<String>,
     /// Where frames of --port go: a MAC address, or a neighbour's IP address
     #[arg(long, value_name = "MAC|IP", requires = "port")]
     to: Option<String>,
     /// The load in each direction; max is as fast as the tester can [default: max; a capture's own pace]
-    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    #[arg(long, value_name = "RATE", value_parser = args::rate, help_heading = "Load")]
     rate: Option<Rate>,
     /// How long to send [default: until Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, help_heading = "Load")]
     duration: Option<Duration>,
     /// How often to report
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = args::duration, hide_short_help = true)]
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::duration, requires = "capture", help_heading = "Capture", hide_short_help = true)]
     drain: Duration,
     /// Print a summary as JSON on standard output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

@@ -36,7 +36,7 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// The largest frame that streams may have, in bytes with FCS
-    #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(i64::from(size::MIN)..=i64::from(size::MAX)))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(i64::from(size::MIN)..=i64::from(size::MAX)), help_heading = "Server")]
     max_frame_size: u16,
     /// The address to listen at: anybody who reaches it can send traffic, since the protocol has no passwords
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", help_heading = "Server")]
@@ -58,8 +58,9 @@ pub fn main(args: &Args) -> Result<Exit> {
         IpAddr::V4(ip) => format!("tcp://{ip}:{port}"),
         IpAddr::V6(ip) => format!("tcp://[{ip}]:{port}"),
     };
-    let mut calls = context.listen(Kind::Reply, &address(args.rpc_port))?;
-    let mut events = context.listen(Kind::Publish, &address(args.publish_port))?;
+    let elsewhere = "give another --listen, --rpc-port or --publish-port";
+    let mut calls = context.listen(Kind::Reply, &address(args.rpc_port)).context(elsewhere)?;
+    let mut events = context.listen(Kind::Publish, &address(args.publish_port)).context(elsewhere)?;
     let stop = stop::flag()?;
     let showing = args.live.start()?;
     let testbed = Testbed::open(&args.device.target()?, usize::from(args.max_frame_size))?;

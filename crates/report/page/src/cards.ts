@@ -16,7 +16,10 @@ export interface Cards {
 /** Names of the rows; the values come from `figures`. */
 const ROWS = ["forwarded", "offered", "loss", "latency p50", "latency p99", "DUT core"];
 /** Names of the rows that do not depend on the cursor; the values come from `findings`. */
-const FIXED_ROWS = ["limit between", "loss began at"];
+function fixedRows(run: Run): string[] {
+  const limited = run.record.directions.some(({ evidence }) => evidence?.limit);
+  return [limited ? "limit between" : "forwarded between", "loss began at"];
+}
 
 /**
  * Draws a card for each run into `parent`. `hidden` holds the keys of channels that were hidden
@@ -36,7 +39,7 @@ export function drawCards(
     const { card, values, place } = drawCard(run, own, devices[run.device] ?? run.record.name, settings, hidden, changed);
     parent.append(card);
     return (x: number | null) => {
-      place.textContent = x === null ? limitText(run) : placeText(x, settings);
+      place.textContent = x === null ? limitText(run, own) : placeText(x, settings);
       own.forEach((channel, column) => {
         figures(channel, x, settings).forEach((text, row) => {
           const value = values[row]?.[column];
@@ -51,9 +54,11 @@ export function drawCards(
 }
 
 /** What the values of a card are at, where no cursor is. */
-function limitText(run: Run): string {
+function limitText(run: Run, own: Channel[]): string {
   const threshold = run.record.strategy.loss_threshold;
-  return threshold > 0 ? `at max rate ≤ ${shareText(threshold).replace("%", " %")} loss` : "at max rate without loss";
+  const loss = threshold > 0 ? `≤ ${shareText(threshold).replace("%", " %")} loss` : "without loss";
+  if (own.some(({ limit }) => limit !== null)) return `at max rate ${loss}`;
+  return threshold > 0 ? `no sample at ${loss}` : `no sample ${loss}`;
 }
 
 function placeText(x: number, settings: Settings): string {
@@ -79,7 +84,7 @@ function figures(channel: Channel, x: number | null, settings: Settings): string
   ];
 }
 
-/** What the run proves of a channel, in the order of {@link FIXED_ROWS}. */
+/** What the run proves of a channel, in the order of {@link fixedRows}. */
 function findings(channel: Channel, settings: Settings): string[] {
   const { record } = channel.run;
   const evidence = record.directions[channel.direction]?.evidence;
@@ -133,7 +138,7 @@ function drawCard(
     row.append(heading);
     return channels.map(() => row.insertCell());
   });
-  FIXED_ROWS.forEach((name, at) => {
+  fixedRows(run).forEach((name, at) => {
     const row = body.insertRow();
     const heading = document.createElement("th");
     heading.scope = "row";

@@ -22,7 +22,7 @@ export function stallPlans(run: Run, unit: Unit, theme: Theme): Plan[] {
       kind: "stalls",
       size: "full",
       height: 220,
-      caption: `Loads tried, ${unitName(unit)}${each} (logarithmic), and the share of trials that stalled; hollow: no trial tells`,
+      caption: `Loads tried, ${unitName(unit)}${each} (logarithmic), and the share of trials that stalled; hollow: unknown`,
       key: (Object.keys(TEXTS) as StallVerdict[])
         .filter((verdict) => search.ranges.some((range) => range.verdict === verdict))
         .map((verdict) => ({ sign: "▮", colour: colourOf(verdict, theme), text: TEXTS[verdict] })),

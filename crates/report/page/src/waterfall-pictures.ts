@@ -27,7 +27,7 @@ function costs(run: Run, steps: { name: string; pps: number }[], size: Plan["siz
     kind: "waterfall",
     size,
     height: HEIGHT,
-    caption: "What a frame of 64 bytes costs one core (ns); paler: building it",
+    caption: "Time that one core needs for a frame of 64 bytes (ns); paler: building the frame",
     key: [],
     x: { range: [0.4, bars.length + 0.6], tick: (value) => bars[value - 1]?.name ?? "", splits: () => bars.map(({ at }) => at) },
     y: { range: [0, Math.max(...bars.map(({ ns }) => ns)) * 1.12], tick: (value) => `${value} ns` },
@@ -36,7 +36,7 @@ function costs(run: Run, steps: { name: string; pps: number }[], size: Plan["siz
       ({ name, pps, at, ns }): Point => ({
         x: at,
         y: ns,
-        lines: [`${name}: ${ns.toFixed(1)} ns a frame`, rateText(pps, "pps"), ...(name === "memory" ? [] : [`${(ns - building).toFixed(1)} ns beside building`])],
+        lines: [`${name}: ${ns.toFixed(1)} ns per frame`, rateText(pps, "pps"), ...(name === "memory" ? [] : [`${(ns - building).toFixed(1)} ns more than building it`])],
       }),
     ),
     paint: (ctx, plot) => {

@@ -94,7 +94,7 @@ async function everyStrategyTells(page) {
     ["soak-loss", /^0\.1% lost at 5\.00 s\n0→1: 0\.1% of 1,000 frames/],
     ["soak-latency", /^median [\d.]+ µs\n0→1 at 0\.00 s/],
     ["stalls", /^100\.00 pps: forwards\n0 of 3 trials stalled/],
-    ["waterfall", /^memory: 12\.5 ns a frame\n80\.00 Mpps/],
+    ["waterfall", /^memory: 12\.5 ns per frame\n80\.00 Mpps/],
     ["built", /^79\.74 Mpps at 64 bytes\nmemory, 1 core/],
     ["rfc2544-rate", /^[\d.]+ Mpps at 64 bytes\n\d+% of the theoretical 3\.72 Mpps/],
     ["rfc2544-loss", /^0% lost at 20% load\n64 bytes, 744\.05 kpps offered/],

@@ -24,8 +24,11 @@ fn way(name: &str) -> String {
     name.replace("->", "→")
 }
 
-/// Directions in which the tester was the limit.
+/// Directions in which the tester was the limit. A stall search looks for no limit.
 pub fn limited_by_tester(record: &Record) -> Vec<String> {
+    if record.finding.stall_search().is_some() {
+        return Vec::new();
+    }
     let ceiling = record.tester.self_test.as_ref().map(|found| found.ceiling_pps);
     let limited = record.directions.iter().filter(|direction| direction.limited_by == LimitedBy::Tester);
     limited
@@ -34,8 +37,8 @@ pub fn limited_by_tester(record: &Record) -> Vec<String> {
                 format!(" (with a cable in place of the device it reaches {})", pps(ceiling))
             });
             format!(
-                "{}: the tester did not offer more than came back, {}{beside}: the device may forward more; let more cores \
-                 generate (--cores), or send larger frames",
+                "{}: the tester, not the device, set the limit: {} came back at most{beside}, so the device may forward more; use \
+                 more cores to generate (--cores), or larger frames",
                 way(&direction.name),
                 pps(direction.max_forwarded_pps)
             )

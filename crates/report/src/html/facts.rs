@@ -66,6 +66,7 @@ pub fn certificate_facts(certificate: &Certificate) -> Vec<Fact> {
         pair("Seed", &certificate.seed.to_string()),
     ];
     facts.extend(machine(&certificate.environment));
+    facts.extend(certificate.environment.host.iter().flat_map(|host| settings(host)));
     facts
 }
 
@@ -73,6 +74,8 @@ pub fn certificate_facts(certificate: &Certificate) -> Vec<Fact> {
 pub struct Environment {
     pub runs: usize,
     pub pairs: Vec<Fact>,
+    /// Cores, caches and settings, which are long.
+    pub settings: Vec<Fact>,
 }
 
 /// Each environment that occurs, once.
@@ -81,9 +84,11 @@ pub fn environments<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<En
     for record in records {
         let mut pairs = machine(&record.environment);
         pairs.push(pair("Line rate", &format!("{} (L1, each direction)", bps(record.line_rate_bps))));
-        match environments.iter_mut().find(|environment| environment.pairs == pairs) {
+        let settings: Vec<Fact> = record.environment.host.iter().flat_map(|host| settings(host)).collect();
+        let is_it = |known: &&mut Environment| known.pairs == pairs && known.settings == settings;
+        match environments.iter_mut().find(is_it) {
             Some(environment) => environment.runs += 1,
-            None => environments.push(Environment { runs: 1, pairs }),
+            None => environments.push(Environment { runs: 1, pairs, settings }),
         }
     }
     environments
@@ -103,19 +108,33 @@ fn machine(environment: &record::Environment) -> Vec<Fact> {
     pairs.push(pair("System", &environment.os));
     pairs.push(pair("Kernel", &environment.kernel));
     pairs.push(pair("Linerate", &environment.linerate));
-    pairs.extend(environment.host.iter().flat_map(|host| settings(host)));
     pairs
+}
+
+/// What the kernel's word for hardware threads means.
+fn hardware_threads(word: &str) -> &str {
+    match word {
+        "notsupported" => "not supported by this processor",
+        "notimplemented" => "unknown to this kernel",
+        "forceoff" => "off until reboot",
+        other => other,
+    }
 }
 
 /// How the cores are arranged and set.
 fn settings(host: &record::Host) -> Vec<Fact> {
     let cache = |cache: &record::Cache| {
         let record::Cache { level, kind, kib, count, cores } = cache;
-        format!("L{level} {} {kib} KiB × {count}, each of {cores} cores", kind.to_lowercase())
+        let shared = if *cores == 1 {
+            "one for each core".to_owned()
+        } else {
+            format!("each shared by {cores} cores")
+        };
+        format!("{count} × {kib} KiB L{level} {}, {shared}", kind.to_lowercase())
     };
     let caches: Vec<String> = host.topology.caches.iter().map(cache).collect();
     let mut pairs = vec![pair("Cores", &host.topology.in_words())];
-    pairs.extend(host.topology.smt.iter().map(|smt| pair("SMT", smt)));
+    pairs.extend(host.topology.smt.iter().map(|smt| pair("SMT", hardware_threads(smt))));
     pairs.extend((!caches.is_empty()).then(|| pair("Caches", &caches.join("; "))));
     let governors: Vec<&str> = host.governors.iter().map(String::as_str).collect();
     pairs.extend((!governors.is_empty()).then(|| pair("Frequency governor", &governors.join(", "))));

@@ -29,10 +29,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_finding_is_a_paragraph_and_none_is_said() {
+    fn each_finding_is_a_paragraph_and_their_absence_is_said() {
         let tester = Scenario { tester_limit_pps: 2.2e6, capacity_pps: 9e6, ..Scenario::default() };
         let text = table(&tester.record(), false);
-        assert!(text.contains("\n  limit of the tester: 0→1: the tester did not offer more"), "{text}");
+        assert!(
+            text.contains("\n  limit of the tester: 0→1: the tester, not the device, set the limit"),
+            "{text}"
+        );
         let sound = table(&Scenario::default().record(), false);
         assert!(sound.ends_with("\n  nothing stands out in what this record holds\n"), "{sound}");
     }

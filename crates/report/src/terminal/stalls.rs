@@ -48,7 +48,7 @@ pub fn table(found: &StallSearch, colour: bool) -> String {
 fn ranges(found: &StallSearch) -> Columns {
     let mut columns = Columns::new([Align::Right; 5]);
     let trial = plain_duration(found.hold_s * 1e9);
-    let chances = format!("chance of a stall in {trial} ({} % sure)", found.confidence_percent);
+    let chances = format!("chance of a stall in {trial} ({} % confidence)", found.confidence_percent);
     let head = ["from", "to", "trials", "stalled", &chances];
     columns.row(Text::plain(""), head.map(|name| Text::new(name, Look::Faint)));
     for range in &found.ranges {

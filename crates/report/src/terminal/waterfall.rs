@@ -22,7 +22,7 @@ pub fn tables(found: &Generator, colour: bool) -> String {
 
 fn costs(found: &Generator) -> Columns {
     let mut columns = Columns::new([Align::Right, Align::Right, Align::Right, Align::Left]);
-    let head = ["one core", "a frame", "beside building", ""];
+    let head = ["rate of one core", "time per frame", "more than building it", ""];
     columns.row(Text::new("  step", Look::Faint), head.map(|name| Text::new(name, Look::Faint)));
     for Step { name, pps: rate, ns, more_ns } in steps(found) {
         let figures =
@@ -40,7 +40,7 @@ fn built(built: &[BuiltFrames]) -> Columns {
     let cores =
         (1..=most).map(|count| if count == 1 { "1 core".to_owned() } else { format!("{count} cores") });
     let head = std::iter::once("size".to_owned()).chain(cores);
-    columns.row(Text::new("  built onto", Look::Faint), head.map(|name| Text::new(&name, Look::Faint)));
+    columns.row(Text::new("  place", Look::Faint), head.map(|name| Text::new(&name, Look::Faint)));
     for place in places(built) {
         for size in sizes(built) {
             let figure = |count: usize| {

@@ -37,7 +37,7 @@ const UNKNOWN: &str = "unknown";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is no JSON of this form.
-    #[error("not what trex-loadtest.py writes: {0}")]
+    #[error("not what trex-loadtest.py writes ({0}): name a JSON file that it wrote")]
     Form(String),
     /// It does not say how large frames were.
     #[error(

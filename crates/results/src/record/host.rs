@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn of_some_cores_a_second_thread_is_the_first_one_left() {
+    fn a_part_of_the_cores_has_its_own_physical_cores_and_isolated_ones() {
         let some = Topology { isolated: vec![2, 3], ..threads() }.of(&[2, 1]);
         assert_eq!(
             (some.numbers(), some.physical(), some.isolated.clone()),

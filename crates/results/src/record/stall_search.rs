@@ -38,7 +38,7 @@ pub enum StallVerdict {
     Forwards,
     /// It stopped forwarding in at least one trial.
     Stalls,
-    /// Not tried, or no trial tells.
+    /// Not tried, or every trial of it is unknown.
     #[default]
     Unknown,
 }

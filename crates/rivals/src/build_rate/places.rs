@@ -48,7 +48,9 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = ALL.into_iter().find(|place| place.name() == text);
-        found.ok_or_else(|| format!("'{text}' is none of {}", ALL.map(Place::name).join(", ")))
+        found.ok_or_else(|| {
+            format!("there is no place '{text}' for frames. There are: {}", ALL.map(Place::name).join(", "))
+        })
     }
 }
 

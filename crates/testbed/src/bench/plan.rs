@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_asks_of_a_device_is_done_after_what_the_device_asks() {
+    fn commands_of_a_profile_run_after_those_of_the_device() {
         let mut bench = bench(Order::Interleaved, 1);
         let told = |what: &str| Configuration {
             commands: vec![format!("do {what}")],

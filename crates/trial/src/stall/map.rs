@@ -11,7 +11,7 @@ pub(super) enum Shown {
     Forwards,
     /// It stopped.
     Stalls,
-    /// Neither, and why.
+    /// It is unknown, and why.
     Nothing(String),
 }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_trial_tells_is_unknown_and_its_edges_are_not_searched() {
+    fn loads_without_a_result_are_unknown_and_their_edges_are_not_searched() {
         let mut map = Map::ladder(10.0, 1_000.0, 1);
         map.add(10.0, Shown::Stalls);
         map.add(100.0, Shown::Nothing("the tester was late".to_owned()));

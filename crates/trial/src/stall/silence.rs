@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_one_at_the_end_is_left_to_what_comes_after() {
+    fn a_short_silence_at_the_end_is_judged_by_the_check_after_the_trial() {
         let mut late = [100; 20];
         late[19] = 0;
         assert!(!find(&run(&late)).unwrap().is_long);

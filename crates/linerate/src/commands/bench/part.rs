@@ -16,7 +16,7 @@ pub struct Part {
     /// Run only the cells whose name, DUT/PROFILE/DIRECTION, contains this text
     #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
     only: Option<String>,
-    /// Run one of several parts, such as 3/8: every eighth test (or device, where profiles are compared), from the third; with one testbed for each
+    /// Run one part of the bench, such as the third of eight (3/8); each part needs a testbed of its own
     #[arg(long, value_name = "K/N", conflicts_with = "quick")]
     pub shard: Option<Shard>,
 }
@@ -49,10 +49,11 @@ impl Part {
     pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
         let Some(only) = &self.only else { return Ok(()) };
         let cells: Vec<String> = plan.cells.iter().map(|cell| cell.label()).collect();
+        let quoted = || cells.iter().map(|cell| format!("'{cell}'")).collect::<Vec<_>>().join(", ");
         if cells.iter().any(|cell| cell.contains(only.as_str())) {
             return Ok(());
         }
-        Err(misuse(format!("no cell's name contains '{only}'; there are {}", cells.join(", "))))
+        Err(misuse(format!("no cell's name contains '{only}'. There are: {}", quoted())))
     }
 }
 
@@ -67,12 +68,18 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no shard: give its number and how many there are, such as 3/8");
+        let wrong = || {
+            format!(
+                "'{text}' is no shard: give the number of the part and how many parts there are, such as 3/8"
+            )
+        };
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: usize = number.parse().map_err(|_| wrong())?;
         let of: usize = of.parse().map_err(|_| wrong())?;
         if number == 0 || number > of {
-            return Err(format!("'{text}' is no shard: its number is 1 to {of}, as in 1/{of}"));
+            return Err(format!(
+                "'{text}' is no shard: of {of} parts, the number is 1 to {of}, such as 1/{of}"
+            ));
         }
         Ok(Self { number, of })
     }

@@ -22,16 +22,16 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// The low load, in each direction
-    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate)]
+    #[arg(long, value_name = "RATE", default_value = "1kpps", value_parser = args::rate, help_heading = "Measurement")]
     low_rate: Rate,
     /// How long each load is offered
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration, help_heading = "Measurement")]
     duration: Duration,
     /// How long the low load is sent first, to prove that traffic passes
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration, help_heading = "Measurement")]
     warm_up_duration: Duration,
     /// Wait this long after each load for late frames
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = args::duration, help_heading = "Measurement")]
     drain: Duration,
     #[command(flatten)]
     output: Output,

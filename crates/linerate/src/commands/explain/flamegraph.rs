@@ -29,27 +29,27 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// Another device: draw --dut, red where it spends a larger share than this one
-    #[arg(long, value_name = "DUT", conflicts_with = "ports")]
+    #[arg(long, value_name = "DUT", conflicts_with = "ports", help_heading = "Measurement")]
     against: Option<DutSpec>,
     /// Two files of folded stacks, without any load: draw the shares of B, red where they are larger
     /// than A's
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["against", "dut", "ports"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["against", "dut", "ports"], help_heading = "Stacks from files")]
     difference: Option<Vec<PathBuf>>,
     /// A file of stacks from elsewhere, without any load: folded ones, or what `perf script` prints
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "difference", "dut", "ports"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "difference", "dut", "ports"], help_heading = "Stacks from files")]
     stacks: Option<PathBuf>,
     /// The load in each direction: a rate (500kpps), a share of what the device forwards at most (50%),
     /// or max, as much as the tester can
-    #[arg(long, value_name = "RATE|SHARE", default_value = "max", value_parser = load)]
+    #[arg(long, value_name = "RATE|SHARE", default_value = "max", value_parser = load, help_heading = "Measurement")]
     rate: SteadyLoad,
     /// How long the core is sampled
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = args::duration, help_heading = "Measurement")]
     duration: Duration,
     /// The drawing; the folded stacks are kept beside it
-    #[arg(long, short, value_name = "FILE.svg", default_value = "flamegraph.svg")]
+    #[arg(long, short, value_name = "FILE.svg", default_value = "flamegraph.svg", help_heading = "Output")]
     output: PathBuf,
-    /// Print what it rests on as JSON on standard output
-    #[arg(long)]
+    /// Print the facts of the drawing (samples, core, load) as JSON on standard output
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// Print the finding as JSON on standard output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
@@ -24,7 +24,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let testbed = Testbed::open(&args.device.target()?, usize::from(profile.largest_size()))?;
     let found = self_test::measure_and_keep(&testbed, &profile, args.traffic.directions())?;
     eprintln!(
-        "{} without a device: {} in each direction; a frame takes {:.1} µs, {:.1} µs at least",
+        "profile {}, without a device: the tester reaches {} in each direction; latency {:.1} µs on average, {:.1} µs at least",
         profile.name(),
         human::pps(found.ceiling_pps),
         found.base_latency_mean_ns / 1e3,

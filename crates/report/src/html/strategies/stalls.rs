@@ -23,10 +23,10 @@ pub fn tables(record: &Record) -> Vec<Table> {
 }
 
 fn ranges(found: &StallSearch) -> Table {
-    let chances = format!("Chance of a stall in a trial ({} % sure)", found.confidence_percent);
+    let chances = format!("Chance of a stall in a trial ({} % confidence)", found.confidence_percent);
     Table {
         caption: format!("At which loads it stalls: {}", tried(found)),
-        head: ["Range", "From", "To", "Trials", "Stalled", &chances].map(str::to_owned).into(),
+        head: ["From", "To", "Trials", "Stalled", &chances].map(str::to_owned).into(),
         rows: found.ranges.iter().map(range).collect(),
     }
 }
@@ -43,20 +43,21 @@ fn range(range: &StallRange) -> TableRow {
 
 fn events(all: &[(&StallRate, &RateStall)]) -> Table {
     let head = [
-        "Stall at",
         "Direction",
         "Trial began",
         "Stalled after",
         "Frames before",
-        "Offered meanwhile",
+        "Offered during it",
         "DUT received",
         "DUT sent on",
         "Then",
     ];
     let more = all.len().saturating_sub(LISTED);
     let caption = match more {
-        0 => "Every stall, in order of time".to_owned(),
-        _ => format!("The first {LISTED} stalls, in order of time; {more} more are in the record"),
+        0 => "Every stall, by its load, in order of time".to_owned(),
+        _ => format!(
+            "The first {LISTED} stalls, by their loads, in order of time; {more} more are in the record"
+        ),
     };
     let rows = all.iter().take(LISTED).map(|(rate, seen)| event(rate, seen)).collect();
     Table { caption, head: head.map(str::to_owned).into(), rows }

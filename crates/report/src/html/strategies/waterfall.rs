@@ -15,7 +15,9 @@ pub fn tables(record: &Record) -> Vec<Table> {
     };
     let costs = Table {
         caption: "What a frame of 64 bytes costs one core, from memory to the port".to_owned(),
-        head: ["Step", "Rate", "A frame", "Beside building", "What happens"].map(str::to_owned).into(),
+        head: ["Rate of one core", "Time per frame", "More than building it", "What happens"]
+            .map(str::to_owned)
+            .into(),
         rows: steps(found).into_iter().map(step).collect(),
     };
     let mut tables = vec![costs];
@@ -52,8 +54,8 @@ fn built(built: &[BuiltFrames]) -> Table {
         }
     }
     Table {
-        caption: "Frames built and not sent, by size and number of cores".to_owned(),
-        head: ["Onto".to_owned(), "Size".to_owned()].into_iter().chain(cores).collect(),
+        caption: "Frames built and not sent, by place, size and number of cores".to_owned(),
+        head: std::iter::once("Size".to_owned()).chain(cores).collect(),
         rows,
     }
 }
