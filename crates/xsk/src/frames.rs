@@ -210,7 +210,8 @@ impl Share {
     #[inline]
     pub fn returned(&mut self, address: u64) -> Option<u32> {
         let frame = self.frame_at(address)?;
-        let chunk = (address >> self.memory.chunk_shift) & ((1 << (self.shift - self.memory.chunk_shift)) - 1);
+        let chunk =
+            (address >> self.memory.chunk_shift) & ((1 << (self.shift - self.memory.chunk_shift)) - 1);
         let with_kernel = self.with_kernel.get_mut(frame.checked_sub(self.first)? as usize)?;
         let bit = 1_u8.checked_shl(u32::try_from(chunk).ok()?)?;
         if *with_kernel & bit == 0 {
