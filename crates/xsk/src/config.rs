@@ -107,9 +107,9 @@ impl Config {
         self.longest > MAX_LENGTH
     }
 
-    /// Chunks of a frame that is sent.
+    /// Chunks of a frame that is sent: a power of two.
     pub(crate) fn chunks(&self) -> usize {
-        self.longest.div_ceil(self.chunk_size()).clamp(1, MOST_CHUNKS)
+        self.longest.div_ceil(self.chunk_size()).next_power_of_two().min(MOST_CHUNKS)
     }
 }
 

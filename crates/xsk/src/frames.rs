@@ -3,6 +3,7 @@
 //! The frames of one socket are used by two threads, each its own: those below a number are sent, the others
 //! arrive. [`Share`] is one of the two parts, and knows which of its frames the kernel has. The kernel knows chunks,
 //! of a page at most; a frame that is sent may have several, one behind the other, so that it is built in one piece.
+//! Both sizes are powers of two: an address names its frame without a division.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,20 +14,21 @@ use nix::libc::XDP_PKT_CONTD;
 use crate::Error;
 use crate::ring::{Consumer, Descriptor, Producer};
 
-/// Chunks of a frame at most.
+/// Chunks of a frame at most; a power of two.
 pub const MOST_CHUNKS: usize = 8;
 
 /// Memory for chunks of one size.
 pub struct Memory {
     memory: MmapRaw,
-    /// Bytes of a chunk: 2048 or 4096.
-    chunk_size: usize,
+    /// Bytes of a chunk, 2048 or 4096, as a power of two.
+    chunk_shift: u32,
 }
 
 impl Memory {
-    /// For `chunks` chunks of `chunk_size` bytes, all of which are `fill`.
+    /// For `chunks` chunks of `chunk_size` bytes, a power of two, all of which are `fill`.
     pub fn new(chunks: u32, chunk_size: usize, fill: u8) -> Result<Self, Error> {
         let bytes = chunks as usize * chunk_size;
+        let chunk_shift = chunk_size.max(1).ilog2();
         // Populated, so that no thread waits for the kernel at the first use of each page.
         let mut memory = MmapOptions::new()
             .len(bytes)
@@ -34,7 +36,7 @@ impl Memory {
             .map_anon()
             .map_err(|source| Error::Memory { bytes, source })?;
         memory.fill(fill);
-        Ok(Self { memory: MmapRaw::from(memory), chunk_size })
+        Ok(Self { memory: MmapRaw::from(memory), chunk_shift })
     }
 
     /// Where it is.
@@ -49,14 +51,15 @@ impl Memory {
 
     /// Bytes of a chunk.
     pub fn chunk_size(&self) -> usize {
-        self.chunk_size
+        1 << self.chunk_shift
     }
 
-    /// The first of `length` bytes at `address`; `None` where they are not all inside one frame of `size` bytes.
+    /// The first of `length` bytes at `address`; `None` where they are not all inside one frame of `size` bytes, which
+    /// is a power of two.
     #[inline]
     fn at(&self, address: u64, length: usize, size: usize) -> Option<NonNull<u8>> {
         let address = usize::try_from(address).ok()?;
-        let within = address % size;
+        let within = address & (size - 1);
         if (address - within).checked_add(size)? > self.memory.len() || within.checked_add(length)? > size {
             return None;
         }
@@ -70,8 +73,8 @@ pub struct Share {
     memory: Arc<Memory>,
     /// The number of the first.
     first: u32,
-    /// Bytes of a frame: one chunk or several.
-    size: usize,
+    /// Bytes of a frame, one chunk or several, as a power of two.
+    shift: u32,
     /// The chunks of each that the kernel has: bit `i` is chunk `i`.
     with_kernel: Vec<u8>,
     /// Those that nobody uses. The last one given back is used first: it is in the cache.
@@ -79,12 +82,13 @@ pub struct Share {
 }
 
 impl Share {
-    /// The `count` frames of `chunks` chunks each, up to [`MOST_CHUNKS`], from number `first`; none is with the kernel.
+    /// The `count` frames of `chunks` chunks each, a power of two up to [`MOST_CHUNKS`], from number `first`; none is
+    /// with the kernel.
     pub fn new(memory: &Arc<Memory>, first: u32, count: u32, chunks: usize) -> Self {
         Self {
             memory: Arc::clone(memory),
             first,
-            size: memory.chunk_size * chunks.clamp(1, MOST_CHUNKS),
+            shift: memory.chunk_shift + chunks.clamp(1, MOST_CHUNKS).ilog2(),
             with_kernel: vec![0; count as usize],
             free: (first..first + count).rev().collect(),
         }
@@ -110,25 +114,37 @@ impl Share {
     /// Where a frame begins.
     #[inline]
     pub fn address(&self, frame: u32) -> u64 {
-        u64::from(frame) * self.size as u64
+        u64::from(frame) << self.shift
+    }
+
+    /// Bytes of a frame.
+    #[inline]
+    fn size(&self) -> usize {
+        1 << self.shift
+    }
+
+    /// The number of the frame that has `address`.
+    #[inline]
+    fn frame_at(&self, address: u64) -> Option<u32> {
+        u32::try_from(address >> self.shift).ok()
     }
 
     /// Whether no frame takes more than one chunk.
     #[inline]
     pub fn has_single_chunks(&self) -> bool {
-        self.size == self.memory.chunk_size
+        self.shift == self.memory.chunk_shift
     }
 
     /// Chunks that a frame of `length` bytes takes.
     #[inline]
     pub fn chunks(&self, length: u32) -> u32 {
-        if self.has_single_chunks() { 1 } else { length.div_ceil(self.memory.chunk_size as u32).max(1) }
+        if self.has_single_chunks() { 1 } else { length.div_ceil(self.memory.chunk_size() as u32).max(1) }
     }
 
     /// The chunks of a frame of `length` bytes: where each begins, its bytes, and whether another follows.
     #[inline]
     pub fn pieces(&self, frame: u32, length: u32) -> impl Iterator<Item = (u64, u32, bool)> {
-        let (address, size) = (self.address(frame), self.memory.chunk_size as u32);
+        let (address, size) = (self.address(frame), self.memory.chunk_size() as u32);
         let chunks = self.chunks(length);
         (0..chunks).map(move |chunk| {
             let before = chunk * size;
@@ -193,8 +209,9 @@ impl Share {
     /// or did not have it.
     #[inline]
     pub fn returned(&mut self, address: u64) -> Option<u32> {
-        let frame = u32::try_from(address / self.size as u64).ok()?;
-        let chunk = (address % self.size as u64) / self.memory.chunk_size as u64;
+        let frame = self.frame_at(address)?;
+        let chunk =
+            (address >> self.memory.chunk_shift) & ((1 << (self.shift - self.memory.chunk_shift)) - 1);
         let with_kernel = self.with_kernel.get_mut(frame.checked_sub(self.first)? as usize)?;
         let bit = 1_u8.checked_shl(u32::try_from(chunk).ok()?)?;
         if *with_kernel & bit == 0 {
@@ -208,7 +225,7 @@ impl Share {
     #[inline]
     pub fn bytes_mut(&mut self, frame: u32) -> Option<&mut [u8]> {
         self.check(frame)?;
-        let size = self.size;
+        let size = self.size();
         let start = self.memory.at(self.address(frame), size, size)?;
         // SAFETY: the frame is of this share and not the kernel's, so that this is its only user, and the slice
         // borrows the share.
@@ -218,8 +235,8 @@ impl Share {
     /// `length` bytes at `address`, in a frame that was returned.
     #[inline]
     pub fn bytes(&self, address: u64, length: usize) -> Option<&[u8]> {
-        self.check(u32::try_from(address / self.size as u64).ok()?)?;
-        let start = self.memory.at(address, length, self.size)?;
+        self.check(self.frame_at(address)?)?;
+        let start = self.memory.at(address, length, self.size())?;
         // SAFETY: as above; nothing writes to it while the share is borrowed.
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), length) })
     }
@@ -227,9 +244,10 @@ impl Share {
     /// The bytes from `address` to the end of its frame, which was returned.
     #[inline]
     pub fn room_mut(&mut self, address: u64) -> Option<&mut [u8]> {
-        self.check(u32::try_from(address / self.size as u64).ok()?)?;
-        let length = self.size - usize::try_from(address).ok()? % self.size;
-        let start = self.memory.at(address, length, self.size)?;
+        self.check(self.frame_at(address)?)?;
+        let size = self.size();
+        let length = size - (usize::try_from(address).ok()? & (size - 1));
+        let start = self.memory.at(address, length, size)?;
         // SAFETY: as in `bytes_mut`.
         Some(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), length) })
     }
@@ -265,18 +283,18 @@ mod tests {
 
     #[test]
     fn a_frame_of_several_chunks_is_back_when_all_are() {
-        let memory = Arc::new(Memory::new(10, 2048, 7).unwrap());
-        let mut share = Share::new(&memory, 0, 3, 3);
+        let memory = Arc::new(Memory::new(13, 2048, 7).unwrap());
+        let mut share = Share::new(&memory, 0, 3, 4);
         let frame = share.take().unwrap();
-        assert_eq!(share.bytes_mut(frame).map(|bytes| bytes.len()), Some(3 * 2048));
+        assert_eq!(share.bytes_mut(frame).map(|bytes| bytes.len()), Some(4 * 2048));
         let pieces: Vec<_> = share.pieces(1, 5000).collect();
-        assert_eq!(pieces, [(6144, 2048, true), (8192, 2048, true), (10240, 904, false)]);
-        assert_eq!(share.pieces(1, 60).collect::<Vec<_>>(), [(6144, 60, false)]);
+        assert_eq!(pieces, [(8192, 2048, true), (10240, 2048, true), (12288, 904, false)]);
+        assert_eq!(share.pieces(1, 60).collect::<Vec<_>>(), [(8192, 60, false)]);
         assert_eq!(share.pieces(1, 4096).count(), 2);
         share.lend(1, 3);
         assert_eq!(
-            [10240, 6144, 6144, 8192].map(|address| share.returned(address)),
-            [None, None, None, Some(1)]
+            [12288, 8192, 8192, 14336, 10240].map(|address| share.returned(address)),
+            [None, None, None, None, Some(1)]
         );
         assert!(share.bytes_mut(3).is_none(), "it is not of this share");
     }

@@ -354,7 +354,8 @@ static __always_inline void expect(struct worker *worker, __u32 id, const struct
 	__u32 direction = row->direction & 1;
 	struct way *way = &ways[id][direction];
 	struct run *run = &way->runs[way->newest & (MAX_PENDING - 1)];
-	__u32 slot = (worker->interval - 1) & (INTERVALS - 1);
+	__u64 kind = kind_of((worker->interval - 1) & (INTERVALS - 1), length, late,
+			     counted_streams ? row->stream : 0);
 
 	worker->direction = direction;
 	if (way->frames >= MAX_PENDING) {
@@ -362,8 +363,7 @@ static __always_inline void expect(struct worker *worker, __u32 id, const struct
 		way->frames = 0;
 	}
 	if (way->frames++) {
-		if (run->departure == departure && run->late == late && run->length == length &&
-		    run->slot == slot && (!counted_streams || run->stream == row->stream)) {
+		if (run->departure == departure && run->kind == kind) {
 			run->frames++;
 			return;
 		}
@@ -374,10 +374,7 @@ static __always_inline void expect(struct worker *worker, __u32 id, const struct
 	}
 	run = &way->runs[way->newest & (MAX_PENDING - 1)];
 	run->departure = departure;
-	run->slot = slot;
-	run->length = length;
-	run->late = late;
-	run->stream = row->stream;
+	run->kind = kind;
 	run->frames = 1;
 }
 

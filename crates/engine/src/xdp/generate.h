@@ -182,12 +182,38 @@ struct worker workers[MAX_WORKERS];
  */
 struct run {
 	__u64 departure;
-	__u16 slot; /* their interval */
-	__u16 length;
-	__u16 late; /* bucket of their lateness */
-	__u8 frames;
-	__u8 stream;
+	__u64 kind; /* see kind_of */
+	__u64 frames;
 };
+
+/* What frames of a run have in common beside their departure, in one number, so that it is compared at once. */
+static __always_inline __u64 kind_of(__u16 slot, __u16 length, __u16 late, __u8 stream)
+{
+	return slot | (__u64)length << 16 | (__u64)late << 32 | (__u64)stream << 48;
+}
+
+/* The interval of a run. */
+static __always_inline __u32 slot_of(const struct run *run)
+{
+	return run->kind & 0xffff;
+}
+
+static __always_inline __u32 length_of(const struct run *run)
+{
+	return run->kind >> 16 & 0xffff;
+}
+
+/* The bucket of its lateness. */
+static __always_inline __u32 late_of(const struct run *run)
+{
+	return run->kind >> 32 & 0xffff;
+}
+
+/* Its stream, where streams are counted apart. */
+static __always_inline __u32 stream_of(const struct run *run)
+{
+	return run->kind >> 48 & 0xff;
+}
 
 /*
  * The frames of one worker and direction that are pending, in order. A batch of frames is redirected

@@ -54,15 +54,15 @@ static __always_inline void count_sent(struct sent *count, __u32 id, __u32 direc
 {
 	__u32 key = id * DIRECTIONS + direction;
 	struct bins *bins = bpf_map_lookup_elem(&sent_bins, &key);
-	__u64 late = run->late;
-	struct stream_sent *stream = stream_sent_of(id, run->stream, direction);
+	__u64 late = late_of(run);
+	struct stream_sent *stream = stream_sent_of(id, stream_of(run), direction);
 	struct histogram *late_counts;
 
 	count->frames += frames;
-	count->bytes += frames * run->length;
+	count->bytes += frames * length_of(run);
 	if (stream) {
 		stream->frames += frames;
-		stream->bytes += frames * run->length;
+		stream->bytes += frames * length_of(run);
 	}
 	if (bins)
 		count_in_bin(bins, run->departure, frames);
@@ -90,40 +90,50 @@ struct ending {
 	enum reason reason;
 };
 
-/* The oldest pending run, or a part of it, ends so. Says whether that was the last of the frames. */
-static long end_run(__u32 index __attribute__((unused)), struct ending *ending)
+/* The oldest pending run, or as much of it as `frames`, ends so. Says how many frames that were. */
+static __always_inline __u32 end_oldest_run(__u32 id, __u32 direction, __u32 frames, enum fate fate,
+					    enum reason reason)
 {
-	__u32 id = ending->id & (MAX_WORKERS - 1), direction = ending->direction & 1;
-	struct way *way = &ways[id][direction];
+	struct way *way = &ways[id & (MAX_WORKERS - 1)][direction & 1];
 	struct run *run = &way->runs[way->oldest & (MAX_PENDING - 1)];
-	__u32 some = run->frames < ending->frames ? run->frames : ending->frames;
-	struct sent *count = sent_of(id, run->slot, direction);
+	__u32 some = run->frames < frames ? (__u32)run->frames : frames;
+	struct sent *count = sent_of(id, slot_of(run), direction);
 
-	if (count && ending->fate == UNTAKEN)
-		count_untaken(count, ending->reason, some);
+	if (count && fate == UNTAKEN)
+		count_untaken(count, reason, some);
 	else if (count)
 		count_sent(count, id, direction, run, some);
-	if (count && ending->fate == REFUSED)
+	if (count && fate == REFUSED)
 		count->refused += some;
-	ending->frames -= some;
 	run->frames -= some;
 	if (!run->frames)
 		way->oldest++;
+	return some;
+}
+
+/* One turn of a loop over runs. Says whether it was the last. */
+static long end_run(__u32 index __attribute__((unused)), struct ending *ending)
+{
+	ending->frames -=
+		end_oldest_run(ending->id, ending->direction, ending->frames, ending->fate, ending->reason);
 	return !ending->frames;
 }
 
 /*
- * The same became of so many frames, the oldest that are pending. The verifier looks once at the body of this
- * loop; of an ordinary one it takes half a second to look at every turn.
+ * The same became of so many frames, the oldest that are pending. At the highest rate they are one run. The
+ * verifier looks once at the body of this loop; of an ordinary one it takes half a second to look at every turn.
  */
 static __always_inline void end_oldest(__u32 id, __u32 direction, __u32 frames, enum fate fate,
 				       enum reason reason)
 {
-	struct ending ending = {id, direction, frames, fate, reason};
-
 	ways[id][direction].frames -= frames;
-	if (frames)
+	if (frames && fate == TAKEN)
+		frames -= end_oldest_run(id, direction, frames, TAKEN, OTHER);
+	if (frames) {
+		struct ending ending = {id, direction, frames, fate, reason};
+
 		bpf_loop(MAX_PENDING, end_run, &ending, 0);
+	}
 }
 
 /* The frame that was redirected last was not taken. */
@@ -131,7 +141,7 @@ static __always_inline void drop_newest(struct worker *worker, __u32 id, __u32 d
 {
 	struct way *way = &ways[id][direction];
 	struct run *run = &way->runs[way->newest & (MAX_PENDING - 1)];
-	struct sent *count = sent_of(id, run->slot, direction);
+	struct sent *count = sent_of(id, slot_of(run), direction);
 
 	if (count)
 		count_untaken(count, reason, 1);

@@ -174,9 +174,9 @@ proptest! {
             (0_u32..40).prop_map(Step::Take), (1_u32..20).prop_map(Step::Drop), Just(Step::Down)
         ], 0..60),
         rounds in prop::collection::vec((1_usize..=BURST, any::<bool>()), 1..30),
-        lengths in prop::collection::vec(60_usize..6144, 1..5),
+        lengths in prop::collection::vec(60_usize..8192, 1..5),
     ) {
-        let (mut sender, kernel) = sender_of(start, steps, 3);
+        let (mut sender, kernel) = sender_of(start, steps, 4);
         let (mut offered, mut taken, mut dropped, mut recalled) = (0, 0, 0, 0);
         let mut waits = 0;
         for (count, gives_up) in rounds {
