@@ -19,6 +19,7 @@ mod generator;
 mod generators;
 mod imports;
 mod interruption;
+mod kills;
 mod labs;
 mod live;
 mod load_tests;
