@@ -6,6 +6,7 @@
 mod common;
 
 mod af_xdp;
+mod bad_luck;
 mod bench;
 mod bench_files;
 mod build_rate;
