@@ -388,6 +388,7 @@ fn a_soak_whose_disk_is_full_keeps_what_was_counted() {
     fs::remove_file(directory.path().join("filler")).unwrap();
     let [record] = <[Record; 1]>::try_from(finished.records()).unwrap();
     assert!(record.samples.len() >= samples, "{} of {samples} samples", record.samples.len());
-    let counted: u64 = record.samples.iter().map(|sample| sample.directions[0].offered + sample.directions[0].unsent).sum();
+    let counted: u64 =
+        record.samples.iter().map(|sample| sample.directions[0].offered + sample.directions[0].unsent).sum();
     assert!(counted > 100, "{counted} frames in {} samples", record.samples.len());
 }
