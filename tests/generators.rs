@@ -1,12 +1,11 @@
 //! `linerate generator`: other programs and our own in one lab, counted alike.
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::common::sites::Site;
-use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, linerate, wait_until};
+use crate::common::{Finished, REPOSITORY, eventually, has_namespaces, has_tool, linerate, wait_until};
 use nix::sys::signal::Signal;
 use results::record::{Generator, Status};
 
@@ -31,8 +30,7 @@ const RING: u64 = 1024 + 64;
 const TOLERANCE: f64 = 0.02;
 
 fn is_installed(tool: &str) -> bool {
-    let path = env::var_os("PATH").unwrap();
-    let there = env::split_paths(&path).chain(["/usr/sbin".into()]).any(|place| place.join(tool).exists());
+    let there = has_tool(tool);
     if !there {
         eprintln!("skipped: {tool} is not installed");
     }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crate::common::holdings::Holdings;
 use crate::common::namespace::{Namespace, mount_memory};
@@ -147,38 +146,6 @@ fn a_killed_latency_test_keeps_the_distributions_it_finished() {
         let counted: u64 = distribution.histogram_ns.iter().map(|(_, count)| count).sum();
         assert_eq!((load.name.as_str(), counted), (name, distribution.forwarded));
         assert!(distribution.forwarded > 0, "{distribution:?}");
-    }
-}
-
-#[test]
-fn killed_at_random_moments_nothing_is_left_behind() {
-    if !has_namespaces() {
-        return;
-    }
-    let _machine = machine();
-    let home = Namespace::new();
-    let before = trace(&home);
-    let ports = "calibrated:rate=10kpps";
-    let lines = [
-        LONG.to_owned(),
-        format!("send --dut {ports} --rate 2kpps"),
-        format!("saturate --dut {ports} --rate 2kpps --duration 60s"),
-        "lab up doomed --dut linux-bridge --foreground".to_owned(),
-        format!("bench --quick --dut {ports} --line-rate 10mbps"),
-    ];
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-    let mut random = u64::from(seed);
-    for round in 0..2 {
-        for line in &lines {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Setting up takes some 200 ms; later there is more to leave behind.
-            let delay = Duration::from_millis(random >> 33 & 0xff) * (2 * round + 1);
-            let moment = format!("{line}, after {delay:?}");
-            let run = linerate(line).inside(&home).on_my_machine().start();
-            thread::sleep(delay);
-            kill_and_look(run, &home, &moment);
-            assert_eq!(trace(&home), before, "{moment}");
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod common;
 
 mod af_xdp;
+mod bad_luck;
 mod bench;
 mod bench_files;
 mod build_rate;
@@ -19,6 +20,7 @@ mod generator;
 mod generators;
 mod imports;
 mod interruption;
+mod kills;
 mod labs;
 mod live;
 mod load_tests;

@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "frames", run: frames::run, seeds: frames::scripts },
     Target { name: "memif_server", run: memifs::server, seeds: memifs::scripts },
     Target { name: "capture", run: parsers::capture, seeds: parsers::captures },
@@ -40,4 +40,5 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "certificate", run: parsers::certificate, seeds: parsers::certificates },
     Target { name: "imported_result", run: parsers::imported_result, seeds: parsers::exported },
     Target { name: "trex_call", run: parsers::trex_call, seeds: parsers::calls },
+    Target { name: "trex_message", run: parsers::trex_message, seeds: parsers::messages },
 ];

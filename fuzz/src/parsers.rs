@@ -263,7 +263,6 @@ pub fn trex_call(bytes: &[u8]) {
     for (number, line) in (0..).zip(bytes.split(|byte| *byte == b'\n').take(64)) {
         let now = Duration::from_millis(10 * number);
         assert!(!server.handle(line, now).is_empty());
-        let _ = trex::framing::open(line);
         server.tick(now);
     }
 }
@@ -287,4 +286,20 @@ pub fn calls() -> Vec<Vec<u8>> {
         call("get_port_stats", r#""a":1"#),
     ];
     vec![lines.join("\n").into_bytes(), trex::framing::pack(lines[0].as_bytes())]
+}
+
+/// A message of a client as it stands on the wire. What it says is bounded, and comes back from its own packing.
+pub fn trex_message(bytes: &[u8]) {
+    if let Ok((text, _)) = trex::framing::open(bytes) {
+        assert!(text.len() <= trex::framing::LARGEST, "{} bytes", text.len());
+        assert_eq!(trex::framing::open(&trex::framing::pack(&text)), Ok((text, true)));
+    }
+}
+
+/// Plain and packed ones, and one whose head promises more than it holds.
+pub fn messages() -> Vec<Vec<u8>> {
+    let packed = trex::framing::pack(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+    let mut promises = packed.clone();
+    promises[4..8].copy_from_slice(&900_000_u32.to_be_bytes());
+    vec![b"{\"id\":1}".to_vec(), packed, promises]
 }

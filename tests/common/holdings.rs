@@ -38,6 +38,18 @@ impl Holdings {
         found
     }
 
+    /// What these processes hold, likewise.
+    pub fn of_all(pids: &[u32], home: &Namespace) -> Self {
+        let mut all = Self::default();
+        for found in pids.iter().map(|pid| Self::of(*pid, home)) {
+            all.namespaces.extend(found.namespaces);
+            all.programs.extend(found.programs);
+            all.maps.extend(found.maps);
+            all.links.extend(found.links);
+        }
+        all
+    }
+
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

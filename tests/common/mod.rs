@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod holdings;
+pub mod leftovers;
 pub mod namespace;
 pub mod patience;
 pub mod sites;
@@ -63,6 +64,12 @@ pub fn has_namespaces() -> bool {
         eprintln!("skipped: network namespaces need root ({errno})");
     }
     tried.is_ok()
+}
+
+/// Whether a program of this name is installed.
+pub fn has_tool(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|place| place.join(tool).exists())
 }
 
 /// The machine, while a test has it for itself. The kernel opens the lock when the process ends.

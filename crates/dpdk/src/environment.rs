@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+
 use crate::error::{Error, errno};
 use crate::log::Log;
 use crate::shim;
@@ -27,6 +30,8 @@ pub enum Memory {
 
 /// Where the kernel says how many hugepages there are.
 const HUGEPAGES: &str = "/sys/kernel/mm/hugepages";
+/// Where DPDK makes a directory for each process of root.
+const DIRECTORIES: &str = "/var/run/dpdk";
 
 impl Memory {
     /// `mebibytes` in hugepages where enough are free, else in ordinary memory, which network `cards`
@@ -98,6 +103,8 @@ impl Dpdk {
         let result = thread::scope(|scope| {
             let pointers = Pointers(pointers);
             let starting = scope.spawn(move || {
+                // Where that is not allowed, whoever is killed while DPDK starts leaves an empty directory.
+                let _ = hide_directory();
                 let mut pointers = pointers;
                 // SAFETY: `count` pointers to texts that end in zero and outlive DPDK, then a null.
                 unsafe { shim::linerate_start(count, pointers.first()) }
@@ -140,6 +147,16 @@ impl Drop for Dpdk {
         // SAFETY: DPDK is started, and ports, pools and bursts, which hold it, are gone.
         unsafe { shim::linerate_clean_up() };
     }
+}
+
+/// Gives the calling thread, which makes DPDK's directory, memory in the place of those of all processes: it goes with
+/// the thread's mounts.
+fn hide_directory() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // What the machine unmounts goes away here, too.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+    let _ = fs::create_dir(DIRECTORIES);
+    mount(Some("tmpfs"), DIRECTORIES, Some("tmpfs"), MsFlags::empty(), Some("mode=700"))
 }
 
 /// Removes the directory that DPDK made for this process, if it came so far. It is empty: DPDK has no use for

@@ -31,6 +31,7 @@ use wording::usage::misuse;
 
 use self::counters::Counters;
 use self::fastpath::Fastpath;
+use self::testpmd::Testpmd;
 use self::vm::Vm;
 use self::vpp::Vpp;
 use crate::{DutSpec, Passed};
@@ -107,7 +108,7 @@ enum Program {
     /// This program itself, which writes these counters and listens at these sockets.
     Twin(Counters, [String; 2]),
     /// It listens at these sockets.
-    Testpmd([String; 2]),
+    Testpmd(Testpmd, [String; 2]),
     Vpp(Vpp),
     Fastpath(Fastpath),
     Vm(Box<Vm>),
@@ -121,9 +122,10 @@ impl Dut {
         let sockets = [socket_name(), socket_name()];
         let (program, words) = match spec.name() {
             testpmd::NAME => {
-                let words =
-                    testpmd::words(mode(), site.core(), site.queues, room(site.max_frame_size), &sockets);
-                (Program::Testpmd(sockets), words)
+                let testpmd = Testpmd::prepare();
+                let room = room(site.max_frame_size);
+                let words = testpmd.words(mode(), site.core(), site.queues, room, &sockets);
+                (Program::Testpmd(testpmd, sockets), words)
             }
             vpp::NAME => {
                 let words = vpp::words(site, &parameters);
@@ -149,7 +151,7 @@ impl Dut {
         let mut dut = Self::launch(spec, program, &words, &site.cores)?;
         match &dut.program {
             Program::Twin(..) | Program::Fastpath(_) | Program::Vm(_) => {}
-            Program::Testpmd(_) => testpmd::tidy_up(),
+            Program::Testpmd(testpmd, _) => testpmd.tidy_up(),
             Program::Vpp(vpp) => {
                 let configured = vpp.configure(dut.process.id(), site, tester);
                 // Where it has ended, its last words say more than that it does not answer.
@@ -212,7 +214,7 @@ impl Dut {
         loop {
             let ready = match &self.program {
                 Program::Twin(counters, _) => counters.is_ready(),
-                Program::Testpmd(_) => testpmd::is_ready(&self.process.said()?),
+                Program::Testpmd(..) => testpmd::is_ready(&self.process.said()?),
                 Program::Vpp(vpp) => vpp.is_ready(self.process.id()),
                 Program::Fastpath(fastpath) => fastpath.is_ready(self.process.id()),
                 Program::Vm(vm) => vm.is_ready(),
@@ -261,7 +263,7 @@ impl Dut {
         match &self.program {
             Program::Vpp(vpp) => vpp.next_hops(),
             Program::Fastpath(fastpath) => fastpath.next_hops(),
-            Program::Twin(..) | Program::Testpmd(_) | Program::Vm(_) => None,
+            Program::Twin(..) | Program::Testpmd(..) | Program::Vm(_) => None,
         }
     }
 
@@ -284,7 +286,7 @@ impl Dut {
                 let [zero, one] = counters.get();
                 Ok([port(0, zero, one), port(1, one, zero)])
             }
-            Program::Testpmd(_) => testpmd::ask(&self.process),
+            Program::Testpmd(..) => testpmd::ask(&self.process),
             Program::Vpp(vpp) => vpp.counters(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.counters(self.process.id()),
             Program::Vm(_) => bail!("a virtual machine is asked over its console"),
@@ -295,7 +297,7 @@ impl Dut {
     pub fn counted(&self) -> Option<[Passed; 2]> {
         match &self.program {
             Program::Twin(counters, _) => Some(counters.get()),
-            Program::Testpmd(_) | Program::Vpp(_) | Program::Fastpath(_) | Program::Vm(_) => None,
+            Program::Testpmd(..) | Program::Vpp(_) | Program::Fastpath(_) | Program::Vm(_) => None,
         }
     }
 
@@ -304,7 +306,7 @@ impl Dut {
         match &self.program {
             Program::Vpp(vpp) => vpp.nodes(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.nodes(self.process.id()),
-            Program::Twin(..) | Program::Testpmd(_) | Program::Vm(_) => Ok(NodeRuntimes::new()),
+            Program::Twin(..) | Program::Testpmd(..) | Program::Vm(_) => Ok(NodeRuntimes::new()),
         }
     }
 
@@ -330,7 +332,7 @@ impl Dut {
     /// Where it listens for the other ends of its two ports.
     pub fn sockets(&self) -> [Socket; 2] {
         match &self.program {
-            Program::Twin(_, names) | Program::Testpmd(names) => names.clone().map(Socket::Abstract),
+            Program::Twin(_, names) | Program::Testpmd(_, names) => names.clone().map(Socket::Abstract),
             Program::Vpp(_) | Program::Vm(_) => private::sockets(self.process.id()),
             Program::Fastpath(fastpath) => fastpath.sockets(),
         }
@@ -356,7 +358,8 @@ impl Program {
             Self::Vpp(vpp) => Some(vpp.namespace()),
             Self::Fastpath(fastpath) => fastpath.namespace(),
             Self::Vm(vm) => Some(vm.namespace()),
-            Self::Twin(..) | Self::Testpmd(_) => None,
+            Self::Testpmd(testpmd, _) => testpmd.namespace(),
+            Self::Twin(..) => None,
         }
     }
 
@@ -369,7 +372,7 @@ impl Program {
     fn remedy(&self) -> String {
         match self {
             Self::Twin(..) | Self::Fastpath(_) | Self::Vm(_) => String::new(),
-            Self::Testpmd(_) => "; is Debian's dpdk-dev installed (`make setup`)?".to_owned(),
+            Self::Testpmd(..) => "; is Debian's dpdk-dev installed (`make setup`)?".to_owned(),
             Self::Vpp(_) => format!("; {}", vpp::REMEDY),
         }
     }

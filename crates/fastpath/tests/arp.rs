@@ -188,6 +188,7 @@ fn a_neighbour_is_asked_for_its_link_address_and_then_gets_its_packets() {
     two.wires[0].put(frame(OURS[0], THEM.octets(), 64, 46));
     two.run();
     assert_eq!(two.wires[1].take().unwrap()[..6], moved.sender_mac.0);
+    assert_eq!(two.router.neighbour_counts().moved, 1);
 }
 
 #[test]

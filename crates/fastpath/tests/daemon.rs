@@ -7,6 +7,7 @@ mod common;
 mod process;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -201,6 +202,61 @@ fn a_router_is_asked_changed_and_stopped_and_leaves_nothing() {
 
     assert_eq!(router.stop(Signal::SIGTERM), "");
     assert!(!site.socket().exists());
+}
+
+/// What the kernel says of a process under `key`.
+fn status(process: u32, key: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_router_gives_up_root_and_keeps_what_it_needs() {
+    const NOBODY: u32 = 65_534;
+    if !nix::unistd::geteuid().is_root() {
+        return eprintln!("skipped: becoming another user needs root");
+    }
+    let site = Site::new();
+    let file = site.write("router.toml", "tap = true");
+    std::os::unix::fs::chown(site.directory.path(), Some(NOBODY), None).unwrap();
+    // Where its tap is nobody's but its own.
+    let in_namespace = |command: &mut Command| {
+        // SAFETY: between fork and exec it only makes a system call.
+        unsafe { command.pre_exec(|| Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)?)) };
+    };
+    let check = |mut router: Router, kept: u64| {
+        let ids: Vec<_> =
+            status(router.id(), "Uid").split_whitespace().map(|id| id.parse::<u32>().unwrap()).collect();
+        assert_eq!(ids, [NOBODY; 4]);
+        for set in ["CapEff", "CapPrm"] {
+            assert_eq!(u64::from_str_radix(&status(router.id(), set), 16).unwrap(), kept, "{set}");
+        }
+        assert_eq!(status(router.id(), "NoNewPrivs"), "1");
+        assert!(site.ctl("show interfaces").status.success());
+        site.write("router.toml", "tap = true\n[[route]]\nprefix = \"10.9.0.0/16\"\nvia = [{ gateway = \"10.0.0.9\" }]");
+        router.signal(Signal::SIGHUP);
+        let said = router.line();
+        assert!(said.contains("1 changes made"), "{said}");
+        site.write("router.toml", "tap = true");
+        router.stop(Signal::SIGTERM);
+        assert!(!site.socket().exists());
+    };
+    // NET_ADMIN, NET_RAW, SYS_NICE, PERFMON and BPF.
+    let needed = 1 << 12 | 1 << 13 | 1 << 23 | 1 << 38 | 1 << 39;
+    let mut command = fastpath(&file);
+    in_namespace(command.args(["--user", "nobody"]));
+    check(Router::started(command.spawn().unwrap()), needed);
+
+    // Who is that user already has nothing to change, but keeps no more.
+    let program = site.directory.path().join("fastpath");
+    fs::copy(env!("CARGO_BIN_EXE_fastpath"), &program).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command
+        .args(["--inh-caps=-all,+net_admin,+net_raw,+kill", "--ambient-caps=-all,+net_admin,+net_raw,+kill"]);
+    command.arg(&program).args(["--user", "nobody"]).arg(&file).stderr(std::process::Stdio::piped());
+    in_namespace(&mut command);
+    check(Router::started(command.spawn().unwrap()), 1 << 12 | 1 << 13);
 }
 
 #[test]

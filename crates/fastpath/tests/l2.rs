@@ -222,6 +222,18 @@ fn a_full_table_is_counted_and_floods() {
 }
 
 #[test]
+fn a_port_that_makes_addresses_up_leaves_room_for_others() {
+    let mut net = bridge();
+    net.router.set_bridge(1, Settings { stations: 64, ..Settings::default() });
+    let made_up: Vec<_> = (10..250).map(|station| talk(station, ALL)).collect();
+    net.run(0, &made_up);
+    let known = |net: &Net| net.router.forwarding().bridges[0].stations.known();
+    assert!((40..=56).contains(&known(&net)), "{}", known(&net));
+    net.run(1, &[talk(1, ALL)]);
+    assert_eq!(net.run(2, &[talk(2, 1)]), sent_by(1, 4, vec![talk(2, 1)]));
+}
+
+#[test]
 fn frames_to_bridges_stay_on_their_link() {
     let mut net = bridge();
     let to_group = |last: u8| {

@@ -43,13 +43,31 @@ impl Namespace {
                      a container may forbid them",
                 )
             })?;
-            let open = |path: &str| {
-                File::open(path).map(OwnedFd::from).map_err(|cause| {
-                    Error::kernel(format!("cannot open {path}"), cause, Needs::SysAdmin, "Mount /proc")
-                })
-            };
-            Ok(Self { net: open("/proc/thread-self/ns/net")?, mount: open("/proc/thread-self/ns/mnt")? })
+            Self::of_this_thread()
         })
+    }
+
+    /// The network namespace that the calling thread is in, with mounts of its own.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] without `CAP_SYS_ADMIN`, or where the kernel allows no more namespaces.
+    pub fn with_own_mounts() -> Result<Self> {
+        on_own_thread(|| {
+            own_mounts().map_err(|errno| {
+                let remedy = "See 'sysctl user.max_mnt_namespaces'; a container may forbid them";
+                Error::kernel("cannot create a mount namespace", errno, Needs::SysAdmin, remedy)
+            })?;
+            Self::of_this_thread()
+        })
+    }
+
+    fn of_this_thread() -> Result<Self> {
+        let open = |path: &str| {
+            File::open(path).map(OwnedFd::from).map_err(|cause| {
+                Error::kernel(format!("cannot open {path}"), cause, Needs::SysAdmin, "Mount /proc")
+            })
+        };
+        Ok(Self { net: open("/proc/thread-self/ns/net")?, mount: open("/proc/thread-self/ns/mnt")? })
     }
 
     /// The network namespace and the mount namespace that another process made.
@@ -169,13 +187,18 @@ pub(crate) fn contain(command: &mut Command, [net, mount]: [OwnedFd; 2]) {
 
 /// Moves the calling thread into new namespaces, with a `/sys` of their own.
 fn isolate() -> Result<(), (&'static str, nix::Error)> {
-    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).map_err(|errno| ("unshare", errno))?;
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| ("unshare", errno))?;
+    own_mounts().map_err(|errno| ("mounts", errno))?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>).map_err(|errno| ("mount /sys", errno))
+}
+
+/// Gives the calling thread mounts of its own.
+fn own_mounts() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
     // Slave, not private: nothing mounted here is seen outside, but what the machine unmounts
     // goes away here too, so that a running lab never keeps a disk busy.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
-        .map_err(|errno| ("mount --make-rslave /", errno))?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>).map_err(|errno| ("mount /sys", errno))
 }
 
 /// Runs `work` on a new thread and returns what it returns, a panic included.

@@ -130,6 +130,11 @@ fn hostile_names_stay_text() {
     let mut record = Scenario::default().record();
     let hostile = "</script><script>alert(1)</script><!-- <b>&";
     record.dut.name = hostile.to_owned();
+    record.test = hostile.to_owned();
+    record.reason = Some(hostile.to_owned());
+    record.labels.insert(hostile.to_owned(), hostile.to_owned());
+    record.dut.configuration.insert(hostile.to_owned(), hostile.to_owned());
+    record.host.kernel = hostile.to_owned();
     record.notes.push(hostile.to_owned());
     record.command.push(hostile.to_owned());
     let page = page(&[record], &[], hostile);

@@ -14,5 +14,6 @@ pub mod record;
 mod shared_core;
 pub mod store;
 pub mod time;
+pub mod whole;
 
 pub use record::Record;

@@ -1,28 +1,26 @@
 //! The store: a directory of records, one file `<id>.json` each.
 //!
-//! Records enter as they grow; files leave that are whole at every moment. A record is written
-//! to a temporary file beside it, synced and renamed, so a crash or a full disk leaves the state
-//! before it. What comes while a run goes on is kept in a journal until its end.
+//! Records enter as they grow; files leave that are [whole](crate::whole) at every moment, so a crash or a full disk
+//! leaves the state before it. What comes while a run goes on is kept in a journal until its end.
 
 mod journal;
 mod packed;
 mod printable;
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use journal::Entry;
 use serde::Deserialize;
 use serde_json::error::Category;
-use tempfile::NamedTempFile;
 
 use crate::bench::{self, Bench};
 use crate::certificate::{self, Certificate};
 use crate::record::{Record, SCHEMA, Status};
 use crate::time::compact;
+use crate::whole;
 
 /// What all versions of the schema begin with.
 const SCHEMA_FAMILY: &str = "linerate/run/";
@@ -175,17 +173,16 @@ impl Store {
         let mut number = 1;
         loop {
             let path = self.directory.join(format!("{}.json", record.id));
-            match temporary_copy(record, &path)?.persist_noclobber(&path) {
-                Ok(_) => {
-                    sync_directory(&path)?;
+            match whole::create(&path, &readable_json(record, &path)?) {
+                Ok(()) => {
                     let journal_path = journal::path(&path);
                     return Ok(Writer { path, journal_path, journal: None });
                 }
-                Err(failure) if failure.error.kind() == ErrorKind::AlreadyExists => {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     number += 1;
                     record.id = format!("{wanted}-{number}");
                 }
-                Err(failure) => return Err(Error::writing(&path, failure.error)),
+                Err(error) => return Err(Error::writing(&path, error)),
             }
         }
     }
@@ -230,10 +227,8 @@ impl Writer {
     /// [`Error::DiskFull`], [`Error::Unwritable`] or [`Error::NotRepresentable`]; the file then
     /// holds what it held before, and no temporary file remains.
     pub fn write(&mut self, record: &Record) -> Result<(), Error> {
-        let copy = temporary_copy(record, &self.path)?;
-        copy.persist(&self.path).map_err(|failure| Error::writing(&self.path, failure.error))?;
-        // Only when this is on the disk can what it replaces go.
-        sync_directory(&self.path)?;
+        write(record, &self.path)?;
+        // What it replaces can go, since this is on the disk.
         if self.journal.take().is_some() {
             fs::remove_file(&self.journal_path).map_err(|error| Error::writing(&self.journal_path, error))?;
         }
@@ -246,33 +241,12 @@ impl Writer {
 /// # Errors
 /// See [`Writer::write`].
 pub fn replace(directory: &Path, record: &Record) -> Result<(), Error> {
-    let path = directory.join(format!("{}.json", record.id));
-    let copy = temporary_copy(record, &path)?;
-    copy.persist(&path).map_err(|failure| Error::writing(&path, failure.error))?;
-    sync_directory(&path)
+    write(record, &directory.join(format!("{}.json", record.id)))
 }
 
-/// `record` in a synced file beside `path`, which disappears unless it is renamed.
-/// Its name begins with a dot and ends in `.tmp`, so readers pass over those of dead writers.
-fn temporary_copy(record: &Record, path: &Path) -> Result<NamedTempFile, Error> {
-    let json = readable_json(record)
-        .map_err(|source| Error::NotRepresentable { path: path.to_path_buf(), source })?;
-    temporary(&json, path)
-}
-
-/// `json` in a synced file beside `path`; see [`temporary_copy`].
-fn temporary(json: &[u8], path: &Path) -> Result<NamedTempFile, Error> {
-    let write = || {
-        let mut file = tempfile::Builder::new()
-            .prefix(".linerate-")
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
-        file.write_all(json)?;
-        file.as_file().sync_all()?;
-        Ok(file)
-    };
-    write().map_err(|error| Error::writing(path, error))
+/// Replaces the file at `path` by `record`.
+fn write(record: &Record, path: &Path) -> Result<(), Error> {
+    whole::replace(path, &readable_json(record, path)?).map_err(|error| Error::writing(path, error))
 }
 
 /// Keeps `bench` in `directory`, beside its records; replaces what was kept before in one step.
@@ -284,25 +258,19 @@ pub fn keep_bench(directory: &Path, bench: &Bench) -> Result<(), Error> {
     let not_representable = |source| Error::NotRepresentable { path: path.clone(), source };
     let mut json = serde_json::to_vec_pretty(bench).map_err(not_representable)?;
     json.push(b'\n');
-    let copy = temporary(&json, &path)?;
-    copy.persist(&path).map_err(|failure| Error::writing(&path, failure.error))?;
-    sync_directory(&path)
+    whole::replace(&path, &json).map_err(|error| Error::writing(&path, error))
 }
 
-/// `record` as one line of JSON. It is parsed once more, since NaN and infinity become `null`
+/// `record` as one line of JSON, for `path`. It is parsed once more, since NaN and infinity become `null`
 /// without an error and the file would be lost to every reader.
-fn readable_json(record: &Record) -> Result<Vec<u8>, serde_json::Error> {
-    let mut json = serde_json::to_vec(record)?;
-    serde_json::from_slice::<Record>(&json)?;
-    json.push(b'\n');
-    Ok(json)
-}
-
-/// Makes a rename survive a power failure.
-fn sync_directory(path: &Path) -> Result<(), Error> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let sync = File::open(directory).and_then(|directory| directory.sync_all());
-    sync.map_err(|error| Error::writing(path, error))
+fn readable_json(record: &Record, path: &Path) -> Result<Vec<u8>, Error> {
+    let represent = || {
+        let mut json = serde_json::to_vec(record)?;
+        serde_json::from_slice::<Record>(&json)?;
+        json.push(b'\n');
+        Ok(json)
+    };
+    represent().map_err(|source| Error::NotRepresentable { path: path.to_path_buf(), source })
 }
 
 /// An id that sorts by time and fits a file name, like

@@ -10,7 +10,7 @@ use caps::errors::CapsError;
 use caps::{CapSet, CapsHashSet};
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::unistd::{User, initgroups, setgid, setuid};
+use nix::unistd::{User, getresuid, initgroups, setgid, setuid};
 
 pub use caps::Capability;
 
@@ -43,7 +43,7 @@ pub fn keep_only(kept: &[Capability]) -> Result<(), Error> {
     keep(kept, &permitted)
 }
 
-/// Becomes `user`, with the groups of that user, and keeps of the capabilities those of `kept` that the calling
+/// Becomes `user`, with the groups of that user, unless it is that user already; and keeps of the capabilities those of `kept` that the calling
 /// thread has. Neither this process nor what it starts can gain others.
 ///
 /// # Errors
@@ -51,7 +51,12 @@ pub fn keep_only(kept: &[Capability]) -> Result<(), Error> {
 pub fn become_user(user: &str, kept: &[Capability]) -> Result<(), Error> {
     let found = User::from_name(user).ok().flatten().ok_or_else(|| Error::NoSuchUser(user.to_owned()))?;
     let permitted = caps::read(None, CapSet::Permitted)?;
+    let uids = getresuid().map_err(|cause| Error::User { user: user.to_owned(), cause })?;
     let change = || {
+        if [uids.real, uids.effective, uids.saved] == [found.uid; 3] && !found.uid.is_root() {
+            // Only root can choose its groups.
+            return prctl::set_no_new_privs();
+        }
         // Who leaves root loses all capabilities unless asked to keep them.
         prctl::set_keepcaps(true)?;
         initgroups(&CString::new(user).map_err(|_| Errno::EINVAL)?, found.gid)?;

@@ -140,9 +140,7 @@ impl Kept {
             let directory = path.parent().unwrap_or(path);
             fs::create_dir_all(directory)?;
             // In one step: others may read meanwhile.
-            let new = directory.join(format!(".self-test-{}.tmp", std::process::id()));
-            fs::write(&new, serde_json::to_vec(content)?)?;
-            fs::rename(&new, path)
+            results::whole::replace(path, &serde_json::to_vec(content)?)
         };
         write().with_context(|| format!("cannot keep the finding in {}", path.display()))
     }

@@ -6,10 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lab::InterfaceCounters;
+use lab::{InterfaceCounters, Namespace};
 use nix::unistd::geteuid;
 
 use programs::{Process, Said, number_after};
+
+use super::private::DIRECTORY;
 
 /// What `--dut` calls it.
 pub const NAME: &str = "testpmd";
@@ -24,15 +26,60 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// In front of a frame in its buffer.
 const HEADROOM: usize = 128;
 
+/// Where it runs.
+pub(super) struct Testpmd {
+    /// Where the directory that it makes goes with it, however it ends; `None` without the right to mount.
+    namespace: Option<Namespace>,
+}
+
+impl Testpmd {
+    pub fn prepare() -> Self {
+        let private = || {
+            let namespace = Namespace::with_own_mounts()?;
+            namespace.make_private(DIRECTORY)?;
+            Ok::<_, lab::Error>(namespace)
+        };
+        Self { namespace: private().ok() }
+    }
+
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
+    /// Its command line, see [`words`].
+    pub fn words(
+        &self,
+        mode: &str,
+        core: usize,
+        queues: usize,
+        room: usize,
+        sockets: &[String; 2],
+    ) -> Vec<String> {
+        let place =
+            self.namespace.iter().flat_map(|_| ["env".to_owned(), format!("RUNTIME_DIRECTORY={DIRECTORY}")]);
+        place.chain(words(mode, core, queues, room, sockets)).collect()
+    }
+
+    /// Removes its directory, once it has started: empty, and of no use to it. Whatever ends it then leaves
+    /// nothing.
+    pub fn tidy_up(&self) {
+        if self.namespace.is_some() {
+            return;
+        }
+        let theirs = [Some("/var/run".into()), std::env::var_os("XDG_RUNTIME_DIR"), Some("/tmp".into())];
+        for directory in theirs.into_iter().flatten().map(|base| Path::new(&base).join("dpdk")) {
+            let is_gone = fs::remove_dir(directory.join(prefix())).is_ok();
+            if is_gone && !geteuid().is_root() {
+                // Who is not root has one for DPDK alone, and it stays where others of theirs use it.
+                let _ = fs::remove_dir(directory);
+            }
+        }
+    }
+}
+
 /// Its command line: in ordinary memory, with no cards and no files; it ends when its input does. Its
 /// buffers have `room` bytes for a frame, its ports as many `queues`.
-pub(super) fn words(
-    mode: &str,
-    core: usize,
-    queues: usize,
-    room: usize,
-    sockets: &[String; 2],
-) -> Vec<String> {
+fn words(mode: &str, core: usize, queues: usize, room: usize, sockets: &[String; 2]) -> Vec<String> {
     let port = |number: usize| {
         let socket = &sockets[number];
         format!("--vdev=net_memif{number},role=server,id=0,socket={socket},socket-abstract=yes")
@@ -111,19 +158,6 @@ fn counters(answer: &str) -> Option<[InterfaceCounters; 2]> {
 /// Whether it forwards, by what it said.
 pub(super) fn is_ready(said: &Said) -> bool {
     said.stdout.contains(READY)
-}
-
-/// Removes its directory, once it has started: empty, and of no use to it. Whatever ends it then leaves
-/// nothing.
-pub(super) fn tidy_up() {
-    let theirs = [Some("/var/run".into()), std::env::var_os("XDG_RUNTIME_DIR"), Some("/tmp".into())];
-    for directory in theirs.into_iter().flatten().map(|base| Path::new(&base).join("dpdk")) {
-        let is_gone = fs::remove_dir(directory.join(prefix())).is_ok();
-        if is_gone && !geteuid().is_root() {
-            // Who is not root has one for DPDK alone, and it stays where others of theirs use it.
-            let _ = fs::remove_dir(directory);
-        }
-    }
 }
 
 fn prefix() -> String {

@@ -1,9 +1,12 @@
 use std::borrow::Cow;
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::resource::{Resource, setrlimit};
 
 use super::*;
 use crate::fixtures::Scenario;
@@ -82,6 +85,24 @@ fn a_killed_run_is_known_as_far_as_it_got() {
     writer.write(&whole).unwrap();
     assert!(load(writer.path()).unwrap() == whole);
     assert_eq!(names(store.directory()), [format!("{}.json", record.id)]);
+}
+
+#[test]
+fn a_journal_is_made_new_and_never_through_a_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let mut record = Record { status: Status::Running, ..record() };
+    let sample = record.samples[0].clone();
+    let mut writer = store.create(&mut record).unwrap();
+    let (journal, elsewhere) =
+        (directory.path().join(format!("{}.journal", record.id)), directory.path().join("other"));
+    fs::write(&elsewhere, "theirs").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &journal).unwrap();
+    let refused = writer.append(&Entry::Sample(Cow::Borrowed(&sample))).unwrap_err();
+    assert!(matches!(refused, Error::Unwritable { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "theirs");
+    fs::remove_file(&journal).unwrap();
+    writer.append(&Entry::Sample(Cow::Borrowed(&sample))).unwrap();
 }
 
 #[test]
@@ -250,16 +271,18 @@ fn write_until_killed() {
     }
 }
 
+fn writer_of(directory: &Path) -> Command {
+    let mut writer = Command::new(std::env::current_exe().unwrap());
+    writer.args(["--exact", "store::tests::write_until_killed", "--ignored"]);
+    writer.env(KILLED_WRITER, directory).stdout(Stdio::null());
+    writer
+}
+
 #[test]
 fn a_killed_writer_leaves_a_whole_record() {
     for run in 0..4 {
         let directory = tempfile::tempdir().unwrap();
-        let mut writer = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::tests::write_until_killed", "--ignored"])
-            .env(KILLED_WRITER, directory.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut writer = writer_of(directory.path()).spawn().unwrap();
         let seen = || load_all(directory.path()).unwrap();
         while seen().records.first().is_none_or(|record| record.elapsed_s < 20.0) {
             assert!(writer.try_wait().unwrap().is_none(), "the writer ended by itself");
@@ -270,6 +293,23 @@ fn a_killed_writer_leaves_a_whole_record() {
         let loaded = seen();
         assert_eq!((loaded.records.len(), loaded.warnings.len()), (1, 0));
     }
+}
+
+#[test]
+fn a_writer_that_dies_in_the_middle_of_a_file_leaves_none_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer_of(directory.path());
+    let limit = || {
+        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+        // The kernel ends who writes more to a file.
+        Ok(setrlimit(Resource::RLIMIT_FSIZE, 100_000, 100_000)?)
+    };
+    // SAFETY: between fork and exec it only makes system calls.
+    unsafe { writer.pre_exec(limit) };
+    assert_eq!(writer.status().unwrap().signal(), Some(nix::libc::SIGXFSZ));
+    let [record] = <[Record; 1]>::try_from(load_all(directory.path()).unwrap().records).unwrap();
+    assert!(record.notes.len() > 10, "{}", record.notes.len());
+    assert_eq!(names(directory.path()), [format!("{}.json", record.id)]);
 }
 
 #[test]
@@ -298,7 +338,7 @@ fn packed_records_are_read_once() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("one.json.gz");
     let one = record();
-    let json = readable_json(&one).unwrap();
+    let json = readable_json(&one, Path::new("record")).unwrap();
     pack(&json, &file);
     assert!(load(&file).unwrap() == one);
     fs::write(directory.path().join("notes.gz"), "no record").unwrap();
@@ -314,7 +354,7 @@ fn packed_files_that_hold_no_record_are_named() {
     let file = |name: &str| directory.path().join(name);
     fs::write(file("plain.json.gz"), "{}").unwrap();
     pack(b"{}", &file("other.json.gz"));
-    let json = readable_json(&record()).unwrap();
+    let json = readable_json(&record(), Path::new("record")).unwrap();
     pack(&json, &file("cut.json.gz"));
     let whole = fs::read(file("cut.json.gz")).unwrap();
     fs::write(file("cut.json.gz"), &whole[..whole.len() / 2]).unwrap();
