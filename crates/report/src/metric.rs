@@ -215,8 +215,8 @@ impl Metric {
         let mut doubts = disturbances(record);
         for direction in &record.directions {
             doubts.extend(match record.finding.generator() {
-                Some(_) => far_end(direction.limited_by),
-                None => limit(direction.limited_by),
+                Some(found) if !found.across => far_end(direction.limited_by),
+                _ => limit(direction.limited_by),
             });
             doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
         }
