@@ -28,6 +28,7 @@ pub mod run;
 pub mod self_test;
 pub mod sending;
 pub mod stop;
+mod switch;
 pub mod target;
 mod testbed;
 mod testers;
