@@ -23,6 +23,7 @@ mod real;
 mod receive_cost;
 mod receive_limit;
 pub mod remote_device;
+mod remote_stacks;
 mod reset_command;
 pub mod run;
 pub mod self_test;
