@@ -6,7 +6,7 @@ LINERATE := target/release/linerate
 
 # What a bare Debian 12 lacks to build, and what the tests and benchmarks run beside it.
 BUILD_PACKAGES := clang-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
-TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iptables iperf3 chromium fonts-dejavu-core jq \
+TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iptables iperf3 snmpd snmp chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
 	libzmq5 dpkg-dev

@@ -148,6 +148,34 @@ fn a_file_defines_a_generator_and_real_interfaces_take_one_that_the_device_drops
 }
 
 #[test]
+fn a_generator_sends_across_a_device_and_is_counted_behind_it() {
+    if !has_namespaces() || !is_installed("iperf3") || !is_installed("trafgen") {
+        return;
+    }
+    let site = Site::router();
+    let ports = "--ports eth1,eth2 --gateways 100.65.1.1,100.65.2.1";
+    for (program, place, dut, address) in [
+        ("iperf3", "", "linux-router", "100.65.2.2"),
+        ("iperf3", "--dut linux-bridge", "linux-bridge", "198.19.0.1"),
+        ("iperf3", ports, "ports", "100.65.2.2"),
+        // That the port has no stand-in any more, the next one shows.
+        ("trafgen", ports, "ports", ""),
+    ] {
+        let brief = "--warm-up-duration 100ms --duration 300ms --step 100ms --cores 0 --json";
+        let line = format!("generator --program {program} --across {place} {brief}");
+        let record = linerate(&line).inside(&site.tester).run().well().record();
+        assert_eq!(record.dut.name, dut, "{line}");
+        assert_eq!((record.status, record.test.as_str()), (Status::Complete, "18 B across"), "{line}");
+        let found = record.finding.generator().unwrap();
+        assert!(found.across && (address.is_empty() || found.command.iter().any(|word| word == address)));
+        let [direction] = record.directions.as_slice() else { panic!("{:?}", record.directions) };
+        assert!(direction.forwarded > 0 && direction.forwarded <= direction.offered + RING, "{direction:?}");
+        assert!(found.left + found.refused >= direction.offered, "{line}: {found:?}");
+        assert!(!record.notes.iter().any(|note| note.contains("was not counted")), "{:?}", record.notes);
+    }
+}
+
+#[test]
 fn a_waterfall_has_every_step_in_one_record() {
     if !has_namespaces() {
         return;
@@ -180,6 +208,9 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     refused("--ports a,b --program iperf3", &["iperf3", "leave --ports out"]);
     refused("--program /nonexistent.toml", &["/nonexistent.toml", "cannot read"]);
     refused("--program iperf3 --dut sink", &["iperf3", "--dut linux-router"]);
+    refused("--program iperf3 --dut linux-bridge", &["iperf3", "--across"]);
+    refused("--across --dut sink", &["comes out of a sink", "another --dut"]);
+    refused("--across --program linerate-memif", &["linerate-memif", "leave --across out"]);
     refused("--duration 0s", &["duration"]);
 }
 

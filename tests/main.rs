@@ -38,6 +38,7 @@ mod search;
 mod shared_memory;
 mod soak_latency;
 mod stall;
+mod switch;
 mod testers;
 mod trex;
 mod trex_profiles;

@@ -153,6 +153,34 @@ fn a_bridge_settings_and_commands_of_the_user_are_made_and_put_back() {
 }
 
 #[test]
+fn a_flame_graph_shows_where_the_device_works() {
+    let Some(remote) = Remote::new() else { return };
+    if !std::path::Path::new("/usr/bin/perf").exists() {
+        eprintln!("skipped: there is no perf (install linux-perf)");
+        return;
+    }
+    let before = remote.state();
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("there.svg");
+    let line = format!(
+        "explain flamegraph --ports eth1,eth2 {GATEWAYS} --dut-host dut {LINUX} --duration 2s --json --output {}",
+        svg.display()
+    );
+    let finished = remote.run(&line).run().well();
+    assert_eq!(remote.changed(&before), [""; 0]);
+    let told = finished.json();
+    assert!(told["title"].as_str().unwrap().starts_with("Where the cores of dut work, saturated"), "{told}");
+    assert!(told["basis"].as_str().unwrap().contains("taken there by the driver linux"), "{told}");
+    assert!(told["profiles"][0]["offered"].as_u64() > Some(0), "{told}");
+    let folded = fs::read_to_string(svg.with_extension("folded")).unwrap();
+    assert!(folded.contains("ip_forward"), "no stack of the router: {folded}");
+    assert!(fs::read_to_string(&svg).unwrap().contains("<svg"));
+    let other = remote.run(&line.replace("--duration 2s", "--duration 2h")).run();
+    assert_eq!(other.status.code(), Some(2), "{}", other.stderr);
+    assert!(other.stderr.contains("is sampled for 1s to 60s"), "{}", other.stderr);
+}
+
+#[test]
 fn however_a_run_ends_the_device_is_put_back() {
     let Some(remote) = Remote::new() else { return };
     let before = remote.state();

@@ -91,7 +91,7 @@ fn rows_of_a_bench_start_with_their_own_kernels_and_vlans() {
         .replace("[\"one\", \"both\"]", "[\"one\"]")
         .replace("requires = [\"ip\", \"link:vlan\"]\n", "");
     let row = format!("[[duts]]\nname = \"newer\"\ndut = '{other}'\n\n[[profiles]]");
-    fs::write(&file, text.replace("[[profiles]]", &row)).unwrap();
+    fs::write(&file, text.replacen("[[profiles]]", &row, 1)).unwrap();
     let finished = linerate("bench --json").booting_machines().arg(&file).run().well();
     let mut records: Vec<Record> = serde_json::from_value(finished.json()["records"].clone()).unwrap();
     records.sort_by_key(Record::device);

@@ -23,6 +23,7 @@ pub mod plan;
 mod ports;
 mod session;
 pub mod settings;
+mod stand_in;
 mod tap;
 pub mod tracked;
 
@@ -40,3 +41,4 @@ pub use napi::NapiThread;
 pub use placement::Placement;
 pub use plan::{SIDES, Side};
 pub use ports::{Destination, Port, RealPorts, open_port, refuse_names_in_use};
+pub use stand_in::{Stack, StandIn};

@@ -171,7 +171,17 @@ impl Netlink {
         namespace: BorrowedFd,
     ) -> Result<()> {
         let link = LinkMacVlan::new(name, parent, MacVlanMode::Private);
-        let mut message = link.address(mac.0.to_vec()).mtu(mtu).build();
+        self.add_over(link.address(mac.0.to_vec()).mtu(mtu).build(), parent, namespace)
+    }
+
+    /// Creates an interface over `parent` in another namespace, which takes all frames of `parent` and has its MAC
+    /// address: its name and MTU.
+    pub fn add_stand_in(&self, (name, mtu): (&str, u32), parent: u32, namespace: BorrowedFd) -> Result<()> {
+        let link = LinkMacVlan::new(name, parent, MacVlanMode::Passthrough);
+        self.add_over(link.mtu(mtu).build(), parent, namespace)
+    }
+
+    fn add_over(&self, mut message: LinkMessage, parent: u32, namespace: BorrowedFd) -> Result<()> {
         message.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
         self.change(
             &format!("cannot create an interface over interface {parent} in another namespace"),

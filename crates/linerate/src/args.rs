@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dut::DutSpec;
 use monitor::gauges::Wanted;
-use testbed::target::{EngineName, Named, Place, Ports, Remote, Target};
+use testbed::target::{EngineName, Named, Place, Ports, Remote, SwitchAt, Target};
 use testbed::trex_profile;
 use traffic::tunable::{Size, VlanTags, Vm};
 use traffic::{Directions, IpVersion, Profile, Tunables};
@@ -155,6 +155,12 @@ pub struct Device {
     /// Use an interface even if it carries the default route or this SSH session; must be given twice
     #[arg(long, action = clap::ArgAction::Count, requires = "named ports", conflicts_with = "dut", hide_short_help = true)]
     pub force: u8,
+    /// The switch that --ports are plugged into, and its interfaces there: it is asked by SNMP v2c what it counted
+    #[arg(long, value_name = "HOST[:PORT],IF,IF", requires = "ports", hide_short_help = true)]
+    pub switch: Option<SwitchAt>,
+    /// A file with the switch's community [default: what LINERATE_SNMP_COMMUNITY says, or public]
+    #[arg(long, value_name = "FILE", requires = "switch", hide_short_help = true)]
+    pub switch_community: Option<PathBuf>,
     /// Line rate (L1) that percentages refer to [default: the interface's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     pub line_rate: Option<f64>,
@@ -239,6 +245,7 @@ impl Device {
             dut_commands: self.dut_commands.clone(),
             denied: self.denied.clone(),
             energy: Wanted::default(),
+            switch: self.switch.clone().map(|at| at.with_community(self.switch_community.clone())),
         })
     }
 

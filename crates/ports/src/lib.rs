@@ -21,7 +21,7 @@ pub use describe::describe;
 pub use findings::{Finding, Severity, findings};
 pub use link::wait_for_carrier;
 pub use program::{Attached, probe};
-pub use questions::{Question, Questions, own_addresses};
+pub use questions::{Question, Questions, address_of, own_addresses};
 pub use read::read;
 pub use results::record::PortFacts;
 pub use sending::{Sending, Verdict, can_send};

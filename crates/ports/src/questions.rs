@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::libc;
@@ -101,6 +101,19 @@ pub fn own_addresses() -> io::Result<BTreeSet<IpAddr>> {
         v4.or_else(|| storage.as_sockaddr_in6().map(|address| IpAddr::from(address.ip())))
     };
     Ok(nix::ifaddrs::getifaddrs()?.filter_map(address).collect())
+}
+
+/// The first IPv4 address of `interface` in the network namespace of the calling thread, and the length of its prefix.
+///
+/// # Errors
+/// When the kernel does not list addresses.
+pub fn address_of(interface: &str) -> io::Result<Option<(Ipv4Addr, u8)>> {
+    let address = |of: nix::ifaddrs::InterfaceAddress| {
+        let v4 = |storage: Option<nix::sys::socket::SockaddrStorage>| Some(storage?.as_sockaddr_in()?.ip());
+        let prefix = u32::from(v4(of.netmask)?).leading_ones() as u8;
+        (of.interface_name == interface).then_some((v4(of.address)?, prefix))
+    };
+    Ok(nix::ifaddrs::getifaddrs()?.find_map(address))
 }
 
 /// A packet socket that receives frames of one type at one interface.

@@ -18,6 +18,8 @@ const BUILTIN: [(&str, &str); 3] = [
 ];
 /// The variable that holds, in `run` and `undo`, what `read` printed.
 const BEFORE: &str = "before";
+/// The variable that holds, in what takes stacks, for how many seconds.
+pub const SECONDS: &str = "seconds";
 
 /// How a kind of device is configured, described and counted: shell commands that run on it, in which
 /// parameters are variables.
@@ -44,6 +46,7 @@ pub struct Driver {
     pub(crate) cores: Vec<Reading>,
     pub(crate) queues: Vec<Reading>,
     pub(crate) nodes: Vec<Reading>,
+    pub(crate) stacks: Vec<Reading>,
 }
 
 /// What the user may set.
@@ -140,6 +143,8 @@ struct Document {
     queues: Vec<ReadingEntry>,
     #[serde(default)]
     nodes: Vec<ReadingEntry>,
+    #[serde(default)]
+    stacks: Vec<ReadingEntry>,
 }
 
 #[derive(Deserialize)]
@@ -295,16 +300,17 @@ impl Source<'_> {
             };
             Ok(Boot { step: self.step(&step, &known)?, prove: self.command(prove, &[], &known)? })
         });
-        let readings = |entries: &[ReadingEntry]| -> Result<Vec<Reading>> {
+        let readings_with = |entries: &[ReadingEntry], own: &[&str]| -> Result<Vec<Reading>> {
             let reading = |entry: &ReadingEntry| {
                 Ok(Reading {
                     name: entry.name.clone(),
                     when: self.conditions(entry.when.as_ref(), &known)?,
-                    run: self.command(&entry.run, &[], &known)?,
+                    run: self.command(&entry.run, own, &known)?,
                 })
             };
             entries.iter().map(reading).collect()
         };
+        let readings = |entries: &[ReadingEntry]| readings_with(entries, &[]);
         Ok(Driver {
             checks: checks.collect::<Result<_>>()?,
             steps: steps.collect::<Result<_>>()?,
@@ -315,6 +321,7 @@ impl Source<'_> {
             cores: readings(&document.cores)?,
             queues: readings(&document.queues)?,
             nodes: readings(&document.nodes)?,
+            stacks: readings_with(&document.stacks, &[SECONDS])?,
             functions: functions.to_owned(),
             parameters: parameters.clone(),
             name: document.name,
@@ -330,9 +337,9 @@ impl Source<'_> {
         for entry in written {
             let (parameter, at) = (entry.get_ref(), entry.span().start);
             let Parameter { name, default, choices, .. } = parameter;
-            if !variables::is_name(name) || name == BEFORE {
+            if !variables::is_name(name) || [BEFORE, SECONDS].contains(&name.as_str()) {
                 let reason = format!(
-                    "'{name}' is no name for a parameter: write small letters, digits and _, but not {BEFORE}"
+                    "'{name}' is no name for a parameter: write small letters, digits and _, but not {BEFORE} or {SECONDS}"
                 );
                 return Err(self.error(at, reason));
             }

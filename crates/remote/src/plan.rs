@@ -3,7 +3,7 @@
 //! A parameter becomes a variable of the shell, assigned in front of all scripts as one quoted word:
 //! whatever the user writes, it stays a value and never becomes a command.
 
-use crate::driver::{Boot, Condition, Driver, Restart, Step, names};
+use crate::driver::{Boot, Condition, Driver, Restart, SECONDS, Step, names};
 use crate::error::{Error, Result};
 use crate::quote;
 
@@ -148,6 +148,15 @@ impl Plan {
         self.readings(&self.driver.nodes)
     }
 
+    /// What the scripts are called that sample where the device works for so many seconds, and the scripts, which go on nowhere
+    /// that a line fails. They print folded stacks, or what `perf script` prints.
+    #[must_use]
+    pub fn stacks(&self, seconds: u64) -> Vec<(String, String)> {
+        let stacks = self.driver.stacks.iter().filter(|stacks| self.holds(&stacks.when));
+        let head = format!("set -eu\n{SECONDS}={seconds}");
+        stacks.map(|stacks| (stacks.name.clone(), script(&head, &stacks.run))).collect()
+    }
+
     fn readings<'p>(&'p self, readings: &'p [crate::driver::Reading]) -> impl Iterator<Item = Script> + 'p {
         readings
             .iter()
@@ -170,7 +179,8 @@ impl Plan {
     }
 
     /// What every script begins with: the parameters as variables, and the functions.
-    pub(crate) fn preamble(&self) -> String {
+    #[must_use]
+    pub fn preamble(&self) -> String {
         format!("{}{}\n", self.assignments(), self.driver.functions)
     }
 }

@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
     pub fn compared(&self, contrast: &Contrast) -> Compared {
         Compared {
             metric: format!("{}: {}", contrast.name, self.metric.words()),
-            is_loss: self.metric == Metric::Loss,
+            words: self.metric.comparatives(),
             reference: contrast.reference.name.to_owned(),
             family: self.family,
             confidence: self.question.confidence,

@@ -79,7 +79,7 @@ pub fn comparison(what: &Compared, judged: &Judged) -> Value {
     json!({
         "group": judged.name,
         "reference": what.reference,
-        "verdict": verdict_word(found.verdict, what.is_loss),
+        "verdict": verdict_word(found.verdict, what.words),
         "differs": found.differs,
         "more_repeats": more,
         "change": found.change,

@@ -13,8 +13,8 @@ const SEED: u64 = 1;
 pub struct Compared {
     /// What the values are, in words.
     pub metric: String,
-    /// Whether they are lost frames: less is then not faster.
-    pub is_loss: bool,
+    /// What is said of better and of worse figures.
+    pub words: [&'static str; 2],
     /// What all others are compared with.
     pub reference: String,
     /// How many comparisons claims are corrected for.
@@ -58,14 +58,12 @@ impl Judged {
 
 /// The verdict in a word or two.
 #[must_use]
-pub fn verdict_word(verdict: Verdict, is_loss: bool) -> &'static str {
-    match (verdict, is_loss) {
-        (Verdict::Better, false) => "faster",
-        (Verdict::Better, true) => "loses less",
-        (Verdict::Worse, false) => "slower",
-        (Verdict::Worse, true) => "loses more",
-        (Verdict::Equal, _) => "equal",
-        (Verdict::NotProven(_), _) => "not proven",
+pub fn verdict_word(verdict: Verdict, [better, worse]: [&'static str; 2]) -> &'static str {
+    match verdict {
+        Verdict::Better => better,
+        Verdict::Worse => worse,
+        Verdict::Equal => "equal",
+        Verdict::NotProven(_) => "not proven",
     }
 }
 
@@ -87,7 +85,7 @@ pub fn sentence(what: &Compared, set: &Judged) -> String {
 pub fn verdict(what: &Compared, set: &Judged) -> String {
     match set.comparison.verdict {
         Verdict::Equal => format!("equal within ±{}", share(what.equal_within)),
-        verdict => verdict_word(verdict, what.is_loss).to_owned(),
+        verdict => verdict_word(verdict, what.words).to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use results::record::{
     Direction, Distribution, Finding, Irregular, LatencyTest, LimitedBy, LoadLatency, Phase, Record, Sample,
+    StallRange, StallSearch, StallVerdict,
 };
 
 use crate::figures::plain_duration;
@@ -31,6 +32,9 @@ const NEAR: f64 = 0.1;
 /// Percentiles lie in a bucket of a histogram that is a 32nd of them wide.
 const BUCKET: f64 = 1.0 / 32.0;
 
+/// What is said of better and of worse rates and times.
+pub const SPEED: [&str; 2] = ["faster", "slower"];
+
 /// A figure that records have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -44,6 +48,8 @@ pub enum Metric {
     Throughput,
     /// The share that a soak lost.
     Loss,
+    /// The share of the loads of a stall search at which the device stalls, by their logarithms.
+    Stalls,
     /// A latency at a load.
     Latency(Delay, Option<String>),
 }
@@ -83,6 +89,7 @@ impl FromStr for Metric {
             "max_forwarded" => Self::MaxForwarded,
             "throughput" => Self::Throughput,
             "loss" => Self::Loss,
+            "stalls" => Self::Stalls,
             "" => {
                 return Err(Unknown("a metric needs a name, like ndr, max_forwarded or latency_p99".into()));
             }
@@ -118,6 +125,7 @@ impl fmt::Display for Metric {
             Self::MaxForwarded => f.write_str("max_forwarded"),
             Self::Throughput => f.write_str("throughput"),
             Self::Loss => f.write_str("loss"),
+            Self::Stalls => f.write_str("stalls"),
             Self::Latency(delay, load) => {
                 let name = match delay {
                     Delay::Mean => "mean",
@@ -141,6 +149,7 @@ impl Metric {
             Finding::Latency(..) => Self::Latency(Delay::Percentile(2), None),
             Finding::Rfc2544(..) => Self::Throughput,
             Finding::Soak(_) => Self::Loss,
+            Finding::Stall(_) => Self::Stalls,
             _ => Self::MaxForwarded,
         }
     }
@@ -151,6 +160,9 @@ impl Metric {
         match self {
             Self::Latency(..) => format!("{self}, nanoseconds"),
             Self::Loss => "loss, share of the frames offered".to_owned(),
+            Self::Stalls => {
+                "stalls, share of the loads, on a logarithmic scale, at which it stalls".to_owned()
+            }
             _ => format!("{self}, frames a second"),
         }
     }
@@ -161,6 +173,7 @@ impl Metric {
         match self {
             Self::Latency(..) => plain_duration(value),
             Self::Loss => format!("{:.4} %", value * 100.0),
+            Self::Stalls => format!("{:.1} %", value * 100.0),
             _ => wire::human::pps(value),
         }
     }
@@ -170,7 +183,7 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match self {
             Self::Latency(..) => "ns",
-            Self::Loss => "share",
+            Self::Loss | Self::Stalls => "share",
             _ => "pps",
         }
     }
@@ -178,13 +191,23 @@ impl Metric {
     /// Whether figures are frames a second.
     #[must_use]
     pub fn is_rate(&self) -> bool {
-        !matches!(self, Self::Latency(..) | Self::Loss)
+        !matches!(self, Self::Latency(..) | Self::Loss | Self::Stalls)
     }
 
     /// Whether smaller figures are better, as of latencies and losses.
     #[must_use]
     pub fn less_is_better(&self) -> bool {
-        matches!(self, Self::Latency(..) | Self::Loss)
+        matches!(self, Self::Latency(..) | Self::Loss | Self::Stalls)
+    }
+
+    /// What is said of better and of worse figures.
+    #[must_use]
+    pub fn comparatives(&self) -> [&'static str; 2] {
+        match self {
+            Self::Loss => ["loses less", "loses more"],
+            Self::Stalls => ["stalls less", "stalls more"],
+            _ => SPEED,
+        }
     }
 
     /// What `record` says.
@@ -197,6 +220,7 @@ impl Metric {
             Self::MaxRate | Self::MaxForwarded => self.of_curve(record),
             Self::Throughput => throughput(record),
             Self::Loss => loss(record),
+            Self::Stalls => record.finding.stall_search().and_then(stalls),
             Self::Latency(delay, load) => latency(record, *delay, load.as_deref()),
         };
         let found = found.filter(|reading| reading.value.is_finite());
@@ -215,8 +239,8 @@ impl Metric {
         let mut doubts = disturbances(record);
         for direction in &record.directions {
             doubts.extend(match record.finding.generator() {
-                Some(_) => far_end(direction.limited_by),
-                None => limit(direction.limited_by),
+                Some(found) if !found.across => far_end(direction.limited_by),
+                _ => limit(direction.limited_by),
             });
             doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
         }
@@ -242,6 +266,7 @@ fn known(record: &Record) -> Vec<String> {
         known.push("throughput".to_owned());
     }
     known.extend(record.finding.soak().into_iter().map(|_| "loss".to_owned()));
+    known.extend(record.finding.stall_search().into_iter().map(|_| "stalls".to_owned()));
     for load in record.finding.latency().into_iter().flat_map(|test| &test.loads) {
         known.extend(["mean", "p50", "p99"].map(|figure| format!("latency_{figure}@{}", load.name)));
     }
@@ -278,6 +303,35 @@ fn loss(record: &Record) -> Option<Reading> {
         doubts.push(format!("the tester was held up {} times", soak.hiccup_count));
     }
     Some(Reading { value: lost as f64 / offered as f64, resolution: 0.0, doubts })
+}
+
+/// How much of the logarithmic way from the lowest to the highest load lies in ranges of stalls. An edge lies somewhere
+/// between two loads that were tried: their middle counts, and half their distance is in doubt.
+fn stalls(search: &StallSearch) -> Option<Reading> {
+    let whole = (search.highest_pps / search.lowest_pps).ln();
+    let half_way =
+        |tried: f64, beyond: Option<f64>| beyond.map_or(0.0, |beyond| (beyond / tried).ln().abs() / 2.0);
+    let edges = |range: &StallRange| {
+        half_way(range.from_pps, range.above_pps) + half_way(range.to_pps, range.below_pps)
+    };
+    let of = |verdict: StallVerdict| search.ranges.iter().filter(move |range| range.verdict == verdict);
+    let stalled: f64 =
+        of(StallVerdict::Stalls).map(|range| (range.to_pps / range.from_pps).ln() + edges(range)).sum();
+    let value = match (whole > 0.0, of(StallVerdict::Stalls).count()) {
+        (true, _) => (stalled / whole).clamp(0.0, 1.0),
+        // One load alone.
+        (false, stalling) => f64::from(u8::from(stalling > 0)),
+    };
+    let doubtful: f64 = of(StallVerdict::Stalls).map(edges).sum();
+    let mut doubts = Vec::new();
+    if search.stuck {
+        doubts.push("the device did not forward again, and the search ended".to_owned());
+    }
+    if of(StallVerdict::Unknown).count() > 0 {
+        doubts.push("what it does at some loads is not known".to_owned());
+    }
+    let resolution = if stalled > 0.0 { (doubtful / stalled).min(1.0) } else { 0.0 };
+    (!search.ranges.is_empty()).then_some(Reading { value, resolution, doubts })
 }
 
 fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading> {
@@ -385,7 +439,7 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for name in ["ndr", "max_rate", "throughput", "loss", "latency_p99.9@50%", "latency_mean"] {
+        for name in ["ndr", "max_rate", "throughput", "loss", "stalls", "latency_p99.9@50%", "latency_mean"] {
             assert_eq!(metric(name).to_string(), name);
         }
         assert!("latency_p98".parse::<Metric>().unwrap_err().0.contains("p99.99"));
@@ -402,6 +456,42 @@ mod tests {
         assert!(lossless.resolution > 0.0 && lossless.resolution < 0.1, "{lossless:?}");
         let refusal = metric("pdr").read(&record).unwrap_err().to_string();
         assert!(refusal.contains("has no pdr") && refusal.contains("max_rate"), "{refusal}");
+    }
+
+    #[test]
+    fn a_stall_search_is_worth_the_share_of_the_loads_that_stall() {
+        let range = |verdict, from_pps: f64, to_pps: f64, above_pps, below_pps| StallRange {
+            verdict,
+            from_pps,
+            to_pps,
+            above_pps,
+            below_pps,
+            ..StallRange::default()
+        };
+        let search =
+            |ranges| StallSearch { lowest_pps: 100.0, highest_pps: 1e6, ranges, ..StallSearch::default() };
+        let (stalls, forwards) = (StallVerdict::Stalls, StallVerdict::Forwards);
+        // A decade of four, up to the middle between 900 and 1111 frames a second.
+        let edge = [(900.0, Some(1e6 / 900.0)), (1e6 / 900.0, Some(900.0))];
+        let below = range(stalls, 100.0, edge[0].0, None, edge[0].1);
+        let above = range(forwards, edge[1].0, 1e6, edge[1].1, None);
+        let reading = super::stalls(&search(vec![below, above])).unwrap();
+        assert!((reading.value - 0.25).abs() < 1e-9 && reading.doubts.is_empty(), "{reading:?}");
+        assert!(reading.resolution > 0.04 && reading.resolution < 0.05, "{reading:?}");
+        let never = super::stalls(&search(vec![range(forwards, 100.0, 1e6, None, None)])).unwrap();
+        assert_eq!((never.value, never.resolution), (0.0, 0.0));
+        let unknown =
+            super::stalls(&search(vec![range(StallVerdict::Unknown, 100.0, 1e6, None, None)])).unwrap();
+        assert_eq!(unknown.doubts.len(), 1);
+        let one = StallSearch {
+            lowest_pps: 5.0,
+            highest_pps: 5.0,
+            ranges: vec![range(stalls, 5.0, 5.0, None, None)],
+            ..StallSearch::default()
+        };
+        assert_eq!(super::stalls(&one).unwrap().value, 1.0);
+        assert_eq!(super::stalls(&search(Vec::new())), None);
+        assert_eq!(metric("stalls").comparatives(), ["stalls less", "stalls more"]);
     }
 
     #[test]

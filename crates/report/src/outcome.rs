@@ -339,8 +339,9 @@ fn marks(record: &Record, result: Option<&GoalResult>) -> Vec<Mark> {
         None => {
             let curves = Kind::of(record) == Kind::Curves;
             let disturbed = if curves { evidence::may_have_changed(record) } else { by_machine(record) };
-            // A generator's limit is what was looked for.
-            let tester = record.finding.generator().is_none() && any(|d| d.limited_by == LimitedBy::Tester);
+            // A generator's limit is what was looked for, unless it sent through a device.
+            let judges = record.finding.generator().is_none_or(|found| found.across);
+            let tester = judges && any(|d| d.limited_by == LimitedBy::Tester);
             (curves && tester, disturbed, false)
         }
     };

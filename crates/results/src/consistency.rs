@@ -284,6 +284,7 @@ mod tests {
             input: None,
             datagram: 1500,
             frames: vec![1518, 66],
+            across: false,
             said: None,
             left: 0,
             refused: 0,

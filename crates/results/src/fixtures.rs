@@ -147,6 +147,7 @@ impl Scenario {
             nodes: Vec::new(),
             nodes_s: None,
             gauges: None,
+            switch: None,
             cross_check: Vec::new(),
             samples,
             notes: vec!["XDP runs in generic mode on no port.".to_owned()],

@@ -23,6 +23,7 @@ mod search;
 mod self_test;
 mod soak;
 mod stall_search;
+mod switch;
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,7 @@ pub use soak::{
     Soak, SoakDirection, SoakStall,
 };
 pub use stall_search::{RateStall, Recovered, StallRange, StallRate, StallSearch, StallVerdict, Untold};
+pub use switch::{Switch, SwitchInterface};
 
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "linerate/run/1";
@@ -106,6 +108,9 @@ pub struct Record {
     /// Linerate's counters beside the kernel's, one for each direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross_check: Vec<CrossCheck>,
+    /// The switch that the ports are plugged into, and what it counted, if it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Box<Switch>>,
     /// Which queues of the device's interfaces the frames took, where they can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<InterfaceQueues>,

@@ -1,16 +1,17 @@
 //! Where a generator sends, and what is counted there: in the lab by the kernel, at both ends of a cable; at real
-//! interfaces at the one that it sends by.
+//! interfaces at the one that it sends by; across a device at both ports.
 //!
 //! In user space it is [`super::user_space`].
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use lab::Lab;
+use lab::{InterfaceCounters, Lab, Namespace};
 use programs::{Process, Said};
 use testbed::Testbed;
 use wording::usage::misuse;
 
+use super::across::Across;
 use super::program::Launch;
 
 /// How long a server has to listen.
@@ -82,46 +83,54 @@ pub struct AtInterface<'a> {
     process: Process,
     /// What must run at the far end, while it must.
     _server: Option<Process>,
+    /// What it sends through, if it does: after the programs there.
+    across: Option<Across>,
 }
 
 impl<'a> AtInterface<'a> {
     /// Starts the program as `launch` says on `core`, in the lab or at the first of two real interfaces.
-    pub fn start(launch: Launch, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
-        let server = match (&launch.server, testbed.lab()) {
-            (Some(words), Some(lab)) => Some(serve(lab, lab.placement().dut, words)?),
-            (Some(_), None) => {
+    pub fn start(
+        launch: Launch,
+        testbed: &'a Testbed,
+        core: usize,
+        across: Option<Across>,
+    ) -> Result<Started<'a>> {
+        let ends = across.as_ref().and_then(Across::ends);
+        let server = match (&launch.server, testbed.lab(), ends) {
+            (Some(words), Some(lab), Some([_, far])) => Some(serve(far, lab.placement().receive, words)?),
+            (Some(words), None, Some([_, far])) => Some(serve(far, testbed.dut_core(), words)?),
+            (Some(words), Some(lab), None) => Some(serve(lab.dut_namespace(), lab.placement().dut, words)?),
+            (Some(_), None, None) => {
                 return Err(misuse(
-                    "this generator needs a server at the far end, which only the lab has: leave --ports out",
+                    "this generator needs a server at the far end, which only the lab has: leave --ports out, or give \
+                     --across if there is a device between them",
                 ));
             }
-            (None, _) => None,
+            (None, ..) => None,
         };
-        let before = count(testbed)?;
+        let before = count(testbed, across.is_some())?;
         let input = launch.input.as_ref().map(|input| input.bytes.as_slice());
-        let namespace = testbed.lab().map(Lab::tester_namespace);
+        let namespace = ends.map(|[near, _]| near).or_else(|| testbed.lab().map(Lab::tester_namespace));
         let process = Process::start(namespace, &[core], &launch.words, input)?;
-        Ok(Started { launch, ground: Box::new(Self { testbed, process, _server: server }), before })
+        Ok(Started { launch, ground: Box::new(Self { testbed, process, _server: server, across }), before })
     }
 }
 
-/// What the kernel counted at both ends of the cable of port 0. Arrivals are read first, so that no packet has
-/// arrived that has not left. At the far end of a real interface nobody counts: what left it has arrived.
-fn count(testbed: &Testbed) -> Result<Count> {
-    let Some(lab) = testbed.lab() else {
-        let counters = testbed.interface_counters()?;
-        let port = counters.first().context("the port has no counters")?;
-        return Ok(Count { left: port.sent, refused: port.send_dropped, arrived: port.sent });
-    };
-    let (earlier, later) = (lab.interface_counters()?, lab.interface_counters()?);
-    let ([_, _, device, _], [port, ..]) = (earlier.as_slice(), later.as_slice()) else {
-        return Ok(Count::default());
-    };
-    Ok(Count { left: port.sent, refused: port.send_dropped, arrived: device.received })
+/// What the kernel counted at both ends of the cable of port 0, or at both ports if a device is `across` the way. Arrivals
+/// are read first, so that no packet has arrived that has not left. Where nobody counts at the far end of a real
+/// interface, what left it has arrived.
+fn count(testbed: &Testbed, across: bool) -> Result<Count> {
+    let arrivals = if across || testbed.lab().is_some() { testbed.interface_counters()? } else { Vec::new() };
+    let counters = testbed.interface_counters()?;
+    let port = counters.first().context("the port has no counters")?;
+    let received = |at: usize| arrivals.get(at).map(|interface: &InterfaceCounters| interface.received);
+    let arrived = if across { received(1) } else { received(2) };
+    Ok(Count { left: port.sent, refused: port.send_dropped, arrived: arrived.unwrap_or(port.sent) })
 }
 
 impl Ground for AtInterface<'_> {
     fn count(&mut self) -> Result<Count> {
-        count(self.testbed)
+        count(self.testbed, self.across.is_some())
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -154,9 +163,9 @@ pub fn words_of(said: &Said) -> String {
     said.last_words().unwrap_or("it does not say why").to_owned()
 }
 
-/// Starts what must run at the far end, on the device's core, and waits until it listens.
-fn serve(lab: &Lab, core: usize, words: &[String]) -> Result<Process> {
-    let mut server = Process::start(Some(lab.dut_namespace()), &[core], words, None)?;
+/// Starts what must run at the far end, in `namespace` on `core`, and waits until it listens.
+fn serve(namespace: &Namespace, core: usize, words: &[String]) -> Result<Process> {
+    let mut server = Process::start(Some(namespace), &[core], words, None)?;
     let deadline = Instant::now() + SERVER_PATIENCE;
     let sockets =
         [4, 6].map(|version| format!("/proc/{}/net/tcp{}", server.id(), if version == 6 { "6" } else { "" }));

@@ -1,5 +1,5 @@
 //! iperf3, UDP: datagrams through a socket, which the kernel fragments. It needs a server that
-//! answers at the far end, and so a router instead of the sink.
+//! answers at the far end, and so a router instead of the sink, or a way across a device.
 
 use programs::Said;
 use serde_json::Value;
@@ -19,6 +19,10 @@ impl Program for Iperf3 {
 
     fn far_end(&self) -> &'static str {
         "linux-router"
+    }
+
+    fn needs_answer(&self) -> bool {
+        true
     }
 
     fn launch(&self, task: &Task) -> Launch {

@@ -35,6 +35,14 @@ const FILE: &str = ".toml";
 #[derive(Clone, Copy)]
 pub struct Chosen(pub &'static dyn Program);
 
+impl Chosen {
+    /// The device of the lab that it sends to, or through if it sends `across` one, unless the user names another.
+    #[must_use]
+    pub fn default_device(self, across: bool) -> &'static str {
+        if across { super::across::DEVICE } else { self.0.far_end() }
+    }
+}
+
 impl fmt::Debug for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.name())

@@ -1,6 +1,7 @@
 //! How fast generators send, other people's and this one: a program's name and the size of its datagrams enter; a
 //! record of what left and what arrived leaves. [`build_rate`] builds frames without sending them.
 
+mod across;
 pub mod build_rate;
 pub mod datagram;
 pub mod defined;

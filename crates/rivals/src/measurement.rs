@@ -1,7 +1,7 @@
 //! One generator: its name and the size of its datagrams enter; a record of what left and what arrived leaves.
 //!
 //! All are measured alike: each sends by the lab's port 0, on the generating core, and the kernel
-//! counts packets at that port and at the other end of the cable. In user space they send through memory
+//! counts packets at that port and at the other end of the cable, or, across a device, at port 1 behind it. In user space they send through memory
 //! that Linerate's own sink shares and counts, or onto a port that drops all, where they alone count. What a
 //! program says it sent stands beside that. [`crate::known`] has the generators, [`programs`] runs one,
 //! [`crate::ground`] counts, [`crate::engine`] makes it an engine.
@@ -24,6 +24,7 @@ use trial::{Conditions, Failure, Observer, Outcome, Saturate, Strategy, WarmUp};
 use wire::human;
 use wording::usage::misuse;
 
+use crate::across::{Across, NOTHING_COMES_OUT};
 use crate::datagram::{self, Datagram, Way};
 use crate::engine::{Left, ProgramEngine};
 use crate::ground::{AtInterface, Started};
@@ -50,6 +51,8 @@ pub struct Measurement {
     pub datagram: Datagram,
     /// Where it sends.
     pub target: testbed::target::Target,
+    /// Whether it sends through the device there to port 1, instead of to it.
+    pub across: bool,
     /// How long it sends before it is measured.
     pub warm_up: Duration,
     /// How long it is measured.
@@ -89,6 +92,7 @@ impl Measurement {
             saturate: saturate(self),
             frames: program.frames(self.datagram),
             datagram: self.datagram,
+            across: self.across,
         };
         generator.saturate.check().map_err(|refused| misuse(refused.to_string()))?;
         if let Some(refusal) = self.refusal() {
@@ -104,7 +108,7 @@ impl Measurement {
         let mut engine = ProgramEngine::start(program.name(), (ground, before), core, mean, &stop)?;
         stop::sleep(&stop, self.warm_up);
 
-        let test = format!("{} B", self.datagram);
+        let test = format!("{} B{}", self.datagram, if self.across { " across" } else { "" });
         let name = name.map_or_else(|| format!("{} {test}", program.name()), str::to_owned);
         let labels = Labels { name, test, given };
         let mut tester = testbed.describe_tester(&["none"; 2].map(str::to_owned));
@@ -129,7 +133,7 @@ impl Measurement {
         record.notes.extend(self.beside.notes.iter().cloned());
         record.notes.push(note(&found));
         record.notes.extend(generator.note_fragments());
-        if testbed.lab().is_none() && program.target() == Target::Lab {
+        if testbed.lab().is_none() && program.target() == Target::Lab && !self.across {
             record
                 .notes
                 .push("what arrived was not counted: all that left the port counts as forwarded".to_owned());
@@ -155,18 +159,20 @@ impl Measurement {
     }
 }
 
-/// The device that the program sends to.
+/// The device that the program sends to, or through.
 fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
-    let program = wanted.program.0;
+    let (program, across) = (wanted.program.0, wanted.across);
+    let in_kernel = program.target() == Target::Lab;
     let dut = match &wanted.target.place {
         Place::Lab(dut) | Place::Started(dut) => Some(dut),
         Place::Named(_) => None,
-        Place::Ports(_) if program.target() == Target::Lab && program.far_end() == "sink" => {
+        Place::Ports(_) if in_kernel && (across || !program.needs_answer()) => {
             return Ok(wanted.target.clone());
         }
         Place::Ports(_) => {
+            let remedy = if in_kernel { ", or give --across if there is a device between" } else { "" };
             return Err(misuse(format!(
-                "{} is not measured at real interfaces: it has a far end of its own; leave --ports out",
+                "{} is not measured at real interfaces: it has a far end of its own; leave --ports out{remedy}",
                 program.name()
             )));
         }
@@ -177,17 +183,24 @@ fn target(wanted: &Measurement) -> Result<testbed::target::Target> {
         }
     };
     let other = dut.filter(|dut| dut.name() != program.far_end());
-    match (program.target() == Target::Lab, other) {
-        (false, Some(dut)) => {
+    match (in_kernel, dut, other) {
+        (false, ..) if across => Err(misuse(format!(
+            "{} sends in user space, which has no device in between: leave --across out",
+            program.name()
+        ))),
+        (false, _, Some(dut)) => {
             Err(misuse(format!("{} has a sink of its own: leave --dut {dut} out", program.name())))
         }
-        (false, None) => Ok(user_space::testbed(wanted.target.clone(), program)),
-        (true, Some(dut)) if program.far_end() != "sink" => Err(misuse(format!(
-            "{} needs a far end that answers: give --dut {}, not {dut}",
+        (false, _, None) => Ok(user_space::testbed(wanted.target.clone(), program)),
+        (true, Some(dut), _) if across && dut.name() == NOTHING_COMES_OUT => {
+            Err(misuse("nothing comes out of a sink: give another --dut, or leave --across out"))
+        }
+        (true, _, Some(dut)) if program.needs_answer() && !across => Err(misuse(format!(
+            "{} needs a far end that answers: give --dut {}, or --across to send through {dut}",
             program.name(),
             program.far_end()
         ))),
-        (true, _) => Ok(wanted.target.clone()),
+        (true, ..) => Ok(wanted.target.clone()),
     }
 }
 
@@ -213,7 +226,15 @@ fn start<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize) -> Result<
         let task = task(wanted, testbed, core, user_space::device(testbed));
         return user_space::start(program, &task, testbed);
     }
-    AtInterface::start(program.launch(&task(wanted, testbed, core, String::new())), testbed, core)
+    let gateways = if let Place::Ports(ports) = &wanted.target.place { ports.gateways } else { None };
+    let across =
+        wanted.across.then(|| Across::open(testbed, program.needs_answer(), gateways)).transpose()?;
+    let mut task = task(wanted, testbed, core, String::new());
+    if let Some(across) = &across {
+        task.way.source.1 = across.addresses[0];
+        task.way.destination.1 = across.addresses[1];
+    }
+    AtInterface::start(program.launch(&task), testbed, core, across)
 }
 
 fn task<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize, device: String) -> Task<'a> {
@@ -236,6 +257,7 @@ struct Generator {
     datagram: Datagram,
     /// The sizes of the frames that a datagram leaves in.
     frames: Vec<u16>,
+    across: bool,
 }
 
 impl Generator {
@@ -266,6 +288,7 @@ impl Generator {
             datagram: self.datagram.payload(),
             frames: self.frames.clone(),
             said: program.said(&left.said, self.frames.len() as u64),
+            across: self.across,
             left: left.left,
             refused: left.refused,
             core_busy: left.core_busy,

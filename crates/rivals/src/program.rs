@@ -36,9 +36,14 @@ pub trait Program: Sync {
         false
     }
 
-    /// The device of the lab that it sends to.
+    /// The device of the lab that it sends to, where it does not send across one.
     fn far_end(&self) -> &'static str {
         "sink"
+    }
+
+    /// Whether it needs a server that answers at the far end.
+    fn needs_answer(&self) -> bool {
+        false
     }
 
     /// Why it cannot send such datagrams from that core here, with a remedy if there is one.

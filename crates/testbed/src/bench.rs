@@ -81,6 +81,8 @@ pub enum Subcommand {
     Latency,
     /// One load for long.
     Soak,
+    /// A search for the loads at which a device stops.
+    Stall,
     /// Programs that send.
     Generator,
 }
@@ -150,6 +152,7 @@ impl Display for Subcommand {
             Self::Search => "search",
             Self::Latency => "latency",
             Self::Soak => "soak",
+            Self::Stall => "stall",
             Self::Generator => "generator",
         })
     }

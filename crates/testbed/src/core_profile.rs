@@ -9,8 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use engine::Load;
-use engine::xdp::XdpEngine;
+use engine::{Engine, Load};
 use explain::flame::perf::{self, FREQUENCY_HZ, Profiler, Recording};
 use explain::flame::{Captions, Folded};
 use results::record::{DirectionSample, Phase, Sample, Status};
@@ -24,6 +23,8 @@ use wording::usage::misuse;
 use crate::Testbed;
 use crate::control::Control;
 use crate::progress::Progress;
+use crate::remote_device::RemoteDevice;
+use crate::remote_stacks::RemoteStacks;
 use crate::target::Target;
 
 /// Fewer samples of a working core than this show nothing.
@@ -68,8 +69,8 @@ pub struct CoreProfile {
     /// The stacks of the core at work.
     pub folded: Folded,
     idle: u64,
-    own_share: f64,
-    event: &'static str,
+    /// The share of the device's own threads, 0 to 1, and what samples are of; where its core is on this machine.
+    here: Option<(f64, &'static str)>,
     offered: u64,
     forwarded: u64,
     /// What it rests on, in one line.
@@ -83,7 +84,10 @@ impl CoreProfile {
     #[must_use]
     pub fn captions(&self) -> Captions {
         Captions {
-            title: format!("Where the core of {} works, {}", self.name, self.load),
+            title: match self.here {
+                Some(_) => format!("Where the core of {} works, {}", self.name, self.load),
+                None => format!("Where the cores of {} work, {}", self.name, self.load),
+            },
             basis: self.basis.clone(),
             notes: self.notes.clone(),
         }
@@ -95,49 +99,193 @@ impl CoreProfile {
         json!({
             "dut": self.name,
             "load": self.load,
-            "event": self.event,
-            "frequency_hz": FREQUENCY_HZ,
+            "event": self.here.map(|(_, event)| event),
+            "frequency_hz": self.here.map(|_| FREQUENCY_HZ),
             "samples": self.folded.samples(),
             "idle_samples": self.idle,
-            "own_share": self.own_share,
+            "own_share": self.here.map(|(own_share, _)| own_share),
             "offered": self.offered,
             "forwarded": self.forwarded,
         })
     }
 }
 
-/// Loads a device, and samples its core meanwhile.
+/// Loads a device, and samples its core meanwhile; all cores of one that is another computer, by its driver.
 ///
 /// # Errors
-/// Wrong use where the device's core is not on this machine; else why the load failed or too few samples were taken.
-pub fn take(
+/// Wrong use where nobody can sample the device; else why the load failed or too few samples were taken.
+pub fn take(request: &Request<'_>, target: &Target, stop: &Arc<AtomicBool>) -> Result<CoreProfile> {
+    let mut testbed = Testbed::open(target, usize::from(request.profile.largest_size()))?;
+    testbed.prepare()?;
+    match (testbed.lab(), testbed.remote()) {
+        (Some(lab), _) => here(request, &testbed, lab, stop),
+        (None, Some(device)) => there(request, &testbed, device, stop),
+        (None, None) => Err(misuse(
+            "the core of a device is known only on this machine: give a device of the lab, --dut, or --dut-host and \
+             --dut-driver of another computer",
+        )),
+    }
+}
+
+/// A device of the lab.
+fn here(
     request: &Request<'_>,
-    target: &Target,
-    profiler: &Profiler,
+    testbed: &Testbed,
+    lab: &lab::Lab,
     stop: &Arc<AtomicBool>,
 ) -> Result<CoreProfile> {
-    let profile = request.profile;
-    let mut testbed = Testbed::open(target, usize::from(profile.largest_size()))?;
-    testbed.prepare()?;
-    let Some(lab) = testbed.lab() else {
-        return Err(misuse(
-            "the core of a device is known only on this machine: give a device of the lab, --dut",
-        ));
-    };
-    let table = profile.table(&testbed.endpoints(), request.directions);
-    let steady = Steady::plan(request, &testbed, table.mean_frame_size())?;
-    let mut engine = testbed.start_engine(&table, stop)?;
+    let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
     let core = lab.placement().dut;
-    // Begun before the load and before this thread takes its place beside the generator.
-    let longest = steady.planned();
-    let mut recording = profiler.record(core, longest).map_err(|reason| anyhow!(reason))?;
-    let control = Control::beside(testbed.generating_cores());
-    let outcome = steady.run(&mut engine, &mut recording, lab.dut().name());
-    drop(control);
-    // First, since a load ends when its recording does.
+    let prepare = |longest| profiler.record(core, longest).map_err(|reason| anyhow!(reason));
+    let Loaded { load, held, sampler: recording, notes } =
+        under_load(request, testbed, lab.dut().name(), stop, prepare)?;
     let samples = recording.end().map_err(|reason| anyhow!(reason))?;
-    let outcome = outcome?;
     let folded = Folded::of_perf_script(&samples.script).map_err(|reason| anyhow!(reason))?;
+    let (folded, idle) = at_work(folded)?;
+    let own_share = folded.share_of(&own_threads(testbed)?);
+    // A halted core takes no cycles, so those tell nothing of idleness; time does, whether or not the
+    // kernel takes samples of it.
+    let worked = (profiler.event != "cycles").then(|| {
+        let share = folded.samples() as f64 / (f64::from(FREQUENCY_HZ) * held.seconds).max(1.0);
+        format!(", which worked {:.0} % of the time", share.min(1.0) * 100.0)
+    });
+    let basis = format!(
+        "{} samples of {} at {FREQUENCY_HZ} Hz on core {core}{}; {:.1} % of them in the device's threads; {}",
+        human::count(folded.samples()),
+        profiler.event,
+        worked.unwrap_or_default(),
+        own_share * 100.0,
+        held.in_words(),
+    );
+    let mut all = vec![request.in_words()];
+    all.extend(testbed.notes());
+    all.extend(profiler.why.as_ref().map(|why| {
+        format!("samples are of time (cpu-clock), not of cycles: {why}; what runs with interrupts off is counted where they come on again")
+    }));
+    if perf::symbols_are_hidden() {
+        all.push(
+            "the kernel hides its functions' names: run as root, with 'sysctl kernel.kptr_restrict=0'"
+                .to_owned(),
+        );
+    }
+    all.extend(samples.lost);
+    all.extend(notes);
+    Ok(CoreProfile {
+        name: lab.dut().to_string(),
+        load,
+        folded,
+        idle,
+        here: Some((own_share, profiler.event)),
+        offered: held.offered,
+        forwarded: held.forwarded,
+        basis,
+        notes: all,
+    })
+}
+
+/// A device that is another computer.
+fn there(
+    request: &Request<'_>,
+    testbed: &Testbed,
+    device: &RemoteDevice,
+    stop: &Arc<AtomicBool>,
+) -> Result<CoreProfile> {
+    let prepare = |_| device.stacks(request.duration);
+    let Loaded { load, held, sampler, notes } = under_load(request, testbed, device.driver(), stop, prepare)?;
+    let (folded, idle) = at_work(sampler.end()?)?;
+    let host = device.describe_remote().host;
+    let basis = format!(
+        "{} samples of all cores of {host} at work, taken there by the driver {}; {}",
+        human::count(folded.samples()),
+        device.driver(),
+        held.in_words(),
+    );
+    let mut all = vec![request.in_words()];
+    all.extend(testbed.notes());
+    all.extend(notes);
+    Ok(CoreProfile {
+        name: host,
+        load,
+        folded,
+        idle,
+        here: None,
+        offered: held.offered,
+        forwarded: held.forwarded,
+        basis,
+        notes: all,
+    })
+}
+
+/// What was sampled while a load held.
+struct Loaded<S> {
+    /// The load, in words.
+    load: String,
+    held: Held,
+    sampler: S,
+    notes: Vec<String>,
+}
+
+/// What was sent meanwhile.
+struct Held {
+    offered: u64,
+    forwarded: u64,
+    seconds: f64,
+}
+
+impl Held {
+    fn of(outcome: &Outcome) -> Self {
+        let held = || outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
+        let sum = |count: fn(&DirectionSample) -> u64| -> u64 {
+            held().flat_map(|sample| &sample.directions).map(count).sum()
+        };
+        Self {
+            offered: sum(|it| it.offered),
+            forwarded: sum(|it| it.forwarded),
+            seconds: held().map(|sample| sample.duration_s).sum(),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "{:.1} % of {} lost",
+            (1.0 - self.forwarded as f64 / self.offered.max(1) as f64) * 100.0,
+            human::pps(self.offered as f64 / self.seconds.max(f64::MIN_POSITIVE)),
+        )
+    }
+}
+
+impl Request<'_> {
+    fn in_words(&self) -> String {
+        format!("the load is of the profile {}, for {:?}", self.profile.name(), self.duration)
+    }
+}
+
+/// Offers the load that is asked for, and has what `prepare` makes sample meanwhile, which must last that long at most.
+fn under_load<S: Sampler>(
+    request: &Request<'_>,
+    testbed: &Testbed,
+    name: &str,
+    stop: &Arc<AtomicBool>,
+    prepare: impl FnOnce(Duration) -> Result<S>,
+) -> Result<Loaded<S>> {
+    let table = request.profile.table(&testbed.endpoints(), request.directions);
+    let steady = Steady::plan(request, testbed, table.mean_frame_size())?;
+    let (mut engine, _) = testbed.start_any_engine(&table, stop)?;
+    // Begun before the load and before this thread takes its place beside the generator.
+    let mut sampler = prepare(steady.planned())?;
+    let control = Control::beside(testbed.generating_cores());
+    let outcome = steady.run(&mut *engine, &mut sampler, name);
+    drop(control);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        // First, since a load ends when what samples does.
+        Err(error) => return Err(sampler.why_it_ended().unwrap_or(error)),
+    };
+    Ok(Loaded { load: steady.load_in_words(), held: Held::of(&outcome), sampler, notes: outcome.notes })
+}
+
+/// The samples of a device at work, and how many show it idle.
+fn at_work(folded: Folded) -> Result<(Folded, u64)> {
     let (folded, idle) = folded.without_idle();
     if folded.samples() < ENOUGH {
         bail!(
@@ -146,54 +294,54 @@ pub fn take(
             folded.samples()
         );
     }
-    let held = || outcome.samples.iter().filter(|sample| sample.phase == Phase::Hold);
-    let sum = |count: fn(&DirectionSample) -> u64| -> u64 {
-        held().flat_map(|sample| &sample.directions).map(count).sum()
-    };
-    let (offered, forwarded) = (sum(|it| it.offered), sum(|it| it.forwarded));
-    let seconds: f64 = held().map(|sample| sample.duration_s).sum();
-    let own_share = folded.share_of(&own_threads(&testbed)?);
-    // A halted core takes no cycles, so those tell nothing of idleness; time does, whether or not the
-    // kernel takes samples of it.
-    let worked = (profiler.event != "cycles").then(|| {
-        let share = folded.samples() as f64 / (f64::from(FREQUENCY_HZ) * seconds).max(1.0);
-        format!(", which worked {:.0} % of the time", share.min(1.0) * 100.0)
-    });
-    let basis = format!(
-        "{} samples of {} at {FREQUENCY_HZ} Hz on core {core}{}; {:.1} % of them in the device's threads; {:.1} % of {} lost",
-        human::count(folded.samples()),
-        profiler.event,
-        worked.unwrap_or_default(),
-        own_share * 100.0,
-        (1.0 - forwarded as f64 / offered.max(1) as f64) * 100.0,
-        human::pps(offered as f64 / seconds.max(f64::MIN_POSITIVE)),
-    );
-    let mut notes =
-        vec![format!("the load is of the profile {}, for {:?}", profile.name(), request.duration)];
-    notes.extend(testbed.notes());
-    notes.extend(profiler.why.as_ref().map(|why| {
-        format!("samples are of time (cpu-clock), not of cycles: {why}; what runs with interrupts off is counted where they come on again")
-    }));
-    if perf::symbols_are_hidden() {
-        notes.push(
-            "the kernel hides its functions' names: run as root, with 'sysctl kernel.kptr_restrict=0'"
-                .to_owned(),
-        );
+    Ok((folded, idle))
+}
+
+/// What samples while a load holds.
+trait Sampler {
+    /// Samples from now on.
+    fn begin(&mut self);
+    /// Samples no more from now on.
+    fn pause(&mut self);
+    /// Whether it has ended too early.
+    fn has_ended(&mut self) -> bool;
+    /// Why it has, if it did.
+    fn why_it_ended(self) -> Option<anyhow::Error>;
+}
+
+impl Sampler for Recording {
+    fn begin(&mut self) {
+        Recording::begin(self);
     }
-    notes.extend(samples.lost);
-    notes.extend(outcome.notes);
-    Ok(CoreProfile {
-        name: lab.dut().to_string(),
-        load: steady.load_in_words(),
-        folded,
-        idle,
-        own_share,
-        event: profiler.event,
-        offered,
-        forwarded,
-        basis,
-        notes,
-    })
+
+    fn pause(&mut self) {
+        Recording::pause(self);
+    }
+
+    fn has_ended(&mut self) -> bool {
+        Recording::has_ended(self)
+    }
+
+    fn why_it_ended(self) -> Option<anyhow::Error> {
+        self.end().err().map(|reason| anyhow!(reason))
+    }
+}
+
+impl Sampler for RemoteStacks {
+    fn begin(&mut self) {
+        RemoteStacks::begin(self);
+    }
+
+    /// It ends by itself when the load does.
+    fn pause(&mut self) {}
+
+    fn has_ended(&mut self) -> bool {
+        self.has_failed()
+    }
+
+    fn why_it_ended(self) -> Option<anyhow::Error> {
+        if self.has_failed() { self.end().err() } else { None }
+    }
 }
 
 /// The names of the threads that do the device's work, as samples show them.
@@ -254,7 +402,7 @@ impl Steady {
     }
 
     /// Offers the load; samples are taken while it holds.
-    fn run(&self, engine: &mut XdpEngine, recording: &mut Recording, name: &str) -> Result<Outcome> {
+    fn run(&self, engine: &mut dyn Engine, sampler: &mut impl Sampler, name: &str) -> Result<Outcome> {
         let load = match self.wanted {
             SteadyLoad::Rate(_) => self.load,
             SteadyLoad::Share(share) => {
@@ -265,7 +413,7 @@ impl Steady {
             }
         };
         let progress = Progress::new(name, self.planned());
-        let mut sampled = Sampled { recording, progress };
+        let mut sampled = Sampled { sampler, progress };
         let outcome = self.saturate(load).run(engine, &mut sampled);
         sampled.progress.finish();
         require_complete(outcome)
@@ -282,28 +430,28 @@ fn require_complete(outcome: Outcome) -> Result<Outcome> {
 }
 
 /// Lets samples be taken while the load holds, and only then.
-struct Sampled<'a> {
-    recording: &'a mut Recording,
+struct Sampled<'a, S> {
+    sampler: &'a mut S,
     progress: Progress,
 }
 
-impl Observer for Sampled<'_> {
+impl<S: Sampler> Observer for Sampled<'_, S> {
     fn phase(&mut self, phase: Phase, _planned: Duration) {
         self.progress.phase(phase);
         if phase == Phase::Hold {
-            self.recording.begin();
+            self.sampler.begin();
         }
     }
 
     fn drain(&mut self, _planned: Duration) {
-        self.recording.pause();
+        self.sampler.pause();
         self.progress.drain();
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.progress.sample(sample);
-        if self.recording.has_ended() {
-            return Err("'perf record' ended before the load did".into());
+        if self.sampler.has_ended() {
+            return Err("what samples the device ended before the load did".into());
         }
         Ok(())
     }

@@ -13,21 +13,25 @@ use results::record::{CrossCheck, Direction, LimitedBy, Point, Search};
 /// Frames of others (ARP, ND, a ping) that may pass beside ours, whatever the load.
 const OTHERS: u64 = 64;
 /// How long an interface may take to say what it counted: e1000, for one, reads its card's counters every two seconds.
-const REFRESH: Duration = Duration::from_millis(2500);
+pub const REFRESH: Duration = Duration::from_millis(2500);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Reads counters until they are as they `should` be, or every driver has had the time to read its card's.
+/// Reads counters until they are as they `should` be, for so long at most.
 ///
 /// # Errors
 /// Those of `read`.
-pub fn settled<T>(mut read: impl FnMut() -> Result<T>, should: impl Fn(&T) -> bool) -> Result<T> {
-    let deadline = Instant::now() + REFRESH;
+pub fn settled<T>(
+    longest: Duration,
+    mut read: impl FnMut() -> Result<T>,
+    should: impl Fn(&T) -> bool,
+) -> Result<T> {
+    let deadline = Instant::now() + longest;
     loop {
         let counters = read()?;
         if should(&counters) || Instant::now() >= deadline {
             return Ok(counters);
         }
-        thread::sleep(PAUSE);
+        thread::sleep(PAUSE.max(longest / 25));
     }
 }
 
@@ -39,8 +43,7 @@ pub fn follow(interfaces: &[InterfaceCounters], directions: &[Direction], shared
     let device = interfaces.get(2..4).unwrap_or_default();
     let way = |(at, direction): (usize, &Direction)| {
         let (from, to) = (at, 1 - at.min(1));
-        let returned = directions.get(to).map_or(0, |other| other.returned);
-        let arrived = direction.forwarded + direction.duplicates + direction.foreign + returned;
+        let arrived = arrived(directions, at);
         let refused = ports.get(from).map_or(0, |port| port.send_dropped);
         let entered = direction.offered.saturating_sub(refused);
         let mut points = Vec::new();
@@ -70,6 +73,33 @@ pub fn by_rule(checks: &mut [CrossCheck], passed: &[Passed; 2], directions: &[Di
         let middle = check.points.len() / 2;
         check.points.splice(middle..middle, points);
         check.agrees &= direction.forwarded + direction.duplicates == passed.forwarded;
+    }
+}
+
+/// What arrived at the port that the direction `at` leads to, of whomever.
+fn arrived(directions: &[Direction], at: usize) -> u64 {
+    let returned = directions.get(1 - at.min(1)).map_or(0, |other| other.returned);
+    let of =
+        |direction: &Direction| direction.forwarded + direction.duplicates + direction.foreign + returned;
+    directions.get(at).map_or(0, of)
+}
+
+/// Adds what the `switch` counted that the ports are plugged into: behind port 0 and before port 1, as the frames pass it. What
+/// it did not get, or did not hand on, the device did not lose.
+pub fn by_switch(checks: &mut [CrossCheck], switch: &[InterfaceCounters; 2], directions: &[Direction]) {
+    for (at, (check, direction)) in checks.iter_mut().zip(directions).enumerate() {
+        let (from, to) = (at.min(1), 1 - at.min(1));
+        let entered = direction.offered.saturating_sub(direction.refused.unwrap_or(0));
+        let points =
+            [received(&switch[from], Some(entered)), sent(&switch[to], Some(arrived(directions, at)))];
+        check.agrees &= points.iter().all(|point| {
+            let may_differ = OTHERS + point.frames / 100_000;
+            let ours = point.ours.unwrap_or_default();
+            point.frames.abs_diff(ours) <= may_differ && point.dropped <= may_differ
+        });
+        let [behind, before] = points;
+        check.points.insert(check.points.len().saturating_sub(1), before);
+        check.points.insert(1.min(check.points.len()), behind);
     }
 }
 
@@ -154,15 +184,15 @@ mod tests {
             looks += 1;
             Ok(if looks < 3 { 0 } else { 7 })
         };
-        assert_eq!(settled(late, |count| *count == 7).unwrap(), 7);
+        assert_eq!(settled(REFRESH, late, |count| *count == 7).unwrap(), 7);
         assert_eq!(looks, 3);
         let never = || {
             others += 1;
             Ok(0)
         };
-        assert_eq!(settled(never, |count| *count == 7).unwrap(), 0);
+        assert_eq!(settled(REFRESH, never, |count| *count == 7).unwrap(), 0);
         assert!(others > 3, "{others}");
-        assert!(settled(|| Err::<u64, _>(anyhow::anyhow!("gone")), |_| true).is_err());
+        assert!(settled(REFRESH, || Err::<u64, _>(anyhow::anyhow!("gone")), |_| true).is_err());
     }
 
     #[test]
@@ -278,6 +308,31 @@ mod tests {
         );
         assert!(found.agrees);
         assert!(!check(passed(899_001)).agrees, "not to the frame");
+    }
+
+    #[test]
+    fn a_switch_stands_between_the_ports_and_the_device_and_may_be_the_one_that_lost() {
+        let ports = [counters("eth1", 0, 1_000_000, 0), counters("eth2", 899_000, 0, 0)];
+        let check = |received, dropped| {
+            let zero =
+                InterfaceCounters { receive_dropped: dropped, ..counters("the switch's 7", received, 5, 0) };
+            let mut checks = follow(&ports, &[direction()], false);
+            by_switch(&mut checks, &[zero, counters("the switch's 9", 3, 899_002, 0)], &[direction()]);
+            checks.remove(0)
+        };
+        let found = check(1_000_003, 0);
+        let places: Vec<_> = found.points.iter().map(|point| point.place.as_str()).collect();
+        let way =
+            ["sent by eth1", "received by the switch's 7", "sent by the switch's 9", "received by eth2"];
+        assert_eq!(places, way);
+        assert!(found.agrees, "{found:?}");
+        let lost = check(950_000, 50_000);
+        let note = note(&lost).unwrap();
+        assert!(
+            note.contains("received by the switch's 7 950000, 50000 dropped there (ours: 1000000)"),
+            "{note}"
+        );
+        assert!(!check(1_000_000, 70_000).agrees, "what it dropped is not the device's loss");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use anyhow::Result;
 use dut::program::Dut;
@@ -15,6 +16,7 @@ use remote::{Console, Counted, Counters, Device as Connected, Driver, Login, Pla
 use results::record::{self, NodeRuntimes};
 use wording::usage::{in_one_line, misuse};
 
+use crate::remote_stacks::RemoteStacks;
 use crate::target::{Ports, Remote};
 
 /// The variable of the environment that has the password of who logs in at a virtual machine's console.
@@ -144,6 +146,17 @@ impl RemoteDevice {
     /// When it does not tell, or the connection is lost.
     pub fn nodes(&self) -> Result<NodeRuntimes> {
         Ok(vpp::runtime(&self.connected.borrow_mut().nodes()?))
+    }
+
+    /// Prepares to sample where it works, for that long.
+    ///
+    /// # Errors
+    /// That its driver cannot, or that it cannot be reached by another connection.
+    pub(crate) fn stacks(&self, duration: Duration) -> Result<RemoteStacks> {
+        let way = self.way.as_ref().ok_or_else(|| {
+            misuse("a guest on a console takes no stacks: there is one connection, which counts")
+        })?;
+        RemoteStacks::prepare(way, self.connected.borrow().plan(), duration)
     }
 
     /// The driver's name.

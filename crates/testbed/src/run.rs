@@ -123,6 +123,7 @@ pub fn run(
     }
     let questions = testbed.questions();
     let (before, passed_before) = (testbed.interface_counters(), testbed.passed());
+    let switch = testbed.switch().map(|switch| (switch, switch.counters()));
     let (queues_before, nodes_before) = (queue_use::before(testbed), testbed.nodes());
     let nodes_read = Instant::now();
     let (mut record, mut writer) = conduct(testbed, &mut *engine, sent, labels, strategy, directory)?;
@@ -139,6 +140,9 @@ pub fn run(
             if let Some((then, now)) = passed_before.zip(testbed.passed()) {
                 let passed = [now[0].since(&then[0]), now[1].since(&then[1])];
                 cross_check::by_rule(&mut record.cross_check, &passed, &record.directions);
+            }
+            if let Some((switch, before)) = switch {
+                switch.testify(before, &mut record);
             }
             record.notes.extend(record.cross_check.iter().filter_map(cross_check::note));
             cross_check::mark(&mut record);
@@ -193,7 +197,7 @@ fn counted_since(
         let after = testbed.interface_counters()?;
         Ok(after.iter().zip(before).map(|(now, then)| now.since(then)).collect::<Vec<_>>())
     };
-    cross_check::settled(read, |meanwhile| {
+    cross_check::settled(cross_check::REFRESH, read, |meanwhile| {
         cross_check::follow(meanwhile, directions, shared).iter().all(|check| check.agrees)
     })
 }
@@ -276,6 +280,7 @@ pub fn conduct(
         nodes: Vec::new(),
         nodes_s: None,
         gauges: None,
+        switch: None,
         cross_check: Vec::new(),
         notes: testbed.notes(),
     };

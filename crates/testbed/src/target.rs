@@ -1,9 +1,11 @@
 //! What is to be measured, and by what: plain data, made from flags or from a bench file, which validate it.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::{Context, Result};
 use dut::DutSpec;
 use monitor::gauges::Wanted;
 use wire::MacAddress;
@@ -29,6 +31,63 @@ pub struct Target {
     pub denied: Vec<IpAddr>,
     /// Who tells the power, and what energy costs.
     pub energy: Wanted,
+    /// The switch that the ports are plugged into, if it is asked what it counts. Only between interfaces of this machine.
+    pub switch: Option<SwitchAt>,
+}
+
+/// A switch, and where the ports are plugged into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchAt {
+    host: String,
+    port: u16,
+    /// Its interfaces at port 0 and port 1: their names, or their numbers (`ifIndex`).
+    pub interfaces: [String; 2],
+    /// The file that has its community; the environment has it where there is none.
+    pub(crate) community: Option<PathBuf>,
+}
+
+/// The port that agents of SNMP listen on.
+const SNMP_PORT: u16 = 161;
+
+impl SwitchAt {
+    /// The same with its community in `file`, if there is one.
+    #[must_use]
+    pub fn with_community(self, file: Option<PathBuf>) -> Self {
+        Self { community: file, ..self }
+    }
+
+    /// Where its agent listens, for people.
+    #[must_use]
+    pub fn agent(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The same for the kernel.
+    ///
+    /// # Errors
+    /// That the host has no address.
+    pub fn address(&self) -> Result<SocketAddr> {
+        let unknown = || format!("the switch '{}' has no address: is its name right?", self.host);
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        (host, self.port).to_socket_addrs().ok().and_then(|mut found| found.next()).with_context(unknown)
+    }
+}
+
+impl FromStr for SwitchAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!("'{text}' is no switch: write HOST,INTERFACE,INTERFACE or HOST:PORT,INTERFACE,INTERFACE")
+        };
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        let [agent, zero, one] = parts.as_slice() else { return Err(refused()) };
+        let (host, port) = host_and_port(agent, SNMP_PORT).ok_or_else(refused)?;
+        if zero.is_empty() || one.is_empty() {
+            return Err(refused());
+        }
+        Ok(Self { host, port, interfaces: [zero, one].map(|name| (*name).to_owned()), community: None })
+    }
 }
 
 /// Where a device is.
@@ -95,22 +154,28 @@ impl FromStr for TesterAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refused = || format!("'{text}' is no address of a tester: write HOST, HOST:PORT or [IPV6]:PORT");
-        let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) if !text.ends_with(']') => (host, port.parse().map_err(|_| refused())?),
-            _ => (text, TREX_PORT),
-        };
-        let bare = match host.strip_prefix('[') {
-            Some(address) => address.strip_suffix(']').filter(|it| it.parse::<Ipv6Addr>().is_ok()),
-            None => Some(host),
-        };
-        let is_name = |host: &str| {
-            let known = |it: char| it.is_ascii_alphanumeric() || "-._:%".contains(it);
-            !host.is_empty() && host.chars().all(known) && host.len() < 256
-        };
-        let named = bare.filter(|bare| is_name(bare) && (host.starts_with('[') || !bare.contains(':')));
-        named.filter(|_| port > 0).ok_or_else(refused)?;
-        Ok(Self { host: host.to_owned(), port })
+        let (host, port) = host_and_port(text, TREX_PORT).ok_or_else(refused)?;
+        Ok(Self { host, port })
     }
+}
+
+/// The host and the port in HOST, HOST:PORT or [IPV6]:PORT, where `usual` is the port that need not be written.
+fn host_and_port(text: &str, usual: u16) -> Option<(String, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !text.ends_with(']') => (host, port.parse().ok()?),
+        _ => (text, usual),
+    };
+    let bare = match host.strip_prefix('[') {
+        Some(address) => address.strip_suffix(']').filter(|it| it.parse::<Ipv6Addr>().is_ok()),
+        None => Some(host),
+    };
+    let is_name = |host: &str| {
+        let known = |it: char| it.is_ascii_alphanumeric() || "-._:%".contains(it);
+        !host.is_empty() && host.chars().all(known) && host.len() < 256
+    };
+    let named = bare.filter(|bare| is_name(bare) && (host.starts_with('[') || !bare.contains(':')));
+    named.filter(|_| port > 0)?;
+    Some((host.to_owned(), port))
 }
 
 /// Two interfaces of this machine with a device between.
@@ -174,6 +239,7 @@ impl Target {
             dut_commands: Vec::new(),
             denied: Vec::new(),
             energy: Wanted::default(),
+            switch: None,
         }
     }
 
@@ -255,6 +321,21 @@ impl FromStr for EngineName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_is_an_agent_and_two_interfaces() {
+        let read = |text: &str| text.parse::<SwitchAt>();
+        let switch = read("sw1.example,ge-0/0/1, 7").unwrap();
+        assert_eq!(
+            (switch.agent().as_str(), switch.interfaces),
+            ("sw1.example:161", ["ge-0/0/1", "7"].map(str::to_owned))
+        );
+        let address = read("[::1]:1161,a,b").unwrap().address().unwrap();
+        assert_eq!(address.to_string(), "[::1]:1161");
+        for text in ["", "a", "a,b", "a,b,c,d", "a,,c", ":1,b,c", "a b,c,d"] {
+            assert!(read(text).unwrap_err().contains("HOST,INTERFACE,INTERFACE"), "{text}");
+        }
+    }
 
     #[test]
     fn a_tester_is_a_host_and_a_port() {

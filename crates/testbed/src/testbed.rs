@@ -31,6 +31,7 @@ use crate::kept::Receiving;
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
+use crate::switch::Switch;
 use crate::target::{EngineName, Place, Target};
 use crate::testers::Testers;
 use crate::user_space::{self, UserSpace};
@@ -58,6 +59,7 @@ pub struct Testbed {
     dut_commands: Vec<String>,
     denied: Vec<IpAddr>,
     energy: Wanted,
+    switch: Option<Switch>,
     notes: Vec<String>,
     board: Option<Board>,
 }
@@ -90,6 +92,7 @@ impl Testbed {
                  choose a smaller --size, or --engine memif or dpdk"
             )));
         }
+        let switch = device.switch.as_ref().map(Switch::open).transpose()?;
         let mut placement = place::choose(device)?;
         if matches!(device.place, Place::Testers(_)) {
             // They have their own.
@@ -148,6 +151,7 @@ impl Testbed {
             dut_commands: device.dut_commands.clone(),
             denied: [device.place.denied(), device.denied.clone()].concat(),
             energy: device.energy.clone(),
+            switch,
             notes: Vec::new(),
             board: None,
         };
@@ -321,6 +325,11 @@ impl Testbed {
     /// The core for a device that Linerate starts.
     pub fn dut_core(&self) -> usize {
         self.placement.dut
+    }
+
+    /// The switch that the ports are plugged into, if it is asked.
+    pub(crate) fn switch(&self) -> Option<&Switch> {
+        self.switch.as_ref()
     }
 
     /// Whether the ports are those of user space.

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use report::groups::{Group, Reader};
 use report::json::comparison;
 use report::judgement::{Compared, Judged};
-use report::metric::Metric;
+use report::metric::{Metric, SPEED};
 use report::sets::{self, Regressions, Set};
 use report::terminal::compare as sentences;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         .map_err(|unjudged| misuse(unjudged.to_string()))?;
     let what = Compared {
         metric: metric.as_ref().map_or_else(|| "values".to_owned(), Metric::words),
-        is_loss: metric == Some(Metric::Loss),
+        words: metric.as_ref().map_or(SPEED, Metric::comparatives),
         reference: reference.name.clone(),
         family: judged.len(),
         confidence: question.confidence,

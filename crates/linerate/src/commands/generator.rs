@@ -28,6 +28,9 @@ pub struct Args {
     /// Bytes of UDP payload in each datagram; above 1472 it leaves in fragments
     #[arg(long, value_name = "BYTES", default_value = "18")]
     datagram: Datagram,
+    /// Send through the device, and count what arrives at port 1 behind it [default device: linux-router]
+    #[arg(long)]
+    across: bool,
     #[command(flatten)]
     device: Device,
     /// How long it sends before it is measured
@@ -51,11 +54,11 @@ pub struct Args {
 #[command(group = clap::ArgGroup::new("building").args(["onto", "waterfall"]).multiple(true))]
 struct Build {
     /// Build frames at every place, then send them by AF_XDP and by XDP: one table and one record say what each step costs
-    #[arg(long, conflicts_with_all = ["program", "datagram"])]
+    #[arg(long, conflicts_with_all = ["program", "datagram", "across"])]
     waterfall: bool,
     /// Where the frames go: memory, memif (to a sink), or with DPDK null and net_memif; everywhere if no place is
     /// named. It is measured with the first core of --cores, then with the first two, and so on
-    #[arg(long, value_name = "PLACE,…", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["program", "datagram", "dut", "ports"])]
+    #[arg(long, value_name = "PLACE,…", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["program", "datagram", "across", "dut", "ports"])]
     onto: Option<Vec<Place>>,
     /// Frame sizes in bytes with FCS [default: 64,128,256,512,1024,1280,1518,4096,9216]
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', requires = "building")]
@@ -77,7 +80,8 @@ impl Args {
         Ok(Measurement {
             program: self.program,
             datagram: self.datagram,
-            target: self.output.metered(self.device.target_or(self.program.0.far_end())?),
+            target: self.output.metered(self.device.target_or(self.program.default_device(self.across))?),
+            across: self.across,
             warm_up: self.warm_up_duration,
             duration: self.duration.unwrap_or(DURATION),
             step: self.step,

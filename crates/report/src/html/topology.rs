@@ -40,7 +40,10 @@ impl Topology {
     /// All that occur, the most frequent first.
     pub fn all(records: &[Record]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        for record in records.iter().filter(|record| record.finding.generator().is_none()) {
+        for record in records {
+            if record.finding.generator().is_some_and(|found| !found.across) {
+                continue;
+            }
             let found = Self::of(record);
             match all.iter_mut().find(|other| other.is_like(&found)) {
                 Some(other) => other.add(found),

@@ -41,7 +41,7 @@ mod tests {
     fn what(question: &Question, family: usize) -> Compared {
         Compared {
             metric: "ndr".to_owned(),
-            is_loss: false,
+            words: crate::metric::SPEED,
             reference: "base".to_owned(),
             family,
             confidence: question.confidence,

@@ -287,6 +287,7 @@ impl Loadtest {
             nodes: Vec::new(),
             nodes_s: None,
             gauges: None,
+            switch: None,
             notes,
         };
         Ok(Imported { record, target_pps, totals })

@@ -20,6 +20,9 @@ pub struct Generator {
     /// The frames that a datagram leaves in, by their sizes in bytes, FCS included: several where
     /// it is fragmented.
     pub frames: Vec<u16>,
+    /// Whether it sent through the device to port 1, where the kernel counted what arrived, instead of to the device.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across: bool,
     /// The packets that it says it sent, from its start to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<u64>,

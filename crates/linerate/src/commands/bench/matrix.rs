@@ -117,6 +117,7 @@ fn check(plan: &Plan) -> Result<Checked> {
             Command::Search(test) => test.planned(),
             Command::Latency(test) => test.planned(),
             Command::Soak(test) => test.planned(),
+            Command::Stall(test) => test.planned(),
             Command::Generator(args) => args.measurement().map(|wanted| wanted.planned()),
             _ => Ok(Duration::ZERO),
         };

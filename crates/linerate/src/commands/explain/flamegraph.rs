@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use dut::DutSpec;
-use explain::flame::perf::Profiler;
 use explain::flame::{self, Captions, Folded};
 use serde_json::json;
 use testbed::core_profile::{self, CoreProfile, Request, SteadyLoad};
@@ -75,7 +74,6 @@ pub fn main(args: &Args) -> Result<Exit> {
         return from_elsewhere(args, file);
     }
     let stop = stop::flag()?;
-    let profiler = Profiler::find().map_err(|reason| anyhow!(reason))?;
     let target = args.device.target_or("linux-router")?;
     let profile = args.traffic.profile()?;
     let request = Request {
@@ -84,8 +82,7 @@ pub fn main(args: &Args) -> Result<Exit> {
         load: args.rate,
         duration: args.duration,
     };
-    let take =
-        |target: &Target| -> Result<CoreProfile> { core_profile::take(&request, target, &profiler, &stop) };
+    let take = |target: &Target| -> Result<CoreProfile> { core_profile::take(&request, target, &stop) };
     let taken = take(&target)?;
     let folded = args.output.with_extension("folded");
     write(&folded, &taken.folded.to_string())?;

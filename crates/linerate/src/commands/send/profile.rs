@@ -63,7 +63,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     // An interface that is gone says nothing.
     let refused = generator.refused(total);
     let read = || Ok(since(&way_out.interfaces(directions)?, &before));
-    let left = cross_check::settled(read, |left| total.is_all_of(left, refused)).ok();
+    let left = cross_check::settled(cross_check::REFRESH, read, |left| total.is_all_of(left, refused)).ok();
     let disagreement = left.as_ref().and_then(|left| total.disagreement(left, refused));
     if args.json {
         println!("{}", total.json(elapsed, received, left.map(|left| left.sent)));
