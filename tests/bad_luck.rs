@@ -102,7 +102,7 @@ impl Group {
         fs::create_dir_all(&path).ok()?;
         let group = Self(path);
         // Threads that go before all others have a budget of their own; without one they cannot enter.
-        group.set("cpu.rt_runtime_us", 100_000);
+        group.set("cpu.rt_runtime_us", 400_000);
         pids.iter().all(|pid| group.set("cgroup.procs", i64::from(*pid))).then_some(group)
     }
 

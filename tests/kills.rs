@@ -23,7 +23,7 @@ use crate::common::sites::Site;
 use crate::common::{QUICK, has_namespaces, has_tool, linerate, records, shared_machine};
 
 /// How many are killed in `make test`: some lines of the table, others in each run.
-const FEW: usize = 10;
+const FEW: usize = 8;
 /// How many are killed in `make test-long`.
 const MANY: usize = 1000;
 /// Setting up takes some 200 ms, and several times as long on a busy machine.

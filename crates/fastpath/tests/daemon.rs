@@ -233,7 +233,10 @@ fn a_router_gives_up_root_and_keeps_what_it_needs() {
         }
         assert_eq!(status(router.id(), "NoNewPrivs"), "1");
         assert!(site.ctl("show interfaces").status.success());
-        site.write("router.toml", "tap = true\n[[route]]\nprefix = \"10.9.0.0/16\"\nvia = [{ gateway = \"10.0.0.9\" }]");
+        site.write(
+            "router.toml",
+            "tap = true\n[[route]]\nprefix = \"10.9.0.0/16\"\nvia = [{ gateway = \"10.0.0.9\" }]",
+        );
         router.signal(Signal::SIGHUP);
         let said = router.line();
         assert!(said.contains("1 changes made"), "{said}");

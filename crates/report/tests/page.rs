@@ -134,7 +134,6 @@ fn hostile_names_stay_text() {
     record.reason = Some(hostile.to_owned());
     record.labels.insert(hostile.to_owned(), hostile.to_owned());
     record.dut.configuration.insert(hostile.to_owned(), hostile.to_owned());
-    record.host.kernel = hostile.to_owned();
     record.notes.push(hostile.to_owned());
     record.command.push(hostile.to_owned());
     let page = page(&[record], &[], hostile);
