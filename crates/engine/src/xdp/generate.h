@@ -186,7 +186,7 @@ struct run {
 	__u64 frames;
 };
 
-/* What frames of a run have in common beside their departure, in one number, so that it is compared at once. */
+/* What frames of a run have in common beside their departure: one number, which is compared at once. */
 static __always_inline __u64 kind_of(__u16 slot, __u16 length, __u16 late, __u8 stream)
 {
 	return slot | (__u64)length << 16 | (__u64)late << 32 | (__u64)stream << 48;

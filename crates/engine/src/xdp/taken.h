@@ -120,8 +120,9 @@ static long end_run(__u32 index __attribute__((unused)), struct ending *ending)
 }
 
 /*
- * The same became of so many frames, the oldest that are pending. At the highest rate they are one run. The
- * verifier looks once at the body of this loop; of an ordinary one it takes half a second to look at every turn.
+ * The same became of so many frames, the oldest that are pending: at the highest rate they are one run. The
+ * verifier looks once at the body of this loop; of an ordinary one it takes half a second to look at every
+ * turn.
  */
 static __always_inline void end_oldest(__u32 id, __u32 direction, __u32 frames, enum fate fate,
 				       enum reason reason)
