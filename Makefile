@@ -10,14 +10,15 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
 	libzmq5 dpkg-dev
-# What packages are made and tried with.
-PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap
+# What packages and static programs are made and tried with.
+PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap autoconf automake autopoint libtool flex bison gawk
+STATIC_TARGET := $(shell uname -m)-unknown-linux-musl
 PAGE := crates/report/page
 # Programs say which commit they are of.
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
 FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup setup-packages build deb dist test test-long lint fuzz loom bench benchmarks clean
+.PHONY: help setup-build setup setup-packages build deb dist static test test-long lint fuzz loom bench benchmarks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +41,7 @@ build: setup-build ## builds the release binary, target/release/linerate
 
 setup-packages: setup-build ## installs what making and trying packages needs
 	@tools/setup $(if $(SUDO),--sudo) packages $(PACKAGE_TOOLS)
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC_TARGET)" ] || rustup target add $(STATIC_TARGET)
 
 deb: setup-packages build ## makes Debian packages, in target/packages
 	tools/package target/release target/packages linerate fastpath
@@ -47,10 +49,13 @@ deb: setup-packages build ## makes Debian packages, in target/packages
 dist: build ## makes archives of the source and of the program, with checksums, in target/dist
 	tools/dist target/dist target/release
 
+static: setup-packages ## makes an archive of a static program without DPDK for any distribution, in target/dist
+	tools/static target/dist $(shell uname -m)
+
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
 
-test-long: setup deb ## runs the tests that take minutes each
+test-long: setup deb static ## runs the tests that take minutes each
 	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything

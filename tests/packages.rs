@@ -2,8 +2,10 @@
 //! packed; `make test-long` installs packages into fresh systems.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use results::fixtures::Scenario;
 
 use crate::common::{PROGRAM, REPOSITORY, has_namespaces, linerate, machine, tool};
 
@@ -137,4 +139,57 @@ fn packages_install_on_debian_12_and_show_a_first_result_within_two_minutes() {
 #[ignore = "takes minutes: make test-long"]
 fn packages_install_on_debian_13_and_show_a_first_result_within_two_minutes() {
     installs_in_a_fresh("trixie");
+}
+
+/// The archive and the program that `make static` left, if it did.
+fn static_program() -> Option<(PathBuf, PathBuf)> {
+    let target = Path::new(REPOSITORY).join("target");
+    let (version, processor) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let archive = target.join(format!("dist/linerate-{version}-linux-{processor}-static.tar.gz"));
+    let program = target.join(format!("{processor}-unknown-linux-musl/release/linerate"));
+    if !archive.exists() || !program.exists() {
+        eprintln!("skipped: there is no static program: make static");
+        return None;
+    }
+    Some((archive, program))
+}
+
+#[test]
+#[ignore = "needs minutes to build: make test-long"]
+fn a_static_program_measures_a_router_on_any_distribution() {
+    if !has_namespaces() {
+        return;
+    }
+    let Some((archive, program)) = static_program() else { return };
+    let linked = Command::new("ldd").arg(&program).output().unwrap();
+    let said = [linked.stdout, linked.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("statically linked") || said.contains("not a dynamic executable"), "{said}");
+    let refused = Command::new(&program).arg("serve").output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("a static linerate cannot load libzmq"), "{said}");
+    let _machine = machine();
+    // The first has nothing beside the program: no shell, no C library.
+    for system in ["empty", "bookworm", "trixie"] {
+        if system != "empty" && !is_installed("mmdebstrap") {
+            continue;
+        }
+        let said = tool(script("try-static").arg(system).arg(&archive));
+        assert!(said.contains("linerate has measured a router"), "{said}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn cargo_installs_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = ["install", "--locked", "--path", "crates/linerate", "--root"];
+    tool(Command::new("cargo").current_dir(REPOSITORY).args(line).arg(directory.path()));
+    // It has the report page inside.
+    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
+    fs::write(directory.path().join("run.json"), record).unwrap();
+    let mut report = Command::new(directory.path().join("bin/linerate"));
+    tool(report.current_dir(directory.path()).args(["report", "run.json", "--output", "page.html"]));
+    let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
+    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
 }

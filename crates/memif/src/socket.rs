@@ -204,7 +204,8 @@ fn receive(socket: BorrowedFd, bytes: &mut [u8; MESSAGE]) -> nix::Result<Receive
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = mem::size_of_val(&control);
+    // musl's lengths have 32 bits, glibc's are usize.
+    header.msg_controllen = mem::size_of_val(&control) as _;
     let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
     // SAFETY: the header names memory of these lengths that lives until the call returns.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
@@ -217,7 +218,9 @@ fn receive(socket: BorrowedFd, bytes: &mut [u8; MESSAGE]) -> nix::Result<Receive
         if (message.cmsg_level, message.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
             // SAFETY: an address after the header, inside `control` or at its end.
             let data = unsafe { libc::CMSG_DATA(next) };
-            let count = message.cmsg_len.saturating_sub(data as usize - next as usize) / size_of::<i32>();
+            #[allow(clippy::unnecessary_cast)] // musl's length has 32 bits
+            let count =
+                (message.cmsg_len as usize).saturating_sub(data as usize - next as usize) / size_of::<i32>();
             for at in 0..count {
                 // SAFETY: the kernel has just opened it, for us alone; it wrote so many whole numbers.
                 files.push(unsafe { OwnedFd::from_raw_fd(data.cast::<i32>().add(at).read_unaligned()) });

@@ -39,6 +39,11 @@ pub enum Error {
     /// The library is not there.
     #[error("{NAME} cannot be loaded ({0}): install ZeroMQ (Debian: apt install libzmq5)")]
     Missing(String),
+    /// This program was linked without shared libraries, and can load none.
+    #[error(
+        "a static linerate cannot load {NAME}: use the Debian package, or build linerate (docs/installing.md)"
+    )]
+    Static,
     /// The library refused.
     #[error("ZeroMQ: {action}: {reason}")]
     Refused {
@@ -96,6 +101,9 @@ struct Functions {
 
 impl Functions {
     fn load() -> Result<Self, Error> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(Error::Static);
+        }
         // SAFETY: libzmq has no initializers with requirements on who loads it.
         let library = unsafe { Library::new(NAME) }.map_err(missing)?;
         // SAFETY: each type is the one that zmq.h declares for this name, in all versions with this soname; the

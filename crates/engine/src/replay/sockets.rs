@@ -64,7 +64,7 @@ impl Sockets {
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = mem::size_of_val(&control);
+        message.msg_controllen = mem::size_of_val(&control) as _;
         // SAFETY: the socket is open; the message's one part and its control data can be written to.
         let length = unsafe { libc::recvmsg(self.receive.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
         match usize::try_from(length) {

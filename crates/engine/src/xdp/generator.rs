@@ -374,7 +374,7 @@ impl Drop for Generator {
             let Some(thread) = worker.thread.take() else { continue };
             while !thread.is_finished() {
                 // SAFETY: the thread is not joined yet, so its handle is valid.
-                unsafe { nix::libc::pthread_kill(thread.as_pthread_t(), WAKE as i32) };
+                unsafe { nix::libc::pthread_kill(thread.as_pthread_t() as _, WAKE as i32) };
                 thread::sleep(Duration::from_millis(1));
             }
             let _ = thread.join();

@@ -173,7 +173,7 @@ fn ask(socket: &OwnedFd, interface: &str, request: &[u32]) -> nix::Result<Vec<u8
     // SAFETY: the envelope and the message outlive the call. The kernel writes as many names or
     // values as the driver has at that moment, whatever the request says; there is room for
     // more than twice as many as it had a moment before, and for any that a driver is known to have.
-    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut envelope) };
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut envelope) };
     Errno::result(answer)?;
     Ok(message.iter().flat_map(|word| word.to_ne_bytes()).collect())
 }
