@@ -2,6 +2,7 @@
 //! that `linerate doctor` names, and no others.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::namespace::Namespace;
@@ -21,11 +22,23 @@ const NEEDED: [&str; 9] = [
     "bpf",
 ];
 
-/// The processes of devices that are this program itself.
-fn devices() -> usize {
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let lines = all.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
-    lines.filter(|line| line.contains("user-space-")).count()
+/// The processes of devices that are this program itself, as directories of /proc.
+fn devices() -> Vec<PathBuf> {
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let line = |process: &Path| fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+    all.filter(|process| line(process).contains("user-space-")).collect()
+}
+
+/// The threads of a process that have given up system calls which its first thread has not, by name.
+fn confined(process: &Path) -> Vec<String> {
+    let filters = |thread: &Path| -> u32 {
+        let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+        line.map_or(0, |number| number.trim().parse().unwrap())
+    };
+    let threads = fs::read_dir(process.join("task")).unwrap().flatten().map(|entry| entry.path());
+    let threads = threads.filter(|thread| filters(thread) > filters(process));
+    threads.map(|thread| fs::read_to_string(thread.join("comm")).unwrap().trim().to_owned()).collect()
 }
 
 #[test]
@@ -58,7 +71,7 @@ fn devices_in_user_space_are_tested_without_any_rights() {
 }
 
 #[test]
-fn killed_without_any_rights_a_run_leaves_nothing() {
+fn without_any_rights_workers_are_confined_and_nothing_is_left_after_a_kill() {
     if !has_namespaces() {
         return;
     }
@@ -68,9 +81,13 @@ fn killed_without_any_rights_a_run_leaves_nothing() {
     let line = "saturate --engine memif --dut fastpath --rate 1kpps --warm-up-duration 300ms --duration 30s";
     let mut run = linerate(line).by_nobody(&[]).inside(&home).on_my_machine().start();
     run.wait_for_record(|record| record.samples.iter().any(|sample| sample.directions[0].forwarded > 0));
-    assert_eq!(devices(), 1);
+    let devices_now = devices();
+    let [device] = devices_now.as_slice() else { panic!("{devices_now:?}") };
+    let of_run = confined(Path::new(&format!("/proc/{}", run.pid())));
+    assert!(!of_run.is_empty() && of_run.iter().all(|name| name.starts_with("memif-")), "{of_run:?}");
+    assert_eq!(confined(device), ["worker 0"]);
     run.signal(Signal::SIGKILL);
-    assert!(wait_until(Duration::from_secs(30), || devices() == 0), "the device is left");
+    assert!(wait_until(Duration::from_secs(30), || devices().is_empty()), "the device is left");
     assert!(wait_until(Duration::from_secs(30), || home.abstract_sockets() == before), "a socket is left");
 }
 

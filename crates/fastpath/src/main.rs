@@ -9,6 +9,7 @@ use clap::Parser;
 use fastpath::control::log::Log;
 use fastpath::{config, daemon};
 use rights::Capability;
+use rights::system_calls::{self, Duty};
 use wording::command_line::version;
 
 /// How long what is still to be said may keep the program.
@@ -51,7 +52,11 @@ fn main() -> ExitCode {
         let _ = writeln!(io::stderr(), "fastpath: {error}");
         return ExitCode::FAILURE;
     }
+    let confined = system_calls::give_up(Duty::Router);
     let log = Log::start(io::stderr(), "fastpath: ");
+    if let Err(error) = confined {
+        log.say(&format!("all system calls are kept: {error}"));
+    }
     let done = if cli.check {
         daemon::configuration(&cli.config).map(|config| log.say(&summary(&cli, &config)))
     } else {

@@ -97,8 +97,16 @@ pub fn give_up_the_rest() -> std::result::Result<(), rights::Error> {
 /// Looks at everything. As root this takes about a tenth of a second.
 #[must_use]
 pub fn check_machine() -> Vec<Check> {
-    let mut checks =
-        vec![kernel(), capabilities(), btf(), locked_memory(), cores(), irqbalance(), hugepages()];
+    let mut checks = vec![
+        kernel(),
+        capabilities(),
+        system_calls(),
+        btf(),
+        locked_memory(),
+        cores(),
+        irqbalance(),
+        hugepages(),
+    ];
     checks.extend(namespaces_and_links());
     checks
 }
@@ -167,6 +175,16 @@ fn missing_capabilities(status: &str) -> Vec<String> {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     NEEDED.iter().filter(|one| effective & one.bitmask() == 0).map(ToString::to_string).collect()
+}
+
+fn system_calls() -> Check {
+    match rights::system_calls::can_be_given_up() {
+        Ok(()) => good("system calls", "workers give up those that moving frames does not need"),
+        Err(error) => {
+            let remedy = "Use a kernel with CONFIG_SECCOMP_FILTER (Debian's and Ubuntu's are)";
+            short_of("system calls", Level::Degraded, format!("workers keep all: {error}"), remedy)
+        }
+    }
 }
 
 fn btf() -> Check {

@@ -1,5 +1,5 @@
 //! What a process may do: the capabilities that it needs enter, and perhaps the user that it is to be; the process
-//! keeps these and nothing else.
+//! keeps these and nothing else. [`system_calls`] does the same for what its threads call.
 //!
 //! Capabilities belong to threads, and a new thread has those of the one that starts it: all here is to be called
 //! before there are others.
@@ -13,6 +13,8 @@ use nix::sys::prctl;
 use nix::unistd::{User, getresuid, initgroups, setgid, setuid};
 
 pub use caps::Capability;
+
+pub mod system_calls;
 
 /// Why rights cannot be given up.
 #[derive(Debug, thiserror::Error)]

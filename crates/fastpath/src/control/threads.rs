@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, gettid};
+use rights::system_calls::{Duty, give_up};
 use scheduling::{Level, MOST_URGENT, Order, Policy, Slice};
 
 use crate::control::config::{Idle, Precedence};
@@ -102,6 +103,8 @@ pub fn start(jobs: Vec<Job>, idle: Idle, precedence: Precedence) -> Result<Worke
             let _ = told.send(pinned.map(|()| gettid()));
             if is_pinned {
                 let patience = prefer(precedence, idle);
+                // The program says where the kernel filters no calls.
+                let _ = give_up(Duty::Frames);
                 forward(worker, (idle, patience), &stop);
             }
         };
