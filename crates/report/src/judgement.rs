@@ -221,11 +221,12 @@ pub fn signed(change: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric::Metric;
 
     #[test]
     fn lost_frames_are_not_slower() {
-        assert_eq!(verdict_word(Verdict::Better, true), "loses less");
-        assert_eq!(verdict_word(Verdict::Worse, true), "loses more");
+        assert_eq!(verdict_word(Verdict::Better, Metric::Loss.comparatives()), "loses less");
+        assert_eq!(verdict_word(Verdict::Worse, Metric::Loss.comparatives()), "loses more");
         assert_eq!(
             [0.0, 0.000_01, 0.002_5, 0.034, 1.0].map(p),
             ["< 0.0001", "< 0.0001", "0.0025", "0.03", "1.00"]
