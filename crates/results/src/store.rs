@@ -1,6 +1,6 @@
 //! The store: a directory of records, one file `<id>.json` each.
 //!
-//! Records enter as they grow; files leave that are [whole](crate::whole) at every moment, so a crash or a full disk
+//! Records enter as they grow; files leave that are [whole] at every moment, so a crash or a full disk
 //! leaves the state before it. What comes while a run goes on is kept in a journal until its end.
 
 mod journal;
