@@ -66,7 +66,7 @@ const MESSAGES: [(&str, i32, &str); 16] = [
     (
         "ramp --dut linux-router --gateways 10.0.0.1,10.0.1.1",
         2,
-        "the argument '--gateways <IP,IP>' cannot be used with '--dut <DUT>'",
+        "the argument '--dut <DUT>' cannot be used with '--gateways <IP,IP>'",
     ),
     ("profile show --queues 0", 2, "invalid value '0' for '--queues <N>': 0 is outside of 1 to 128"),
     (
