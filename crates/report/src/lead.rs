@@ -179,8 +179,10 @@ fn pair(slower: &Rate, fastest: &Rate, devices: usize) -> Lead {
         };
         return Lead { sentence, figures: figures + "; these intervals overlap." };
     }
-    let ratio = fastest.run.headline_pps() / slower.run.headline_pps();
     let low = fast.lower_pps / slow.upper_pps.unwrap_or(slow.lower_pps).max(1.0);
+    // "At least" must hold wherever both rates lie.
+    let ratio =
+        if fastest.is_at_least() { low } else { fastest.run.headline_pps() / slower.run.headline_pps() };
     let high = fast.upper_pps.map(|upper| upper / slow.lower_pps.max(1.0));
     let between = match high {
         Some(high) => format!("{}–{} times", times(low), times(high)),

@@ -17,6 +17,7 @@ use report::html::{self, Contents, FlameGraph};
 use results::Record;
 use results::certificate::Certificate;
 use results::fixtures::{Scenario, bench, oddities, searches};
+use results::record::{GaugeReading, Gauges};
 
 fn page(records: &[Record], certificates: &[Certificate], title: &str) -> String {
     page_of(&Contents { records, certificates, ..Contents::default() }, title)
@@ -364,6 +365,18 @@ fn five_hundred_runs_open_quickly() {
     browse("speed.mjs", &page);
 }
 
+/// Adds a power that rises while the record's load does.
+fn with_a_meter(record: &mut Record) {
+    let reading = |at: usize| GaugeReading {
+        at_s: at as f64,
+        duration_s: 1.0,
+        watts: Some(12.0 + at as f64 / 10.0),
+        mhz: None,
+        celsius: None,
+    };
+    record.gauges = Some(Box::new(Gauges { readings: (0..60).map(reading).collect(), ..Gauges::default() }));
+}
+
 /// Has the device of `record` forward half of what it did, from 2.6 million frames a second on.
 fn collapse(record: &mut Record) {
     let directions = record.samples.iter_mut().flat_map(|sample| &mut sample.directions);
@@ -402,6 +415,7 @@ fn the_first_screen_says_what_stands_out_and_where_it_was_measured() {
 fn the_page_works_in_a_browser() {
     let mut records = bench();
     collapse(&mut records[7]);
+    records.iter_mut().for_each(with_a_meter);
     records.extend(oddities().into_iter().map(|mut record| {
         record.test = "64 B oddities".to_owned();
         record

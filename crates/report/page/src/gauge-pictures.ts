@@ -19,11 +19,12 @@ interface Place {
   y: number;
 }
 
-export function gaugePlans(run: Run, theme: Theme): Plan[] {
+/** Those of a run; `whose` names it where several are drawn. */
+export function gaugePlans(run: Run, theme: Theme, whose = ""): Plan[] {
   const readings = run.record.gauges?.readings ?? [];
   return GAUGES.flatMap(({ key, name, unit }) => {
     const places = readings.flatMap((reading) => placeOf(reading, key));
-    return places.length > 1 ? [plan(run, `${name} over time`, unit, places, theme)] : [];
+    return places.length > 1 ? [plan(run, `${name} over time${whose && `, ${whose}`}`, unit, places, theme)] : [];
   });
 }
 

@@ -5,11 +5,13 @@ import { type Cards, drawCards } from "./cards";
 import { type Channel, channelsOf, isShown, runsOf } from "./channel";
 import { deviceKeys, drawStack, type Stack } from "./charts";
 import type { Page, Run } from "./data";
+import { gaugePlans } from "./gauge-pictures";
 import { whenNear } from "./nearby";
 import { drawPercentiles } from "./percentiles";
+import { drawPicture, type Picture } from "./picture";
 import { whenWidthChanges } from "./resizing";
 import type { Settings } from "./settings";
-import { theme } from "./theme";
+import { type Theme, theme } from "./theme";
 
 export class TestSection {
   private readonly runs: Run[];
@@ -21,6 +23,8 @@ export class TestSection {
   private readonly hidden = new Set<string>();
   private channels: Channel[] = [];
   private stacks: Stack[] = [];
+  /** What the machine told beside each run, below its charts. */
+  private gauges: Picture[] = [];
   private cards: Cards | null = null;
   private reached = false;
 
@@ -36,7 +40,7 @@ export class TestSection {
       this.reached = true;
       this.draw(this.settings);
     });
-    whenWidthChanges(section, () => this.stacks.forEach((stack) => stack.resize()));
+    whenWidthChanges(section, () => [...this.stacks, ...this.gauges].forEach((drawn) => drawn.resize()));
   }
 
   /** Draws everything anew. */
@@ -44,6 +48,7 @@ export class TestSection {
     this.settings = settings;
     if (!this.reached) return;
     this.stacks.forEach((stack) => stack.destroy());
+    this.drawGauges([], theme());
     this.side.replaceChildren();
     const runs = settings.addedUp ? (this.sums ??= this.runs.map((run) => ({ ...run, record: addedUp(run.record) }))) : this.runs;
     this.channels = channelsOf(runs, settings, this.hidden);
@@ -59,6 +64,18 @@ export class TestSection {
     const percentiles = drawPercentiles(this.side, this.channels, colours, deviceKeys(this.channels, this.page.devices, colours));
     const stack = drawStack(this.charts, this.channels, settings, colours, this.page.devices, (x) => this.cards?.update(x));
     this.stacks = percentiles ? [stack, percentiles] : [stack];
+    this.drawGauges(standing, colours);
+  }
+
+  /** Draws the gauges of these runs in the place of others. */
+  private drawGauges(runs: Run[], colours: Theme): void {
+    this.gauges.forEach((picture) => picture.destroy());
+    this.charts.querySelector(".pictures")?.remove();
+    const plans = runs.flatMap((run) => gaugePlans(run, colours, runs.length > 1 ? this.page.devices[run.device] : ""));
+    const place = document.createElement("div");
+    place.className = "pictures";
+    if (plans.length > 0) this.charts.append(place);
+    this.gauges = plans.map((plan) => drawPicture(place, plan, colours));
   }
 
   /** Shows and hides curves without drawing anew, so that the zoom stays. */

@@ -17,6 +17,7 @@ try {
   const page = await open({ width: 1400, height: 900 }, "light");
   await chartsAreFolded(page);
   await everyChartHasInk(page);
+  await gaugesStandBelowTheCharts(page);
   await tablesHoldFigures(page);
   await hidingAChannelRemovesItsInk(page);
   await controlsRedraw(page);
@@ -49,6 +50,14 @@ async function chartsAreFolded(page) {
   await first.locator("canvas").first().waitFor();
   await page.locator('.matrix a[href="#test-2"]').click();
   await page.locator(`${TEST} canvas`).first().waitFor();
+}
+
+/** One for each device, named. @param {import("playwright-core").Page} page */
+async function gaugesStandBelowTheCharts(page) {
+  const gauges = page.locator(`${TEST} .charts figure[data-kind="gauge"]`);
+  assert.equal(await gauges.count(), 2);
+  assert.match((await gauges.first().locator("figcaption").textContent()) ?? "", /^Power over time, \S/);
+  assert((await ink(gauges.first().locator("canvas"))) > 300, "the picture is empty");
 }
 
 /**
@@ -181,7 +190,7 @@ async function theCursorReadsAllCharts(page) {
 
 /** @param {import("playwright-core").Page} page */
 async function draggingZoomsAllChartsOfATest(page) {
-  const charts = page.locator(`${TEST} .charts canvas`);
+  const charts = page.locator(`${TEST} .charts > figure canvas`);
   const pictures = () => charts.evaluateAll((all) => all.map((one) => /** @type {HTMLCanvasElement} */ (one).toDataURL()));
   const whole = await pictures();
   const over = page.locator(`${TEST} figure[data-kind="rate"] .u-over`);
