@@ -233,7 +233,7 @@ fn mistakes_name_what_is_known() {
     );
     insta::assert_snapshot!(
         Profile::builtin("bench", &Tunables { size: Some(Size::Imix), ..bench(Vm::Size) }).unwrap_err(),
-        @"size imix and vm size exclude each other: give a number, the largest size to draw"
+        @"flows of the kind size draw each frame's size up to the one given: give a number of bytes, not imix"
     );
 }
 
