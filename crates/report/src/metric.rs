@@ -317,6 +317,8 @@ fn stalls(search: &StallSearch) -> Option<Reading> {
     let of = |verdict: StallVerdict| search.ranges.iter().filter(move |range| range.verdict == verdict);
     let stalled: f64 =
         of(StallVerdict::Stalls).map(|range| (range.to_pps / range.from_pps).ln() + edges(range)).sum();
+    // The sum of no numbers is -0.
+    let stalled = stalled + 0.0;
     let value = match (whole > 0.0, of(StallVerdict::Stalls).count()) {
         (true, _) => (stalled / whole).clamp(0.0, 1.0),
         // One load alone.
@@ -480,6 +482,7 @@ mod tests {
         assert!(reading.resolution > 0.04 && reading.resolution < 0.05, "{reading:?}");
         let never = super::stalls(&search(vec![range(forwards, 100.0, 1e6, None, None)])).unwrap();
         assert_eq!((never.value, never.resolution), (0.0, 0.0));
+        assert!(never.value.is_sign_positive(), "people read -0 %");
         let unknown =
             super::stalls(&search(vec![range(StallVerdict::Unknown, 100.0, 1e6, None, None)])).unwrap();
         assert_eq!(unknown.doubts.len(), 1);
