@@ -13,13 +13,16 @@ export interface Figures {
   name: string;
 }
 
+/** What shares are of, where it is not what was offered. */
+const SHARED: Record<string, string> = { stalls: "the loads, on a logarithmic scale" };
+
 export function figuresOf(bench: Bench, settings: Settings): Figures {
   const name = bench.metric.replace(/_/g, " ");
   switch (bench.unit) {
     case "ns":
       return { place: (value) => value, text: durationText, tick: durationText, name };
     case "share":
-      return { place: (value) => value, text: shareText, tick: shareText, name: `${name} (% of offered)` };
+      return { place: (value) => value, text: shareText, tick: shareText, name: `${name} (% of ${SHARED[name] ?? "offered"})` };
     case "pps":
       return {
         place: (value, cell) =>
