@@ -248,7 +248,7 @@ impl<'a> Linerate<'a> {
 const NOBODY: u32 = 65_534;
 
 /// The program where anybody may run it, as long as the directory is there. Where it cannot be a link, another process
-/// copies it: as long as one of ours has the copy open for writing, it does not run.
+/// copies it: the kernel runs no program that a process has open for writing, as one that another test starts would.
 fn program_for_all() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();

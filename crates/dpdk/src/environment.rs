@@ -103,7 +103,7 @@ impl Dpdk {
         let result = thread::scope(|scope| {
             let pointers = Pointers(pointers);
             let starting = scope.spawn(move || {
-                // Where that is not allowed, whoever is killed while DPDK starts leaves an empty directory.
+                // Without the right to mount, a process that is killed while DPDK starts leaves an empty directory.
                 let _ = hide_directory();
                 let mut pointers = pointers;
                 // SAFETY: `count` pointers to texts that end in zero and outlive DPDK, then a null.

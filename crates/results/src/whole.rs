@@ -1,7 +1,7 @@
 //! Files that are whole at every moment: a path and bytes enter; there the file is with all of them, or as it was before.
 //!
-//! Bytes are written and synced to a file without a name, which gets one when it is complete: who is killed meanwhile
-//! leaves nothing. A file that replaces another needs a name beside it for the moment between two system calls.
+//! Bytes are written and synced to a file without a name, which gets one when it is complete: a process that is
+//! killed meanwhile leaves nothing. A file that replaces another needs a name beside it for the moment between two system calls.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};

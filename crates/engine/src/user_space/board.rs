@@ -26,6 +26,13 @@ struct Place {
     mode: AtomicU64,
 }
 
+impl Place {
+    #[inline]
+    fn mode(&self) -> Mode {
+        MODES.get(self.mode.load(Ordering::Relaxed) as usize).copied().unwrap_or_default()
+    }
+}
+
 const MODES: [Mode; 5] = [Mode::Idle, Mode::Max, Mode::Rate, Mode::Burst, Mode::Part];
 
 impl Board {
@@ -65,14 +72,14 @@ impl Board {
             frames: place.frames.load(Ordering::Relaxed),
             first: place.first.load(Ordering::Relaxed),
             rows: place.rows.load(Ordering::Relaxed),
-            mode: MODES.get(place.mode.load(Ordering::Relaxed) as usize).copied().unwrap_or_default(),
+            mode: place.mode(),
         }
     }
 
     /// Whether the newest slot has a load.
     #[inline]
     pub fn is_loaded(&self) -> bool {
-        self.load(self.current()).mode != Mode::Idle
+        self.place(self.current()).mode() != Mode::Idle
     }
 
     /// Tells all workers to end.
