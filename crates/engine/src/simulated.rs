@@ -135,6 +135,8 @@ pub struct Tester {
     pub max_pps: f64,
     /// How late every departure is.
     pub lateness: Duration,
+    /// How much longer than asked for every wait is: somebody else has the core.
+    pub oversleeps: Duration,
     /// When it can send less.
     pub disturbances: Vec<Disturbance>,
     /// When the user asks to stop, once.
@@ -150,6 +152,7 @@ impl Default for Tester {
             frame_size: 64,
             max_pps: 20e6,
             lateness: Duration::ZERO,
+            oversleeps: Duration::ZERO,
             disturbances: Vec::new(),
             interrupt_after: None,
             fail_after: None,
@@ -430,7 +433,7 @@ impl Engine for SimulatedEngine {
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Error> {
-        let end = self.now_ns.saturating_add(nanoseconds(duration));
+        let end = self.now_ns.saturating_add(nanoseconds(duration + self.tester.oversleeps));
         let failure = self.tester.fail_after.map(nanoseconds).filter(|at| *at <= end);
         let interrupt = self.tester.interrupt_after.map(nanoseconds);
         let interrupt = interrupt.filter(|at| *at <= end && !self.interrupted);

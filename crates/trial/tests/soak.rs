@@ -61,6 +61,16 @@ fn outages(times: impl IntoIterator<Item = (u64, u64)>) -> Device {
 }
 
 #[test]
+fn a_soak_whose_tester_is_held_up_ends_when_it_was_planned_to() {
+    let held_up = Tester { oversleeps: SECOND, ..Tester::default() };
+    let (outcome, found) = run(&soak(1_000.0, 60), Device::default(), held_up);
+    assert_eq!(outcome.status, Status::Complete);
+    assert!((60.0..62.0).contains(&found.duration_s), "{} s", found.duration_s);
+    let direction = &found.directions[0];
+    assert_eq!((direction.offered as f64, direction.lost), ((found.duration_s * 1_000.0).round(), 0));
+}
+
+#[test]
 fn a_bridge_that_stops_at_a_low_load_is_caught() {
     // As the netmap bridge of the article on VPP on FreeBSD: fine at the warm-up's load, dead at 1 kpps.
     let bridge = Device { stall: Some(Stall::below_rate(2_000.0, 30 * SECOND)), ..device(10e6) };

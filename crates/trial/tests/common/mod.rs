@@ -162,6 +162,7 @@ pub fn any_tester() -> impl Strategy<Value = Tester> {
             frame_size,
             max_pps,
             lateness,
+            oversleeps: Duration::ZERO,
             disturbances,
             interrupt_after,
             fail_after,
