@@ -374,7 +374,7 @@ pub struct Measurement {
     /// Length of the warm-up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, hide_short_help = true)]
     pub warm_up_duration: Duration,
-    /// Wait this long after sending for late frames
+    /// Wait up to this long after sending for late frames
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, hide_short_help = true)]
     pub drain: Duration,
 }

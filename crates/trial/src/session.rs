@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
         let by_rules = self.observer.ask(|around| around.lost_by_rules());
         self.run(phase, &[load], duration)?;
         let interval = self.open.as_ref().map(|open| open.interval);
-        self.drain_until_returned(drain)?;
+        self.drain(drain)?;
         let interruptions = self.noise.interruptions.take();
         if let (Some(interval), Load::Rate(pps), Some(interruptions)) = (interval, load, interruptions) {
             self.leave_out(interval, pps, &interruptions)?;

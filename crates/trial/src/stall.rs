@@ -322,7 +322,7 @@ impl StallSearch {
             }
         };
         while session.elapsed() - began < self.recovery {
-            session.drain(LOOK_EVERY)?;
+            session.pause(LOOK_EVERY)?;
             if self.forwards(session)? {
                 return Ok((by, Some(since(session))));
             }

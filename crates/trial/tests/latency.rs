@@ -252,7 +252,7 @@ fn senseless_parameters_are_refused_before_anything_is_sent() {
 /// A device that holds what it has for longer than a drain, into the next load.
 #[test]
 fn what_an_earlier_load_left_behind_is_not_the_next_one_s() {
-    let (from, length) = (Duration::from_millis(2_622), Duration::from_millis(1_723));
+    let (from, length) = (Duration::from_millis(2_322), Duration::from_millis(1_723));
     let held = Device {
         queue: 358,
         base_latency: Duration::from_millis(655),

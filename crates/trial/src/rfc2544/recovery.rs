@@ -84,7 +84,7 @@ impl Rfc2544 {
             let intervals = (duration.as_secs_f64() / step.as_secs_f64()).round() as usize;
             session.run(Phase::Trial, &vec![Load::Rate(reduced_pps); intervals], duration)?;
         }
-        session.drain(trials.timing.pause())?;
+        session.pause(trials.timing.pause())?;
         Ok(session.samples().get(known..).unwrap_or_default().to_vec())
     }
 }

@@ -44,7 +44,7 @@ impl Rfc2544 {
             session.bear_stalls();
             session.run(Phase::Trial, &vec![Load::Rate(pps); intervals], watch)?;
         }
-        session.drain(trials.timing.pause())?;
+        session.pause(trials.timing.pause())?;
         if let Err(reason) = reset {
             return Ok(Err(reason));
         }

@@ -118,6 +118,6 @@ pub(super) fn rest(session: &mut Session, sample: &Sample, timing: &Timing) -> R
     let ended = Duration::from_secs_f64(sample.at_s + sample.duration_s);
     match (ended + timing.pause()).saturating_sub(session.elapsed()) {
         Duration::ZERO => Ok(()),
-        left => session.drain(left),
+        left => session.pause(left),
     }
 }

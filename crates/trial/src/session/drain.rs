@@ -8,30 +8,34 @@ use super::{Session, Stop};
 const QUIET_SHARE: f64 = 0.3;
 /// … and how many times as long as the longest latency it must be.
 const QUIET_LATENCIES: u32 = 4;
+/// The part of a drain, as a divisor, at whose end frames that still return are worth a note.
+const LAST: u32 = 10;
 
 impl Session<'_> {
-    /// Sends nothing for `duration`, then takes the final counts of all that was sent.
-    pub(crate) fn drain(&mut self, duration: Duration) -> Result<(), Stop> {
+    /// Sends nothing for `duration`, also where nothing is expected: the device is to have that time. Then takes the
+    /// final counts of all that was sent.
+    pub(crate) fn pause(&mut self, duration: Duration) -> Result<(), Stop> {
         self.begin_drain(duration)?;
         self.end_drain(duration, duration)
     }
 
-    /// The same, but ends as soon as all frames have returned.
-    pub(super) fn drain_until_returned(&mut self, duration: Duration) -> Result<(), Stop> {
+    /// Sends nothing until all frames have returned, for `duration` at most; then takes their final counts.
+    pub(crate) fn drain(&mut self, duration: Duration) -> Result<(), Stop> {
         let look = duration / 20;
         self.begin_drain(duration)?;
         self.engine.wait(look)?;
         let (mut waited, mut quiet) = (look, Duration::ZERO);
         let mut missing = self.missing()?;
-        let enough = self.quiet_enough(duration);
-        while missing > 0 && self.ends_quiet_drains && quiet < enough && waited + look < duration {
+        let (ends_when_quiet, enough) = (self.ends_quiet_drains, self.quiet_enough(duration));
+        let is_over = |missing, quiet| missing == 0 || (ends_when_quiet && quiet >= enough);
+        while !is_over(missing, quiet) && waited + look + duration / LAST < duration {
             self.engine.wait(look)?;
             waited += look;
             let now = self.missing()?;
             quiet = if now < missing { Duration::ZERO } else { quiet + look };
             missing = now;
         }
-        if self.all_left() && (missing == 0 || (self.ends_quiet_drains && quiet >= enough)) {
+        if self.all_left() && is_over(missing, quiet) {
             self.read_totals()?;
             self.settle(0);
             return Ok(());
@@ -62,7 +66,7 @@ impl Session<'_> {
 
     /// Waits for what is `left` of a drain of `duration`.
     fn end_drain(&mut self, duration: Duration, left: Duration) -> Result<(), Stop> {
-        let last = duration / 10;
+        let last = duration / LAST;
         self.engine.wait(left.saturating_sub(last))?;
         self.read_totals()?;
         let before = self.forwarded();
