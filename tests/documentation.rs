@@ -59,12 +59,12 @@ fn command_lines(document: &Path) -> Vec<Line> {
 
 /// The flags that say how long something takes, and how many milliseconds it takes at most here: a search needs
 /// seconds for its trials.
-const DURATIONS: [(&str, u32); 3] = [("--duration", 500), ("--hold-duration", 300), ("--time-limit", 3000)];
+const DURATIONS: [(&str, u32); 3] = [("--duration", 300), ("--hold-duration", 200), ("--time-limit", 2000)];
 /// The least milliseconds that a profiler needs for its samples.
 const PROFILED: u32 = 1000;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
 const BESIDE: [(&str, &[&str]); 7] = [
-    ("ramp", &["--duration 500ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
+    ("ramp", &["--duration 300ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
     ("saturate", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("search", &["--warm-up-duration 100ms", "--drain 100ms"]),
     ("latency", &["--warm-up-duration 100ms", "--drain 100ms"]),
@@ -73,7 +73,7 @@ const BESIDE: [(&str, &[&str]); 7] = [
     ("explain cost", &["--warm-up-duration 100ms", "--drain 100ms"]),
 ];
 
-/// The words of a command, where frames are sent for half a second at most, and hardly any before and after.
+/// The words of a command, where frames are sent for a third of a second at most, and hardly any before and after.
 fn brief(text: &str) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
@@ -186,21 +186,21 @@ fn every_documented_command_works_for_as_long_as_it_is_written() {
 
 #[test]
 fn what_takes_long_is_shortened_and_nothing_else() {
-    let line = "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 500ms --drain 2s";
-    let brief_line = line.replace("--duration 5s", "--duration 500ms") + " --warm-up-duration 100ms";
+    let line = "linerate ramp --dut calibrated:rate=1kpps --duration 5s --hold-duration 150ms --drain 2s";
+    let brief_line = line.replace("--duration 5s", "--duration 300ms") + " --warm-up-duration 100ms";
     assert_eq!(brief(line), brief_line);
     assert_eq!(brief(&format!("sudo {line}")), format!("sudo {brief_line}"));
     assert_eq!(
         brief("linerate saturate --duration 10s  x"),
-        "linerate saturate --duration 500ms  x --warm-up-duration 100ms --drain 100ms"
+        "linerate saturate --duration 300ms  x --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate search --time-limit 10s"),
-        "linerate search --time-limit 3000ms --warm-up-duration 100ms --drain 100ms"
+        "linerate search --time-limit 2000ms --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate ramp --live"),
-        "linerate ramp --live --duration 500ms --hold-duration 200ms --warm-up-duration 100ms --drain 100ms"
+        "linerate ramp --live --duration 300ms --hold-duration 200ms --warm-up-duration 100ms --drain 100ms"
     );
     assert_eq!(
         brief("linerate explain flamegraph --duration 3s"),

@@ -137,6 +137,23 @@ fn children(pid: u32) -> Vec<i32> {
 }
 
 #[test]
+fn a_search_over_a_machine_finds_a_rate_that_it_bears() {
+    let Some(device) = device(Kernel::Release) else { return };
+    let search = "search --goal ndr:width=20%,initial=500ms,final=500ms,sum=1s --min-rate 50pps --max-rate 400pps \
+                  --warm-up 50pps --warm-up-duration 100ms --drain 1s --time-limit 30s --json";
+    let record = linerate(search).booting_machines().arg("--dut").arg(&device).run().well().record();
+    let trials = &record.finding.search().unwrap().trials;
+    assert!(trials.len() > 1, "{record:#?}");
+    let way = &record.directions[0];
+    let found = way.results["ndr"];
+    assert!(found.lower_pps <= 400.0 && found.upper_pps.is_none_or(|upper| upper >= found.lower_pps), "{found:?}");
+    // Emulation loses nothing at such rates, though it may be late where others have the machine.
+    assert!(found.lower_pps > 0.0 || way.unsent > 0 || way.forwarded < way.offered, "{record:#?}");
+    assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);
+    assert!(record.dut.configuration["kernel"].contains(&version(Kernel::Release)), "{:#?}", record.dut);
+}
+
+#[test]
 fn what_cannot_boot_is_told_before_anything_runs() {
     if !has_namespaces() || guest::unavailable().is_some() {
         return;
