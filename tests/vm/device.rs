@@ -146,7 +146,10 @@ fn a_search_over_a_machine_finds_a_rate_that_it_bears() {
     assert!(trials.len() > 1, "{record:#?}");
     let way = &record.directions[0];
     let found = way.results["ndr"];
-    assert!(found.lower_pps <= 400.0 && found.upper_pps.is_none_or(|upper| upper >= found.lower_pps), "{found:?}");
+    assert!(
+        found.lower_pps <= 400.0 && found.upper_pps.is_none_or(|upper| upper >= found.lower_pps),
+        "{found:?}"
+    );
     // Emulation loses nothing at such rates, though it may be late where others have the machine.
     assert!(found.lower_pps > 0.0 || way.unsent > 0 || way.forwarded < way.offered, "{record:#?}");
     assert!(record.cross_check.iter().all(|check| check.agrees), "{:?}", record.cross_check);

@@ -12,7 +12,7 @@ pub fn line(direction: &Direction, alone: bool) -> Option<String> {
     direction.lateness_ns.iter().for_each(|(late, count)| lateness.record(*late, *count));
     let within = |share| lateness.quantile(share).map(duration);
     let (half, most, all) = (within(0.5)?, within(0.99)?, within(1.0)?);
-    let of = if alone { String::new() } else { format!("{} ", direction.name.replace("->", "→")) };
+    let of = if alone { String::new() } else { format!("{} ", direction.name) };
     Some(format!("{of}transmit delay: p50 {half}, p99 {most}, max {all}"))
 }
 
@@ -28,7 +28,7 @@ mod tests {
     fn the_spread_is_told_where_departures_had_a_time() {
         let spread = direction(vec![(10, 980), (1024, 19), (8_000_000, 1)]);
         assert_eq!(line(&spread, true).unwrap(), "transmit delay: p50 11 ns, p99 1.0 µs, max 8.1 ms");
-        assert!(line(&spread, false).unwrap().starts_with("0→1 transmit delay"));
+        assert!(line(&spread, false).unwrap().starts_with("0->1 transmit delay"));
         assert_eq!(line(&direction(Vec::new()), true), None);
     }
 }

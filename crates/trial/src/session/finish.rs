@@ -85,7 +85,7 @@ impl Session<'_> {
             self.notes.extend(late.map(|late| {
                 format!(
                     "{}: p99 transmit delay {:.1} ms: traffic was burstier than requested",
-                    direction_name(direction).replace("->", "→"),
+                    direction_name(direction),
                     late as f64 / 1e6
                 )
             }));
