@@ -9,7 +9,7 @@ use std::mem;
 use wire::{ipv6, neighbour};
 
 use super::Node;
-use crate::dataplane::acl::classifier::{Classifier, Key};
+use crate::dataplane::acl::classifier::{Classifier, Packet};
 use crate::dataplane::acl::field::Value;
 use crate::dataplane::acl::key::{self, service};
 use crate::dataplane::acl::{AccessList, Action};
@@ -31,7 +31,10 @@ pub(super) trait Version {
     fn classifier(list: &AccessList) -> &Classifier<Self::Address>;
 
     /// What rules look at in a packet.
-    fn key(packet: &[u8]) -> Key<Self::Address>;
+    type Packet<'a>: Packet<Self::Address>;
+
+    /// A packet of these bytes.
+    fn packet(bytes: &[u8]) -> Self::Packet<'_>;
 
     /// What a packet is to a flow.
     fn member(packet: &[u8]) -> Member;
@@ -51,9 +54,11 @@ impl Version for Ip4 {
         list.ip4()
     }
 
+    type Packet<'a> = key::Ip4<'a>;
+
     #[inline(always)]
-    fn key(packet: &[u8]) -> Key<u32> {
-        key::of_ip4(packet)
+    fn packet(bytes: &[u8]) -> key::Ip4<'_> {
+        key::Ip4(bytes)
     }
 
     #[inline(always)]
@@ -77,9 +82,11 @@ impl Version for Ip6 {
         list.ip6()
     }
 
+    type Packet<'a> = key::Ip6<'a>;
+
     #[inline(always)]
-    fn key(packet: &[u8]) -> Key<u128> {
-        key::of_ip6(packet)
+    fn packet(bytes: &[u8]) -> key::Ip6<'_> {
+        key::Ip6(bytes)
     }
 
     #[inline(always)]
@@ -91,7 +98,7 @@ impl Version for Ip6 {
     #[cold]
     fn passes_unmatched(packet: &[u8]) -> bool {
         let of = |kind: u8| service(ipv6::ICMP, u32::from(kind));
-        let service = key::of_ip6(packet).service;
+        let service = key::Ip6(packet).service();
         service == of(neighbour::SOLICITATION) || service == of(neighbour::ADVERTISEMENT)
     }
 }
@@ -189,8 +196,8 @@ pub(super) fn process<V: Version, D: Direction>(
             continue;
         };
         let found = scratch.rules.get_mut(..count).unwrap_or_default();
-        let key = |at: usize| V::key(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
-        V::classifier(list).find_all(key, found);
+        let packet = |at: usize| V::packet(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
+        V::classifier(list).find_all(packet, found);
         let counters = list.counters(*worker);
         for ((&index, next), &found) in run.iter().zip(decided).zip(&*found) {
             let rule = list.rule(found);
