@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::field::{Intervals, Set, Shape, Value, WORD, is_whole};
-use super::key::{ANY_SERVICE, UNREADABLE};
+use super::key::{ANY_PORT, ANY_SERVICE, UNREADABLE};
 
 /// How many packets are looked up at once, so that one does not wait for what another reads.
 const LANES: usize = 8;
@@ -36,7 +36,7 @@ pub struct Key<A> {
     pub destination: A,
     /// Its protocol and the port that it goes to, in one number: a rule with ports has a protocol.
     pub service: u32,
-    /// The port that it comes from.
+    /// The port that it comes from, or [`NO_PORT`](super::key::NO_PORT).
     pub source_port: u32,
 }
 
@@ -125,8 +125,8 @@ impl<A: Value, N: Copy + Default + PartialEq> Fields<A, N> {
         Self {
             source: intervals(shape, rules, |rule| rule.source.clone(), &mut note),
             destination: intervals(shape, rules, |rule| rule.destination.clone(), &mut note),
-            service: intervals(shape, rules, |rule| services(&rule.service), &mut note),
-            source_port: intervals(shape, rules, |rule| rule.source_port.clone(), &mut note),
+            service: intervals(shape, rules, services, &mut note),
+            source_port: intervals(shape, rules, source_ports, &mut note),
         }
     }
 
@@ -166,11 +166,19 @@ fn intervals<A, T: Value, N: Copy + Default + PartialEq>(
     ranges().any(|(_, range)| !is_whole(&range)).then(|| Intervals::new(shape, ranges(), note))
 }
 
-/// A range of services that has no end where it ends with the last one: behind that is only what cannot be read, which
-/// is looked at by itself.
-fn services(range: &RangeInclusive<u32>) -> RangeInclusive<u32> {
-    let is_last = range.end() >= ANY_SERVICE.end();
-    *range.start()..=if is_last { u32::MAX } else { *range.end() }
+/// The services of a rule, without an end where the last one is among them: behind that is only what cannot be read, which is
+/// looked at by itself.
+fn services<A>(rule: &Ranges<A>) -> RangeInclusive<u32> {
+    without_end(&rule.service, ANY_SERVICE)
+}
+
+/// The source ports of a rule, without an end where the last one is among them: no packet has one behind that.
+fn source_ports<A>(rule: &Ranges<A>) -> RangeInclusive<u32> {
+    without_end(&rule.source_port, ANY_PORT)
+}
+
+fn without_end(range: &RangeInclusive<u32>, any: RangeInclusive<u32>) -> RangeInclusive<u32> {
+    *range.start()..=if range.end() >= any.end() { u32::MAX } else { *range.end() }
 }
 
 /// Rules, made ready to be looked up.
@@ -198,8 +206,8 @@ impl<A: Value> Classifier<A> {
         let searched = [
             rules.iter().any(|(_, rule)| !is_whole(&rule.source)),
             rules.iter().any(|(_, rule)| !is_whole(&rule.destination)),
-            rules.iter().any(|(_, rule)| !is_whole(&services(&rule.service))),
-            rules.iter().any(|(_, rule)| !is_whole(&rule.source_port)),
+            rules.iter().any(|(_, rule)| !is_whole(&services(rule))),
+            rules.iter().any(|(_, rule)| !is_whole(&source_ports(rule))),
         ];
         if searched.into_iter().filter(|is_searched| *is_searched).count() < 2 {
             let first = |rule: Option<usize>| rule.map_or(NONE, |rule| rule as u32);
@@ -268,13 +276,18 @@ impl<A: Value> Classifier<A> {
             }
             Way::Many { fields, sets } => {
                 let (mut places, mut count) = ([[0; COUNT]; 4], 0);
+                // The last field stands for those that are not searched, too.
                 fields.find(packets, |found| {
-                    if let Some(places) = places.get_mut(count) {
-                        *places = found;
-                    }
+                    places.iter_mut().skip(count).for_each(|places| *places = found);
                     count += 1;
                 });
-                sets.first_of_each(&places, count)
+                let [one, two, three, four] = places;
+                let mut first = [NONE; COUNT];
+                let lanes = first.iter_mut().zip(one).zip(two).zip(three).zip(four);
+                for ((((first, one), two), three), four) in lanes {
+                    *first = sets.first_of_all([one, two, three, four]);
+                }
+                first
             }
         };
         for (found, packet) in found.iter_mut().zip(packets) {
@@ -305,32 +318,16 @@ impl Sets {
         place
     }
 
-    /// Of each packet, the first rule that is in all sets of its fields, of which there are two to four.
-    #[inline(always)]
-    fn first_of_each<const COUNT: usize>(&self, places: &[[u32; COUNT]; 4], fields: usize) -> [u32; COUNT] {
-        let [one, two, three, four] = places;
-        let mut found = [NONE; COUNT];
-        let lanes = found.iter_mut().zip(one).zip(two).zip(three).zip(four);
-        for ((((found, &one), &two), &three), &four) in lanes {
-            *found = match fields {
-                2 => self.first_of_all([one, two]),
-                3 => self.first_of_all([one, two, three]),
-                _ => self.first_of_all([one, two, three, four]),
-            };
-        }
-        found
-    }
-
     /// The first rule that is in all sets that begin there.
     #[inline(always)]
-    fn first_of_all<const FIELDS: usize>(&self, places: [u32; FIELDS]) -> u32 {
-        let sets = places.map(|place| {
+    fn first_of_all(&self, places: [u32; 4]) -> u32 {
+        let [one, two, three, four] = places.map(|place| {
             let place = place as usize;
             self.words.get(place..place + self.shape.length()).unwrap_or_default()
         });
-        let common = |at: usize| {
-            sets.iter().fold(u64::MAX, |common, set| common & set.get(at).copied().unwrap_or_default())
-        };
+        let word = |set: &[u64], at: usize| set.get(at).copied().unwrap_or_default();
+        // Not in a loop over the sets: the compiler would keep it one.
+        let common = |at: usize| word(one, at) & word(two, at) & word(three, at) & word(four, at);
         for group in 0..self.shape.groups {
             let mut candidates = common(group);
             while candidates != 0 {

@@ -4,18 +4,27 @@
 use std::fmt::Debug;
 use std::hint::select_unpredictable;
 use std::mem;
-use std::ops::RangeInclusive;
+use std::ops::{Add, RangeInclusive};
 
 /// Bits of a word.
 pub(super) const WORD: usize = u64::BITS as usize;
 
 /// A value of a field.
-pub trait Value: Copy + Ord + Debug {
+pub trait Value: Copy + Ord + Debug + Add<Output = Self> {
     /// The least.
     const FIRST: Self;
 
     /// The one behind it, if there is one.
     fn next(self) -> Option<Self>;
+
+    /// How far it is behind another one; the least value where it is not.
+    fn minus(self, other: Self) -> Self;
+
+    /// Its bits but for the `shift` lowest ones; `usize::MAX` where an index has no room for them.
+    fn slot(self, shift: u32) -> usize;
+
+    /// The least value with this [`Self::slot`].
+    fn of_slot(slot: usize, shift: u32) -> Self;
 }
 
 impl Value for u32 {
@@ -24,6 +33,20 @@ impl Value for u32 {
     fn next(self) -> Option<Self> {
         self.checked_add(1)
     }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+
+    #[inline(always)]
+    fn slot(self, shift: u32) -> usize {
+        (self >> shift) as usize
+    }
+
+    fn of_slot(slot: usize, shift: u32) -> Self {
+        (slot as Self) << shift
+    }
 }
 
 impl Value for u128 {
@@ -31,6 +54,20 @@ impl Value for u128 {
 
     fn next(self) -> Option<Self> {
         self.checked_add(1)
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+
+    #[inline(always)]
+    fn slot(self, shift: u32) -> usize {
+        usize::try_from(self >> shift).unwrap_or(usize::MAX)
+    }
+
+    fn of_slot(slot: usize, shift: u32) -> Self {
+        (slot as Self) << shift
     }
 }
 
@@ -109,9 +146,11 @@ impl Set {
     }
 }
 
-/// Finds by binary search in which interval a value is, and so what was noted of the rules that hold it.
+/// Finds in which interval a value is, and so what was noted of the rules that hold it: a table of equal parts of the values
+/// between the first border and the last one says where a binary search begins.
 #[derive(Debug)]
 pub(super) struct Intervals<T, N> {
+    table: Table<T>,
     /// Where each interval begins, in their order; the first begins at the first value.
     starts: Box<[T]>,
     /// What was noted of each.
@@ -150,15 +189,15 @@ impl<T: Value, N: Copy + Default + PartialEq> Intervals<T, N> {
             set.toggle(rule);
         }
         end(begun, &set);
-        Self { starts: starts.into(), notes: notes.into() }
+        Self { table: Table::new(&starts), starts: starts.into(), notes: notes.into() }
     }
 
     /// What was noted of the rules that hold values; of several values at once, as a search waits for all that it
     /// reads.
     #[inline(always)]
     pub fn find<const COUNT: usize>(&self, values: [T; COUNT]) -> [N; COUNT] {
-        let mut at = [0; COUNT];
-        let mut count = self.starts.len();
+        let mut at = values.map(|value| self.table.begin(value));
+        let mut count = self.table.window;
         while count > 1 {
             let half = count / 2;
             for (at, value) in at.iter_mut().zip(&values) {
@@ -174,7 +213,49 @@ impl<T: Value, N: Copy + Default + PartialEq> Intervals<T, N> {
 
     /// Bytes that they take.
     pub fn memory(&self) -> usize {
-        size_of_val(&*self.starts) + size_of_val(&*self.notes)
+        size_of_val(&*self.table.begins) + size_of_val(&*self.starts) + size_of_val(&*self.notes)
+    }
+}
+
+/// Where the search of a value begins among the intervals.
+#[derive(Debug)]
+struct Table<T> {
+    /// The last value of the first interval: no border is at or before it.
+    low: T,
+    /// How far the last border is behind it.
+    span: T,
+    /// A part has so many values as a number of so many bits.
+    shift: u32,
+    /// Of each part, the interval that its search begins at.
+    begins: Box<[u32]>,
+    /// Among how many intervals from there on every value is found.
+    window: usize,
+}
+
+impl<T: Value> Table<T> {
+    /// That of intervals which start there; it has at most twice as many parts.
+    fn new(starts: &[T]) -> Self {
+        let low = starts.get(1).map_or(T::FIRST, |border| border.minus(T::of_slot(1, 0)));
+        let span = starts.last().map_or(T::FIRST, |border| border.minus(low));
+        let most = starts.len().next_power_of_two();
+        let shift = (0..u32::MAX).find(|&shift| span.slot(shift) < most).unwrap_or_default();
+        let intervals = |part: usize| {
+            let first = low + T::of_slot(part, shift);
+            let begin = starts.partition_point(|start| *start <= first);
+            let end = starts.partition_point(|start| start.minus(low).slot(shift) <= part);
+            (begin.saturating_sub(1), end)
+        };
+        let parts = span.slot(shift) + 1;
+        let window = (0..parts).map(intervals).map(|(begin, end)| end - begin).max().unwrap_or(1);
+        // Every window ends with the last interval at most.
+        let begin = |(begin, _): (usize, usize)| begin.min(starts.len().saturating_sub(window)) as u32;
+        Self { low, span, shift, begins: (0..parts).map(intervals).map(begin).collect(), window }
+    }
+
+    #[inline(always)]
+    fn begin(&self, value: T) -> usize {
+        let part = value.minus(self.low).min(self.span).slot(self.shift);
+        self.begins.get(part).map_or(0, |begin| *begin as usize)
     }
 }
 
@@ -237,5 +318,29 @@ mod tests {
         assert_eq!(*of(&[0..=6, 7..=u32::MAX]), [0, 7]);
         assert_eq!(*of(&[]), [0]);
         assert!(is_whole(&(0..=u32::MAX)) && !is_whole(&(0..=u32::MAX - 1)) && !is_whole(&(1..=u32::MAX)));
+    }
+
+    /// Borders that are near each other, far from each other, and at both ends of the values.
+    #[test]
+    fn a_table_narrows_the_search_to_a_window_with_the_interval() {
+        let check = |starts: &[u128], window: usize| {
+            let table = Table::new(starts);
+            assert_eq!(table.window, window, "{starts:?}");
+            assert!(table.begins.len() <= starts.len().next_power_of_two());
+            let near = starts.iter().flat_map(|&start| [start, start.minus(1), start.saturating_add(1)]);
+            for value in near.chain([u128::MAX, u128::MAX / 2]) {
+                let interval = starts.partition_point(|start| *start <= value) - 1;
+                let begin = table.begin(value);
+                assert!((begin..begin + window).contains(&interval), "{value} {starts:?}");
+                assert!(begin + window <= starts.len());
+            }
+        };
+        check(&[0], 1);
+        check(&[0, 1], 1);
+        check(&[0, u128::MAX], 1);
+        check(&(0..1000).collect::<Vec<_>>(), 1);
+        check(&[&[0][..], &(1 << 90..(1 << 90) + 500).collect::<Vec<_>>()].concat(), 1);
+        // All but one are near each other.
+        check(&[0, 1, 2, 3, 4, 1 << 127], 5);
     }
 }

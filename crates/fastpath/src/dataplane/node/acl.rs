@@ -236,7 +236,8 @@ impl Held<'_> {
             decided.for_each(|(&index, next)| *next = next_of(action, packets, index));
         } else {
             let decided = decided.zip(&*found);
-            decided.for_each(|((&index, next), &found)| *next = next_of(self.count(found, 1), packets, index));
+            decided
+                .for_each(|((&index, next), &found)| *next = next_of(self.count(found, 1), packets, index));
         }
     }
 
