@@ -2,7 +2,7 @@
 //! fields, in their order; for the four values of a packet, the number of the first rule that holds them leaves.
 //!
 //! Each field is cut where the range of a rule begins or ends. The values between two cuts are in the ranges of the
-//! same rules: a set, with a bit for each rule. A lookup finds the set of each field by binary search. The rules
+//! same rules: a set, with a bit for each rule. A lookup finds the set of each field by a search. The rules
 //! that hold the packet are in all four sets, and the first of them is the lowest bit that all have (Lakshman and
 //! Stiliadis, "High-Speed Policy-based Packet Forwarding Using Efficient Multi-dimensional Range Matching", SIGCOMM
 //! 1998). A set begins with a bit for each of its words that is not zero, so that of thousands of bits a few words

@@ -260,6 +260,7 @@ fn rules_match_what_they_say() {
         Rule { action: Action::Deny, addresses: Addresses::Any, carried: Carried::Protocol(17) },
         of(Carried::Any),
     ];
+    assert_eq!(rules[0].ranges4().map(|ranges| ranges.source_port), Some(ANY_PORT));
     let list = AccessList::new("list", rules);
     let find = |source, service| list.ip4().find(Key { source, destination: 1, service, source_port: 9 });
     for (number, source, service) in [
