@@ -134,8 +134,12 @@ impl Rule {
             Carried::Protocol(protocol) => (service(*protocol, 0)..=service(*protocol, NO_PORT), ANY_PORT),
             Carried::Ports { protocol, source, destination } => {
                 let (first, last) = ports(destination);
-                let (first_source, last_source) = ports(source);
-                (service(*protocol, first)..=service(*protocol, last), first_source..=last_source)
+                // A packet with such a service shows its source port, too: then any is any.
+                let source = match ports(source) {
+                    (0, last) if last == u32::from(u16::MAX) => ANY_PORT,
+                    (first, last) => first..=last,
+                };
+                (service(*protocol, first)..=service(*protocol, last), source)
             }
             Carried::Type { protocol, kind } => {
                 let only = service(*protocol, u32::from(*kind));

@@ -1,21 +1,30 @@
-//! One field of a classifier: ranges of values enter, one for each rule; for a value, the set of the rules whose
-//! range holds it leaves.
+//! One field of a classifier: ranges of values enter, one for each rule; for a value, what was noted of the set of the
+//! rules whose range holds it leaves.
 
-use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hint::select_unpredictable;
-use std::ops::RangeInclusive;
+use std::mem;
+use std::ops::{Add, RangeInclusive};
 
 /// Bits of a word.
-const WORD: usize = u64::BITS as usize;
+pub(super) const WORD: usize = u64::BITS as usize;
 
 /// A value of a field.
-pub trait Value: Copy + Ord + Debug {
+pub trait Value: Copy + Ord + Debug + Add<Output = Self> {
     /// The least.
     const FIRST: Self;
 
     /// The one behind it, if there is one.
     fn next(self) -> Option<Self>;
+
+    /// How far it is behind another one; the least value where it is not.
+    fn minus(self, other: Self) -> Self;
+
+    /// Its bits but for the `shift` lowest ones; `usize::MAX` where an index has no room for them.
+    fn slot(self, shift: u32) -> usize;
+
+    /// The least value with this [`Self::slot`].
+    fn of_slot(slot: usize, shift: u32) -> Self;
 }
 
 impl Value for u32 {
@@ -23,6 +32,20 @@ impl Value for u32 {
 
     fn next(self) -> Option<Self> {
         self.checked_add(1)
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+
+    #[inline(always)]
+    fn slot(self, shift: u32) -> usize {
+        (self >> shift) as usize
+    }
+
+    fn of_slot(slot: usize, shift: u32) -> Self {
+        (slot as Self) << shift
     }
 }
 
@@ -32,6 +55,25 @@ impl Value for u128 {
     fn next(self) -> Option<Self> {
         self.checked_add(1)
     }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+
+    #[inline(always)]
+    fn slot(self, shift: u32) -> usize {
+        usize::try_from(self >> shift).unwrap_or(usize::MAX)
+    }
+
+    fn of_slot(slot: usize, shift: u32) -> Self {
+        (slot as Self) << shift
+    }
+}
+
+/// Whether a range holds all values.
+pub(super) fn is_whole<T: Value>(range: &RangeInclusive<T>) -> bool {
+    *range.start() == T::FIRST && range.end().next().is_none()
 }
 
 /// How long sets are: a bit for each rule, in words, and before them a bit for each word that is not zero.
@@ -57,21 +99,72 @@ impl Shape {
     }
 }
 
-/// Finds the set of a value by binary search among the intervals in which it is the same.
+/// A set of rules.
 #[derive(Debug)]
-pub(super) struct Field<T> {
-    /// Where each interval begins, in their order; the first begins at the first value.
-    starts: Box<[T]>,
-    /// Where the set of each interval begins.
-    places: Box<[u32]>,
-    /// All sets, each once.
-    sets: Box<[u64]>,
+pub(super) struct Set {
+    words: Vec<u64>,
     shape: Shape,
 }
 
-impl<T: Value> Field<T> {
-    /// That of rules which have these ranges, by their numbers; `shape` has room for all of them.
-    pub fn new(shape: Shape, ranges: impl Iterator<Item = (usize, RangeInclusive<T>)>) -> Self {
+impl Set {
+    /// That without any rule.
+    pub fn empty(shape: Shape) -> Self {
+        Self { words: vec![0; shape.length()], shape }
+    }
+
+    /// All its words, as [`Shape`] says.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The first 64 rules.
+    pub fn first_word(&self) -> u64 {
+        self.words.get(self.shape.groups).copied().unwrap_or_default()
+    }
+
+    /// The number of the first rule.
+    pub fn first(&self) -> Option<usize> {
+        let (groups, words) = self.words.split_at_checked(self.shape.groups)?;
+        let lowest = |words: &[u64]| {
+            let number = words.iter().position(|word| *word != 0)?;
+            Some((number, words.get(number)?.trailing_zeros() as usize))
+        };
+        let (group, bit) = lowest(groups)?;
+        let word = group * WORD + bit;
+        Some(word * WORD + words.get(word)?.trailing_zeros() as usize)
+    }
+
+    /// Has a rule that it had not, or has it no longer.
+    pub fn toggle(&mut self, rule: usize) {
+        let word = rule / WORD;
+        let Some(bits) = self.words.get_mut(self.shape.groups + word) else { return };
+        *bits ^= 1 << (rule % WORD);
+        let is_empty = *bits == 0;
+        let Some(group) = self.words.get_mut(word / WORD) else { return };
+        let bit = 1 << (word % WORD);
+        *group = if is_empty { *group & !bit } else { *group | bit };
+    }
+}
+
+/// Finds in which interval a value is, and so what was noted of the rules that hold it: a table of equal parts of the values
+/// between the first border and the last one says where a binary search begins.
+#[derive(Debug)]
+pub(super) struct Intervals<T, N> {
+    table: Table<T>,
+    /// Where each interval begins, in their order; the first begins at the first value.
+    starts: Box<[T]>,
+    /// What was noted of each.
+    notes: Box<[N]>,
+}
+
+impl<T: Value, N: Copy + Default + PartialEq> Intervals<T, N> {
+    /// Those of rules which have these ranges, by their numbers; `shape` has room for all of them. `note` says what is
+    /// noted of a set; intervals of which the same is noted are one.
+    pub fn new(
+        shape: Shape,
+        ranges: impl Iterator<Item = (usize, RangeInclusive<T>)>,
+        mut note: impl FnMut(&Set) -> N,
+    ) -> Self {
         // At each, a rule begins or ends.
         let mut cuts: Vec<(T, usize)> = Vec::new();
         for (rule, range) in ranges {
@@ -79,20 +172,32 @@ impl<T: Value> Field<T> {
             cuts.extend(range.end().next().map(|after| (after, rule)));
         }
         cuts.sort_unstable();
-        let mut building = Building::new(shape);
-        building.begin(T::FIRST);
+        let mut set = Set::empty(shape);
+        let (mut starts, mut notes) = (Vec::new(), Vec::new());
+        let mut end = |start: T, set: &Set| {
+            let noted = note(set);
+            if notes.last() != Some(&noted) {
+                starts.push(start);
+                notes.push(noted);
+            }
+        };
+        let mut begun = T::FIRST;
         for (value, rule) in cuts {
-            building.begin(value);
-            building.toggle(rule);
+            if value != begun {
+                end(mem::replace(&mut begun, value), &set);
+            }
+            set.toggle(rule);
         }
-        building.finish()
+        end(begun, &set);
+        Self { table: Table::new(&starts), starts: starts.into(), notes: notes.into() }
     }
 
-    /// Where the sets of values begin; of several values at once, as a search waits for all that it reads.
+    /// What was noted of the rules that hold values; of several values at once, as a search waits for all that it
+    /// reads.
     #[inline(always)]
-    pub fn places<const COUNT: usize>(&self, values: [T; COUNT]) -> [u32; COUNT] {
-        let mut at = [0; COUNT];
-        let mut count = self.starts.len();
+    pub fn find<const COUNT: usize>(&self, values: [T; COUNT]) -> [N; COUNT] {
+        let mut at = values.map(|value| self.table.begin(value));
+        let mut count = self.table.window;
         while count > 1 {
             let half = count / 2;
             for (at, value) in at.iter_mut().zip(&values) {
@@ -103,88 +208,54 @@ impl<T: Value> Field<T> {
             }
             count -= half;
         }
-        at.map(|at| self.places.get(at).copied().unwrap_or_default())
+        at.map(|at| self.notes.get(at).copied().unwrap_or_default())
     }
 
-    /// The set that begins there: [`Shape::length`] words.
-    #[inline(always)]
-    pub fn set(&self, place: u32) -> &[u64] {
-        let place = place as usize;
-        self.sets.get(place..place + self.shape.length()).unwrap_or_default()
-    }
-
-    /// Bytes that it takes.
+    /// Bytes that they take.
     pub fn memory(&self) -> usize {
-        size_of_val(&*self.starts) + size_of_val(&*self.places) + size_of_val(&*self.sets)
+        size_of_val(&*self.table.begins) + size_of_val(&*self.starts) + size_of_val(&*self.notes)
     }
 }
 
-/// A field that is being built, from the first value on.
-struct Building<T> {
-    starts: Vec<T>,
-    places: Vec<u32>,
-    sets: Vec<u64>,
-    /// Where each set is.
-    known: HashMap<Vec<u64>, u32>,
-    /// The set of the interval that began last.
-    set: Vec<u64>,
-    shape: Shape,
+/// Where the search of a value begins among the intervals.
+#[derive(Debug)]
+struct Table<T> {
+    /// The last value of the first interval: no border is at or before it.
+    low: T,
+    /// How far the last border is behind it.
+    span: T,
+    /// A part has so many values as a number of so many bits.
+    shift: u32,
+    /// Of each part, the interval that its search begins at.
+    begins: Box<[u32]>,
+    /// Among how many intervals from there on every value is found.
+    window: usize,
 }
 
-impl<T: Value> Building<T> {
-    fn new(shape: Shape) -> Self {
-        let (starts, places, sets) = (Vec::new(), Vec::new(), Vec::new());
-        Self { starts, places, sets, known: HashMap::new(), set: vec![0; shape.length()], shape }
-    }
-
-    /// An interval begins at this value, if none does yet; the one before has its set by now.
-    fn begin(&mut self, value: T) {
-        if self.starts.last() != Some(&value) {
-            self.place();
-            self.starts.push(value);
-        }
-    }
-
-    /// The interval that began last is in the range of this rule from now on, or no longer.
-    fn toggle(&mut self, rule: usize) {
-        let word = rule / WORD;
-        let Some(bits) = self.set.get_mut(self.shape.groups + word) else { return };
-        *bits ^= 1 << (rule % WORD);
-        let is_empty = *bits == 0;
-        let Some(group) = self.set.get_mut(word / WORD) else { return };
-        let bit = 1 << (word % WORD);
-        *group = if is_empty { *group & !bit } else { *group | bit };
-    }
-
-    /// Notes the set of the interval that began last; one with the set of the one before is no interval of its own.
-    fn place(&mut self) {
-        if self.starts.len() == self.places.len() {
-            return;
-        }
-        let place = match self.known.get(&self.set) {
-            Some(place) => *place,
-            None => {
-                let place = self.sets.len() as u32;
-                self.sets.extend(&self.set);
-                self.known.insert(self.set.clone(), place);
-                place
-            }
+impl<T: Value> Table<T> {
+    /// That of intervals which start there; it has at most twice as many parts.
+    fn new(starts: &[T]) -> Self {
+        let low = starts.get(1).map_or(T::FIRST, |border| border.minus(T::of_slot(1, 0)));
+        let span = starts.last().map_or(T::FIRST, |border| border.minus(low));
+        let most = starts.len().next_power_of_two();
+        let shift = (0..u32::MAX).find(|&shift| span.slot(shift) < most).unwrap_or_default();
+        let intervals = |part: usize| {
+            let first = low + T::of_slot(part, shift);
+            let begin = starts.partition_point(|start| *start <= first);
+            let end = starts.partition_point(|start| start.minus(low).slot(shift) <= part);
+            (begin.saturating_sub(1), end)
         };
-        if self.places.last() == Some(&place) {
-            self.starts.pop();
-        } else {
-            self.places.push(place);
-        }
+        let parts = span.slot(shift) + 1;
+        let window = (0..parts).map(intervals).map(|(begin, end)| end - begin).max().unwrap_or(1);
+        // Every window ends with the last interval at most.
+        let begin = |(begin, _): (usize, usize)| begin.min(starts.len().saturating_sub(window)) as u32;
+        Self { low, span, shift, begins: (0..parts).map(intervals).map(begin).collect(), window }
     }
 
-    fn finish(mut self) -> Field<T> {
-        self.place();
-        Field {
-            starts: self.starts.into(),
-            places: self.places.into(),
-            sets: self.sets.into(),
-            shape: self.shape,
-        }
+    #[inline(always)]
+    fn begin(&self, value: T) -> usize {
+        let part = value.minus(self.low).min(self.span).slot(self.shift);
+        self.begins.get(part).map_or(0, |begin| *begin as usize)
     }
 }
 
@@ -192,11 +263,9 @@ impl<T: Value> Building<T> {
 mod tests {
     use super::*;
 
-    /// The rules whose range holds a value.
-    fn rules_of(field: &Field<u32>, shape: Shape, value: u32) -> Vec<usize> {
-        let [place] = field.places([value]);
-        let set = field.set(place);
-        let (groups, words) = set.split_at(shape.groups);
+    /// The rules of a set.
+    fn rules_of(set: &Set) -> Vec<usize> {
+        let (groups, words) = set.words().split_at(set.shape.groups);
         for (number, word) in words.iter().enumerate() {
             assert_eq!(groups[number / WORD] >> (number % WORD) & 1 == 1, *word != 0);
         }
@@ -205,9 +274,13 @@ mod tests {
 
     #[test]
     fn a_value_has_the_rules_whose_range_holds_it() {
-        let shape = Shape::of(5000);
         let ranges = [(0, 0..=u32::MAX), (63, 5..=9), (64, 9..=9), (4999, 10..=u32::MAX), (128, 0..=0)];
-        let field = Field::new(shape, ranges.into_iter());
+        let mut sets = Vec::new();
+        let field = Intervals::new(Shape::of(5000), ranges.into_iter(), |set| {
+            assert_eq!(set.first(), rules_of(set).first().copied());
+            sets.push(rules_of(set));
+            sets.len() - 1
+        });
         for (value, rules) in [
             (0, vec![0, 128]),
             (1, vec![0]),
@@ -216,19 +289,58 @@ mod tests {
             (10, vec![0, 4999]),
             (u32::MAX, vec![0, 4999]),
         ] {
-            assert_eq!(rules_of(&field, shape, value), rules, "{value}");
+            assert_eq!(sets[field.find([value])[0]], rules, "{value}");
         }
     }
 
     #[test]
-    fn what_no_rule_tells_apart_is_one_interval() {
-        let shape = Shape::of(3);
-        let any = Field::new(shape, (0..3).map(|rule| (rule, 0..=u32::MAX)));
-        assert_eq!((any.starts.len(), any.sets.len()), (1, shape.length()));
-        // One rule ends where another of the same kind begins, and sets that occur again are kept once.
-        let hosts = Field::new(shape, [(0, 7..=7), (1, 9u32..=9)].into_iter());
-        assert_eq!((hosts.starts.len(), hosts.sets.len()), (5, 3 * shape.length()));
-        let none = Field::new(Shape::of(0), std::iter::empty::<(usize, RangeInclusive<u32>)>());
-        assert_eq!(none.places([0, u32::MAX]), [0, 0]);
+    fn a_set_has_a_first_rule_wherever_its_word_is() {
+        let mut set = Set::empty(Shape::of(10_000));
+        assert_eq!(set.first(), None);
+        for rule in [9999, 4096, 4095, 64, 63, 0] {
+            set.toggle(rule);
+            assert_eq!(set.first(), Some(rule));
+        }
+        assert_eq!(set.first_word(), 1 << 63 | 1);
+        set.toggle(0);
+        assert_eq!(set.first(), Some(63));
+    }
+
+    #[test]
+    fn intervals_of_which_the_same_is_noted_are_one() {
+        let of = |ranges: &[RangeInclusive<u32>]| {
+            let note = |set: &Set| set.first_word();
+            Intervals::new(Shape::of(3), ranges.iter().cloned().enumerate(), note).starts
+        };
+        assert_eq!(*of(&[0..=u32::MAX, 0..=u32::MAX]), [0]);
+        assert_eq!(*of(&[7..=7, 9..=9]), [0, 7, 8, 9, 10]);
+        // One rule ends where another begins.
+        assert_eq!(*of(&[0..=6, 7..=u32::MAX]), [0, 7]);
+        assert_eq!(*of(&[]), [0]);
+        assert!(is_whole(&(0..=u32::MAX)) && !is_whole(&(0..=u32::MAX - 1)) && !is_whole(&(1..=u32::MAX)));
+    }
+
+    /// Borders that are near each other, far from each other, and at both ends of the values.
+    #[test]
+    fn a_table_narrows_the_search_to_a_window_with_the_interval() {
+        let check = |starts: &[u128], window: usize| {
+            let table = Table::new(starts);
+            assert_eq!(table.window, window, "{starts:?}");
+            assert!(table.begins.len() <= starts.len().next_power_of_two());
+            let near = starts.iter().flat_map(|&start| [start, start.minus(1), start.saturating_add(1)]);
+            for value in near.chain([u128::MAX, u128::MAX / 2]) {
+                let interval = starts.partition_point(|start| *start <= value) - 1;
+                let begin = table.begin(value);
+                assert!((begin..begin + window).contains(&interval), "{value} {starts:?}");
+                assert!(begin + window <= starts.len());
+            }
+        };
+        check(&[0], 1);
+        check(&[0, 1], 1);
+        check(&[0, u128::MAX], 1);
+        check(&(0..1000).collect::<Vec<_>>(), 1);
+        check(&[&[0][..], &(1 << 90..(1 << 90) + 500).collect::<Vec<_>>()].concat(), 1);
+        // All but one are near each other.
+        check(&[0, 1, 2, 3, 4, 1 << 127], 5);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use wire::{ipv4, ipv6};
 
-use super::classifier::Key;
+use super::classifier::Packet;
 
 /// The port of packets that show none, behind all ports.
 pub const NO_PORT: u32 = 1 << 16;
@@ -14,6 +14,11 @@ pub const ANY_PORT: RangeInclusive<u32> = 0..=NO_PORT;
 pub const ANY_SERVICE: RangeInclusive<u32> = 0..=service(u8::MAX, NO_PORT);
 /// The service of packets of which it cannot be read what they carry, behind all others: no rule holds these.
 pub const UNREADABLE: u32 = u32::MAX;
+
+/// The first byte of a packet of IPv4 whose header has no options.
+const PLAIN: u8 = 0x45;
+/// Where a fragment begins, among the bits beside it (RFC 791, 3.1).
+const OFFSET: u16 = 0x1fff;
 
 /// SCTP (RFC 9260).
 pub const SCTP: u8 = 132;
@@ -46,41 +51,112 @@ pub const fn has_type(protocol: u8) -> bool {
     matches!(protocol, ipv4::ICMP | ipv6::ICMP)
 }
 
-/// That of an IPv4 packet. Fragments but the first show no ports.
-#[must_use]
-#[inline(always)]
-pub fn of_ip4(packet: &[u8]) -> Key<u32> {
-    let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else {
-        return Key { source: 0, destination: 0, service: UNREADABLE, source_port: NO_PORT };
-    };
-    let [_, _, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *header;
-    let begins = usize::from(header[0] & 0xf) * 4;
-    let ends = usize::from(u16::from_be_bytes([l0, l1]));
-    let is_first = u16::from_be_bytes([f0, f1]) & 0x1fff == 0;
-    let carried = if is_first { packet.get(begins..ends).unwrap_or_default() } else { &[] };
-    let (source_port, service) = shown(protocol, carried);
-    let (source, destination) = (u32::from_be_bytes([s0, s1, s2, s3]), u32::from_be_bytes([d0, d1, d2, d3]));
-    Key { source, destination, service, source_port }
+/// An IPv4 packet. Fragments but the first show no ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Ip4<'a>(pub &'a [u8]);
+
+impl Ip4<'_> {
+    /// Its address that begins there.
+    #[inline(always)]
+    fn address(self, at: usize) -> u32 {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    }
+
+    /// Its source port and its service: of nearly all packets from one place, after one question.
+    #[inline(always)]
+    fn shown(self) -> (u32, u32) {
+        const LENGTH: usize = ipv4::LENGTH + 4;
+        let Some(head) = self.0.first_chunk::<LENGTH>() else { return self.shown_by_any() };
+        let [first, _, l0, l1, _, _, f0, f1, _, protocol, .., s0, s1, d0, d1] = *head;
+        let is_whole = usize::from(u16::from_be_bytes([l0, l1])) >= LENGTH;
+        let is_first = u16::from_be_bytes([f0, f1]) & OFFSET == 0;
+        if !((first == PLAIN) & is_whole & is_first & has_ports(protocol)) {
+            return self.shown_by_any();
+        }
+        let [source, destination] = [[s0, s1], [d0, d1]].map(|port| u32::from(u16::from_be_bytes(port)));
+        (source, service(protocol, destination))
+    }
+
+    /// The same of any packet.
+    #[inline(never)]
+    fn shown_by_any(self) -> (u32, u32) {
+        let Some(header) = self.0.first_chunk::<{ ipv4::LENGTH }>() else { return (NO_PORT, UNREADABLE) };
+        let begins = usize::from(header[0] & 0xf) * 4;
+        let ends = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let is_first = u16::from_be_bytes([header[6], header[7]]) & OFFSET == 0;
+        let carried = if is_first { self.0.get(begins..ends).unwrap_or_default() } else { &[] };
+        shown(header[9], carried)
+    }
 }
 
-/// That of an IPv6 packet, as far as its extension headers can be read and are not more than a few. Fragments but
+impl Packet<u32> for Ip4<'_> {
+    #[inline(always)]
+    fn source(self) -> u32 {
+        self.address(12)
+    }
+
+    #[inline(always)]
+    fn destination(self) -> u32 {
+        self.address(16)
+    }
+
+    #[inline(always)]
+    fn service(self) -> u32 {
+        self.shown().1
+    }
+
+    #[inline(always)]
+    fn source_port(self) -> u32 {
+        self.shown().0
+    }
+
+    #[inline(always)]
+    fn is_readable(self) -> bool {
+        self.0.len() >= ipv4::LENGTH
+    }
+}
+
+/// An IPv6 packet, which is read as far as its extension headers can be read and are not more than a few. Fragments but
 /// the first show no ports; their protocol is what the fragment header says.
-#[must_use]
-#[inline(always)]
-pub fn of_ip6(packet: &[u8]) -> Key<u128> {
-    let (source, destination) =
-        match packet.first_chunk::<{ ipv6::LENGTH }>().map(|header| header.as_chunks()) {
-            Some((&[_, s0, s1, d0, d1], _)) => (join(s0, s1), join(d0, d1)),
-            _ => (0, 0),
-        };
-    let (source_port, service) = carried(packet).unwrap_or((NO_PORT, UNREADABLE));
-    Key { source, destination, service, source_port }
+#[derive(Clone, Copy, Debug)]
+pub struct Ip6<'a>(pub &'a [u8]);
+
+impl Ip6<'_> {
+    /// Its source port and its service.
+    #[inline(always)]
+    fn shown(self) -> (u32, u32) {
+        carried(self.0).unwrap_or((NO_PORT, UNREADABLE))
+    }
+
+    /// Its address that begins there.
+    #[inline(always)]
+    fn address(self, at: usize) -> u128 {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
+    }
 }
 
-/// An address of two halves.
-#[inline(always)]
-fn join(high: [u8; 8], low: [u8; 8]) -> u128 {
-    u128::from(u64::from_be_bytes(high)) << 64 | u128::from(u64::from_be_bytes(low))
+impl Packet<u128> for Ip6<'_> {
+    #[inline(always)]
+    fn source(self) -> u128 {
+        self.address(8)
+    }
+
+    #[inline(always)]
+    fn destination(self) -> u128 {
+        self.address(24)
+    }
+
+    #[inline(always)]
+    fn service(self) -> u32 {
+        self.shown().1
+    }
+
+    #[inline(always)]
+    fn source_port(self) -> u32 {
+        self.shown().0
+    }
 }
 
 /// What an IPv6 packet carries.
@@ -201,14 +277,15 @@ mod tests {
             (ip4(5, ipv4::ICMP, 1, &[8]), (NO_PORT, service(ipv4::ICMP, NO_PORT))),
             (ip4(5, 89, 0, &PORTS), (NO_PORT, service(89, NO_PORT))),
         ] {
-            let key = of_ip4(&packet);
-            assert_eq!((key.source, key.destination), (0x0a00_0001, 0x0a00_0002));
-            assert_eq!((key.source_port, key.service), ports, "{packet:?}");
+            let read = Ip4(&packet);
+            assert_eq!((read.source(), read.destination()), (0x0a00_0001, 0x0a00_0002));
+            assert_eq!((read.source_port(), read.service()), ports, "{packet:?}");
+            assert_eq!(read.shown_by_any(), ports);
         }
         // What fills a short frame is no port.
         let mut filled = ip4(5, ipv4::TCP, 0, &[]);
         filled.extend(PORTS);
-        assert_eq!(of_ip4(&filled).source_port, NO_PORT);
+        assert_eq!(Ip4(&filled).source_port(), NO_PORT);
     }
 
     #[test]
@@ -230,9 +307,9 @@ mod tests {
             (ip6(89, &PORTS), no_ports(89)),
             (ip6(59, &[]), no_ports(59)),
         ] {
-            let key = of_ip6(&packet);
-            assert_eq!((key.source, key.destination), (1, 2));
-            assert_eq!((key.source_port, key.service), ports, "{packet:?}");
+            let read = Ip6(&packet);
+            assert_eq!((read.source(), read.destination()), (1, 2));
+            assert_eq!((read.source_port(), read.service()), ports, "{packet:?}");
         }
     }
 
@@ -244,7 +321,7 @@ mod tests {
             *headers.last_mut().unwrap() = options(ipv4::TCP);
             [headers.as_flattened(), &PORTS].concat()
         };
-        assert_eq!(of_ip6(&ip6(DESTINATION, &many(HEADERS))).source_port, 0x1234);
+        assert_eq!(Ip6(&ip6(DESTINATION, &many(HEADERS))).source_port(), 0x1234);
         for packet in [
             ip6(DESTINATION, &many(HEADERS + 1)),
             ip6(DESTINATION, &[ipv4::TCP, 9, 1, 4, 0, 0, 0, 0]),
@@ -252,11 +329,14 @@ mod tests {
             ip6(ipv4::TCP, &PORTS)[..42].to_vec(),
             Vec::new(),
         ] {
-            assert_eq!(of_ip6(&packet).service, UNREADABLE, "{packet:?}");
+            assert!(!Ip6(&packet).is_readable(), "{packet:?}");
         }
         assert!(!ANY_SERVICE.contains(&UNREADABLE));
         for length in 0..60 {
-            let _ = (of_ip4(&ip4(15, 6, 0, &PORTS)[..length]), of_ip6(&ip6(FRAGMENT, &many(9))[..length]));
+            let (packet4, packet6) = (ip4(15, 6, 0, &PORTS), ip6(FRAGMENT, &many(9)));
+            let (cut4, cut6) = (Ip4(&packet4[..length]), Ip6(&packet6[..length]));
+            assert_eq!(cut4.is_readable(), cut4.service() != UNREADABLE);
+            let _ = (cut4.source(), cut4.destination(), cut6.source(), cut6.destination(), cut6.service());
         }
     }
 }

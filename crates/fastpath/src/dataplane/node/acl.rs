@@ -9,16 +9,16 @@ use std::mem;
 use wire::{ipv6, neighbour};
 
 use super::Node;
-use crate::dataplane::acl::classifier::{Classifier, Key};
+use crate::dataplane::acl::classifier::{Classifier, Packet};
 use crate::dataplane::acl::field::Value;
 use crate::dataplane::acl::key::{self, service};
 use crate::dataplane::acl::{AccessList, Action};
-use crate::dataplane::counters::Reason;
+use crate::dataplane::counters::{Counter, Reason};
 use crate::dataplane::flow::member::{self, Member};
 use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::graph::Context;
 use crate::dataplane::states::{self, Terms};
-use crate::dataplane::vector::{Index, Packets};
+use crate::dataplane::vector::{Index, PACKETS, Packets};
 
 use self::stateful::Place;
 
@@ -31,7 +31,10 @@ pub(super) trait Version {
     fn classifier(list: &AccessList) -> &Classifier<Self::Address>;
 
     /// What rules look at in a packet.
-    fn key(packet: &[u8]) -> Key<Self::Address>;
+    type Packet<'a>: Packet<Self::Address>;
+
+    /// A packet of these bytes.
+    fn packet(bytes: &[u8]) -> Self::Packet<'_>;
 
     /// What a packet is to a flow.
     fn member(packet: &[u8]) -> Member;
@@ -51,9 +54,11 @@ impl Version for Ip4 {
         list.ip4()
     }
 
+    type Packet<'a> = key::Ip4<'a>;
+
     #[inline(always)]
-    fn key(packet: &[u8]) -> Key<u32> {
-        key::of_ip4(packet)
+    fn packet(bytes: &[u8]) -> key::Ip4<'_> {
+        key::Ip4(bytes)
     }
 
     #[inline(always)]
@@ -77,9 +82,11 @@ impl Version for Ip6 {
         list.ip6()
     }
 
+    type Packet<'a> = key::Ip6<'a>;
+
     #[inline(always)]
-    fn key(packet: &[u8]) -> Key<u128> {
-        key::of_ip6(packet)
+    fn packet(bytes: &[u8]) -> key::Ip6<'_> {
+        key::Ip6(bytes)
     }
 
     #[inline(always)]
@@ -91,7 +98,7 @@ impl Version for Ip6 {
     #[cold]
     fn passes_unmatched(packet: &[u8]) -> bool {
         let of = |kind: u8| service(ipv6::ICMP, u32::from(kind));
-        let service = key::of_ip6(packet).service;
+        let service = key::Ip6(packet).service();
         service == of(neighbour::SOLICITATION) || service == of(neighbour::ADVERTISEMENT)
     }
 }
@@ -188,21 +195,66 @@ pub(super) fn process<V: Version, D: Direction>(
             run.iter().zip(decided).for_each(|(&index, next)| *next = onward(packets, index));
             continue;
         };
-        let found = scratch.rules.get_mut(..count).unwrap_or_default();
-        let key = |at: usize| V::key(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
-        V::classifier(list).find_all(key, found);
-        let counters = list.counters(*worker);
-        for ((&index, next), &found) in run.iter().zip(decided).zip(&*found) {
-            let rule = list.rule(found);
-            if let Some(counter) = counters.get(rule) {
-                counter.add(1);
-            }
-            let passes = match list.action(rule) {
+        let held = Held { list, counters: list.counters(*worker), denied };
+        held.decide::<V>(packets, &mut scratch.rules, (run, decided), onward);
+    }
+}
+
+/// What packets are held against that have no states.
+struct Held<'a> {
+    list: &'a AccessList,
+    /// Those of this worker.
+    counters: &'a [Counter],
+    /// Why those are dropped that the list denies.
+    denied: Reason,
+}
+
+impl Held<'_> {
+    /// Decides about packets; `found` is room for a number of each.
+    #[inline(always)]
+    fn decide<V: Version>(
+        &self,
+        packets: &mut Packets,
+        found: &mut [u32; PACKETS],
+        (run, decided): (&[Index], &mut [Node]),
+        onward: impl Fn(&mut Packets, Index) -> Node,
+    ) {
+        let found = found.get_mut(..run.len()).unwrap_or_default();
+        let packet = |at: usize| V::packet(run.get(at).map_or(&[][..], |&index| packets.packet(index)));
+        V::classifier(self.list).find_all(packet, found);
+        let next_of = |action, packets: &mut Packets, index| {
+            let passes = match action {
                 Some(Action::Permit | Action::KeepState) => true,
                 Some(Action::Deny) => false,
                 None => V::passes_unmatched(packets.packet(index)),
             };
-            *next = if passes { onward(packets, index) } else { packets.drop(index, denied) };
+            if passes { onward(packets, index) } else { packets.drop(index, self.denied) }
+        };
+        let decided = run.iter().zip(decided);
+        if let Some(found) = common(found) {
+            let action = self.count(found, run.len());
+            decided.for_each(|(&index, next)| *next = next_of(action, packets, index));
+        } else {
+            let decided = decided.zip(&*found);
+            decided
+                .for_each(|((&index, next), &found)| *next = next_of(self.count(found, 1), packets, index));
         }
     }
+
+    /// Counts packets at the rule that was found; says what becomes of them.
+    #[inline(always)]
+    fn count(&self, found: u32, packets: usize) -> Option<Action> {
+        let rule = self.list.rule(found);
+        if let Some(counter) = self.counters.get(rule) {
+            counter.add(packets as u64);
+        }
+        self.list.action(rule)
+    }
+}
+
+/// The rule that was found for all packets, where it is one.
+#[inline(always)]
+fn common(found: &[u32]) -> Option<u32> {
+    let first = *found.first()?;
+    (found.iter().fold(0, |others, &rule| others | (rule ^ first)) == 0).then_some(first)
 }

@@ -98,11 +98,11 @@ fn look_up<V: Version, D: Direction>(
     let misses = std::mem::replace(&mut states.misses, List::EMPTY);
     let index_of = |at: u16| run.get(usize::from(at)).copied();
     let found = found.get_mut(..misses.items().len()).unwrap_or_default();
-    let key = |which: usize| {
+    let packet = |which: usize| {
         let index = misses.items().get(which).and_then(|&at| index_of(at));
-        V::key(index.map_or(&[][..], |index| packets.packet(index)))
+        V::packet(index.map_or(&[][..], |index| packets.packet(index)))
     };
-    V::classifier(list).find_all(key, found);
+    V::classifier(list).find_all(packet, found);
     let counted = Counted::of(place);
     for (&at, &found) in misses.items().iter().zip(&*found) {
         let (Some(index), Some(next)) = (index_of(at), decided.get_mut(usize::from(at))) else { continue };
