@@ -67,6 +67,12 @@ fuzz: setup ## runs each fuzz target under libFuzzer for FUZZ_TIME seconds (60);
 loom: setup-build ## runs models of what fastpath's threads share in every order of these
 	cargo test --locked -p fastpath --features loom --test loom
 
+miri: setup-build ## runs the tests of what threads share by plain memory in Miri, which finds undefined behaviour
+	tools/sanitize miri
+
+tsan: setup-build ## runs the stress tests of what threads share under ThreadSanitizer, which finds data races
+	tools/sanitize thread
+
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html
 
