@@ -13,15 +13,18 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 # What packages and static programs are made and tried with.
 PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap autoconf automake autopoint libtool flex bison gawk
 STATIC_TARGET := $(shell uname -m)-unknown-linux-musl
+# What builds for arm64 on another processor, and runs it there.
+ARM64_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 PAGE := crates/report/page
 # Programs say which commit they are of.
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
 FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup setup-packages build deb dist static test test-long lint fuzz loom bench benchmarks clean
+.PHONY: help setup-build setup setup-packages build deb dist static setup-arm64 test test-long lint fuzz loom miri tsan bench \
+	benchmarks clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup-build: ## installs what building needs, and says what
 	@tools/setup $(if $(SUDO),--sudo) building $(BUILD_PACKAGES)
@@ -52,10 +55,14 @@ dist: build ## makes archives of the source and of the program, with checksums, 
 static: setup-packages ## makes an archive of a static program without DPDK for any distribution, in target/dist
 	tools/static target/dist $(shell uname -m)
 
+setup-arm64: setup-packages ## installs what running unit tests on arm64 by emulation needs
+	@tools/setup $(if $(SUDO),--sudo) arm64 $(ARM64_PACKAGES)
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-musl" ] || rustup target add aarch64-unknown-linux-musl
+
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
 
-test-long: setup deb static ## runs the tests that take minutes each
+test-long: setup deb static setup-arm64 ## runs the tests that take minutes each
 	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything
@@ -66,6 +73,12 @@ fuzz: setup ## runs each fuzz target under libFuzzer for FUZZ_TIME seconds (60);
 
 loom: setup-build ## runs models of what fastpath's threads share in every order of these
 	cargo test --locked -p fastpath --features loom --test loom
+
+miri: setup-build ## runs the tests of what threads share by plain memory in Miri, which finds undefined behaviour
+	tools/sanitize miri
+
+tsan: setup-build ## runs the stress tests of what threads share under ThreadSanitizer, which finds data races
+	tools/sanitize thread
 
 bench: build ## load-tests the kernel's routers in namespaces, and writes report.html
 	$(SUDO) $(LINERATE) bench --quick --runs runs/quick --output report.html

@@ -179,17 +179,48 @@ fn a_static_program_measures_a_router_on_any_distribution() {
     }
 }
 
+/// What runs programs for arm64 on another processor.
+const EMULATOR: &str = "qemu-aarch64";
+
+/// Crates whose tests need no C library of another processor.
+const EMULATED: [&str; 7] = ["wire", "wording", "foreign", "stats", "rights", "scheduling", "memif"];
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn tests_of_crates_pass_on_arm64_by_emulation() {
+    if !is_installed(EMULATOR) || !is_installed("aarch64-linux-gnu-gcc") {
+        return;
+    }
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(REPOSITORY)
+        .args("test --quiet --locked --lib --target aarch64-unknown-linux-musl".split(' '));
+    command.args(EMULATED.iter().flat_map(|name| ["--package", name]));
+    command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "aarch64-linux-gnu-gcc");
+    command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER", EMULATOR);
+    // The emulator has no asynchronous I/O, which the memif bell needs.
+    tool(command.args(["--", "--skip", "bell::"]));
+}
+
+fn write_record(directory: &Path) {
+    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
+    fs::write(directory.join("run.json"), record).unwrap();
+}
+
+/// The report page, which is inside the program, came out.
+fn assert_is_page(path: &Path) {
+    let page = fs::read_to_string(path).unwrap();
+    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
+}
+
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn cargo_installs_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let line = ["install", "--locked", "--path", "crates/linerate", "--root"];
     tool(Command::new("cargo").current_dir(REPOSITORY).args(line).arg(directory.path()));
-    // It has the report page inside.
-    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
-    fs::write(directory.path().join("run.json"), record).unwrap();
+    write_record(directory.path());
     let mut report = Command::new(directory.path().join("bin/linerate"));
     tool(report.current_dir(directory.path()).args(["report", "run.json", "--output", "page.html"]));
-    let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
-    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
+    assert_is_page(&directory.path().join("page.html"));
 }

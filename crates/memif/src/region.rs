@@ -31,6 +31,13 @@ impl Region {
         Ok((Self { memory, sealed: true }, file))
     }
 
+    /// One of `size` bytes, all zero, that this process shares with nobody: it takes no file, which Miri lacks.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)] // a test may panic
+    pub fn unshared(size: usize) -> Self {
+        Self { memory: MmapRaw::from(MmapOptions::new().len(size).map_anon().unwrap()), sealed: true }
+    }
+
     /// A peer's, of `size` bytes, if its file is that large. What can be sealed is: after that, it cannot
     /// become smaller. Another file is refused, unless `unsealed` says that its peer is trusted.
     pub fn accept(file: &Held, size: u64, unsealed: bool) -> Result<Self, Reason> {
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn nothing_outside_is_handed_out() {
-        let (region, _) = Region::create(8192).unwrap();
+        let region = Region::unshared(8192);
         assert!(region.at(0, 8192).is_some() && region.at(8192, 0).is_some());
         for (offset, length) in [(0, 8193), (8192, 1), (usize::MAX, 1), (1, usize::MAX), (8000, 193)] {
             assert!(region.at(offset, length).is_none(), "{offset} {length}");

@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_ring_must_be_inside_its_region_and_aligned() {
-        let memory = Arc::new(Region::create(4096).unwrap().0);
+        let memory = Arc::new(Region::unshared(4096));
         // 128 bytes and 16 for each descriptor.
         assert!(Ring::new(&memory, 0, 4).is_some() && Ring::new(&memory, 4096 - 384, 4).is_some());
         for (offset, log2) in [(4096 - 376, 4), (4, 0), (1, 0), (0, 8), (0, 16), (0, 63), (0, 255), (8192, 0)]
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn fields_are_where_the_protocol_has_them() {
-        let memory = Arc::new(Region::create(4096).unwrap().0);
+        let memory = Arc::new(Region::unshared(4096));
         let ring = Ring::new(&memory, 64, 1).unwrap();
         ring.mark();
         ring.mask_interrupts();
@@ -353,7 +353,7 @@ mod tests {
 
     /// A ring of four whose buffers of 256 bytes begin at 1024.
     fn peers() -> (Arc<Region>, Ring) {
-        let memory = Arc::new(Region::create(4096).unwrap().0);
+        let memory = Arc::new(Region::unshared(4096));
         let ring = Ring::new(&memory, 0, 2).unwrap();
         for slot in 0..4 {
             ring.describe(slot, Descriptor { flags: 0, region: 0, length: 256 });

@@ -3,6 +3,7 @@
 //! Every word is read once, as an atomic, and an index of the kernel's is checked before it is used.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
@@ -28,7 +29,7 @@ struct Ring {
     /// Words of an entry: 1 for an address, 2 for a descriptor.
     words: usize,
     /// Keeps it mapped.
-    _memory: MmapRaw,
+    _memory: Arc<MmapRaw>,
 }
 
 // SAFETY: all that the pointers lead to are atomics, which stay mapped as long as this does.
@@ -36,7 +37,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// The ring in `memory`; `None` where it is not all inside, or its words are not aligned.
-    fn new(memory: MmapRaw, layout: Layout, size: u32, words: usize) -> Option<Self> {
+    fn new(memory: Arc<MmapRaw>, layout: Layout, size: u32, words: usize) -> Option<Self> {
         let bytes = memory.len();
         let at = |offset: usize, length: usize, alignment: usize| -> Option<NonNull<u8>> {
             let inside = offset.checked_add(length)? <= bytes && offset.is_multiple_of(alignment);
@@ -114,8 +115,8 @@ pub struct Producer {
 
 impl Producer {
     /// As [`Ring::new`].
-    pub fn new(memory: MmapRaw, layout: Layout, size: u32, words: usize) -> Option<Self> {
-        let ring = Ring::new(memory, layout, size, words)?;
+    pub fn new(memory: impl Into<Arc<MmapRaw>>, layout: Layout, size: u32, words: usize) -> Option<Self> {
+        let ring = Ring::new(memory.into(), layout, size, words)?;
         let next = ring.producer().load(Ordering::Relaxed);
         Some(Self { ring, next })
     }
@@ -183,8 +184,8 @@ pub struct Consumer {
 
 impl Consumer {
     /// As [`Ring::new`].
-    pub fn new(memory: MmapRaw, layout: Layout, size: u32, words: usize) -> Option<Self> {
-        let ring = Ring::new(memory, layout, size, words)?;
+    pub fn new(memory: impl Into<Arc<MmapRaw>>, layout: Layout, size: u32, words: usize) -> Option<Self> {
+        let ring = Ring::new(memory.into(), layout, size, words)?;
         let next = ring.consumer().load(Ordering::Relaxed);
         Some(Self { ring, next })
     }
@@ -218,13 +219,10 @@ impl Consumer {
     }
 }
 
-/// Both sides of one ring, as two mappings of the same memory: a kernel that is simulated.
+/// Both sides of one ring, in memory of this process: a kernel that is simulated.
 #[cfg(test)]
 pub mod simulated {
-    use std::fs::File;
-
     use memmap2::MmapOptions;
-    use nix::sys::memfd::{MFdFlags, memfd_create};
 
     use super::*;
 
@@ -233,15 +231,14 @@ pub mod simulated {
     /// Two sides of a ring of `size`, both of whose indices are at `start`.
     #[allow(clippy::unwrap_used)] // a test may panic
     pub fn ring(size: u32, words: usize, start: u32) -> (Producer, Consumer) {
-        let file = File::from(memfd_create(c"ring", MFdFlags::MFD_CLOEXEC).unwrap());
-        file.set_len(192 + u64::from(size) * 16).unwrap();
-        let map = || MmapOptions::new().map_raw(&file).unwrap();
-        let set = Ring::new(map(), LAYOUT, size, words).unwrap();
+        let bytes = LAYOUT.entries + size as usize * 16;
+        let memory = Arc::new(MmapRaw::from(MmapOptions::new().len(bytes).map_anon().unwrap()));
+        let set = Ring::new(Arc::clone(&memory), LAYOUT, size, words).unwrap();
         set.producer().store(start, Ordering::Relaxed);
         set.consumer().store(start, Ordering::Relaxed);
         (
-            Producer::new(map(), LAYOUT, size, words).unwrap(),
-            Consumer::new(map(), LAYOUT, size, words).unwrap(),
+            Producer::new(Arc::clone(&memory), LAYOUT, size, words).unwrap(),
+            Consumer::new(memory, LAYOUT, size, words).unwrap(),
         )
     }
 
@@ -261,7 +258,9 @@ pub mod simulated {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::UnsafeCell;
     use std::collections::VecDeque;
+    use std::thread;
 
     use proptest::prelude::*;
 
@@ -269,6 +268,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
         #[test]
         fn what_is_written_is_taken_in_order_wherever_the_indices_are(
             start in prop_oneof![Just(0), Just(u32::MAX - 3), any::<u32>()],
@@ -332,9 +333,44 @@ mod tests {
         assert!(!producer.needs_wakeup());
     }
 
+    /// One word for each entry of a ring, which whoever has the entry reads and writes.
+    struct Frames([UnsafeCell<u32>; 4]);
+
+    // SAFETY: a word belongs to one side at a time, as the ring's indices say.
+    unsafe impl Sync for Frames {}
+
+    #[test]
+    fn what_an_entry_leads_to_is_there_when_the_entry_is_taken() {
+        const FRAMES: u32 = if cfg!(miri) { 200 } else { 10_000 };
+        let (mut producer, mut consumer) = ring(4, 1, u32::MAX - 5);
+        let frames = &Frames(Default::default());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for number in 0..FRAMES {
+                    while producer.room() == 0 {
+                        thread::yield_now();
+                    }
+                    // SAFETY: of the last four entries the oldest is free, so that its word is ours.
+                    unsafe { *frames.0[number as usize % 4].get() = number };
+                    producer.write_address(u64::from(number % 4));
+                    producer.publish();
+                }
+            });
+            for number in 0..FRAMES {
+                while consumer.available() == 0 {
+                    thread::yield_now();
+                }
+                let place = consumer.address(0) as usize;
+                // SAFETY: the entry is ours until it is released, and its word too.
+                assert_eq!(unsafe { *frames.0[place].get() }, number);
+                consumer.release(1);
+            }
+        });
+    }
+
     #[test]
     fn a_ring_must_be_inside_its_memory_and_aligned() {
-        let map = || MmapRaw::from(memmap2::MmapOptions::new().len(4096).map_anon().unwrap());
+        let map = || Arc::new(MmapRaw::from(memmap2::MmapOptions::new().len(4096).map_anon().unwrap()));
         assert!(Ring::new(map(), LAYOUT, 128, 2).is_some());
         assert!(Ring::new(map(), LAYOUT, 256, 2).is_none(), "it is too large");
         assert!(Ring::new(map(), LAYOUT, 100, 2).is_none(), "no power of two");

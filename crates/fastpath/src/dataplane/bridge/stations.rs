@@ -331,7 +331,7 @@ mod tests {
             for worker in 1..4u16 {
                 let table = &table;
                 scope.spawn(move || {
-                    for round in 0..20_000u32 {
+                    for round in 0..if cfg!(miri) { 100 } else { 20_000 } {
                         let number = round % 96;
                         table.learn(mac(number), worker << 8 | number as u16);
                         if let Some(found) = table.find(mac(number)) {
@@ -340,7 +340,7 @@ mod tests {
                     }
                 });
             }
-            for second in 0..200 {
+            for second in 0..if cfg!(miri) { 10 } else { 200 } {
                 table.tick(Duration::from_secs(second * 400));
             }
         });
@@ -349,6 +349,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 256 }))]
+
         /// As a map that forgets nothing.
         #[test]
         fn as_a_plain_map(seen in prop::collection::vec((0u32..200, 0u16..4), 0..400)) {

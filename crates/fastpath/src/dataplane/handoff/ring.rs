@@ -16,8 +16,8 @@ use super::positions::{Positions, Reading, Writing};
 /// Bytes of a line.
 const LINE: usize = 64;
 /// Lines of a ring, a power of two: 512 KiB, which hold a vector of the longest ordinary frames, or sixteen of
-/// the shortest.
-pub(super) const LINES: usize = 8192;
+/// the shortest. Miri, which takes milliseconds for a frame, gets a small one to come round.
+pub(super) const LINES: usize = if cfg!(miri) { 512 } else { 8192 };
 /// Bytes before a frame, of which the first four are its length.
 const HEADER: usize = 16;
 /// Bytes that a frame can grow by: nodes put tags and options in.
@@ -168,17 +168,21 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
+    /// Bytes of the longest frame, and how often frames are pushed and lent.
+    const LONGEST: usize = if cfg!(miri) { 200 } else { 9100 };
+    const TURNS: usize = if cfg!(miri) { 10 } else { 40 };
+
     fn frame(number: usize, length: usize) -> Vec<u8> {
         (0..length).map(|at| (number + at) as u8).collect()
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 64 }))]
 
         /// As a queue: what was pushed is lent in its order.
         #[test]
         fn as_a_queue(
-            turns in prop::collection::vec((prop::collection::vec(0usize..9100, 0..60), 0usize..80), 1..40),
+            turns in prop::collection::vec((prop::collection::vec(0..LONGEST, 0..60), 0usize..80), 1..TURNS),
         ) {
             let (mut sender, mut receiver) = ring();
             let mut queue = VecDeque::new();
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn between_threads_nothing_is_lost_or_changes_its_order() {
-        const FRAMES: usize = 10_000;
+        const FRAMES: usize = if cfg!(miri) { 200 } else { 10_000 };
         let (mut sender, mut receiver) = ring();
         let meter = sender.meter();
         std::thread::scope(|scope| {
