@@ -202,25 +202,17 @@ fn tests_of_crates_pass_on_arm64_by_emulation() {
     tool(command.args(["--", "--skip", "bell::"]));
 }
 
-fn write_record(directory: &Path) {
-    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
-    fs::write(directory.join("run.json"), record).unwrap();
-}
-
-/// The report page, which is inside the program, came out.
-fn assert_is_page(path: &Path) {
-    let page = fs::read_to_string(path).unwrap();
-    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
-}
-
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn cargo_installs_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let line = ["install", "--locked", "--path", "crates/linerate", "--root"];
     tool(Command::new("cargo").current_dir(REPOSITORY).args(line).arg(directory.path()));
-    write_record(directory.path());
+    // It has the report page inside.
+    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
+    fs::write(directory.path().join("run.json"), record).unwrap();
     let mut report = Command::new(directory.path().join("bin/linerate"));
     tool(report.current_dir(directory.path()).args(["report", "run.json", "--output", "page.html"]));
-    assert_is_page(&directory.path().join("page.html"));
+    let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
+    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
 }

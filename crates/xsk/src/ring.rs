@@ -333,7 +333,7 @@ mod tests {
         assert!(!producer.needs_wakeup());
     }
 
-    /// One word for each entry of a ring, which whoever has the entry reads and writes.
+    /// A word for each entry of a ring. Only the side that holds the entry reads or writes its word.
     struct Frames([UnsafeCell<u32>; 4]);
 
     // SAFETY: a word belongs to one side at a time, as the ring's indices say.

@@ -48,11 +48,20 @@ pub trait Packet<A>: Copy {
     /// As [`Key::destination`].
     fn destination(self) -> A;
 
+    /// What it shows of what it carries: [`Key::source_port`] and [`Key::service`].
+    fn shown(self) -> (u32, u32);
+
     /// As [`Key::service`].
-    fn service(self) -> u32;
+    #[inline(always)]
+    fn service(self) -> u32 {
+        self.shown().1
+    }
 
     /// As [`Key::source_port`].
-    fn source_port(self) -> u32;
+    #[inline(always)]
+    fn source_port(self) -> u32 {
+        self.shown().0
+    }
 
     /// Whether its service is not [`UNREADABLE`]. No rule holds packets of which it is.
     #[inline(always)]
@@ -73,13 +82,8 @@ impl<A: Value> Packet<A> for Key<A> {
     }
 
     #[inline(always)]
-    fn service(self) -> u32 {
-        self.service
-    }
-
-    #[inline(always)]
-    fn source_port(self) -> u32 {
-        self.source_port
+    fn shown(self) -> (u32, u32) {
+        (self.source_port, self.service)
     }
 }
 
@@ -162,8 +166,13 @@ fn intervals<A, T: Value, N: Copy + Default + PartialEq>(
     range: impl Fn(&Ranges<A>) -> RangeInclusive<T>,
     note: &mut impl FnMut(&Set) -> N,
 ) -> Option<Intervals<T, N>> {
-    let ranges = || rules.iter().map(|(number, rule)| (*number, range(rule)));
-    ranges().any(|(_, range)| !is_whole(&range)).then(|| Intervals::new(shape, ranges(), note))
+    is_searched(rules, &range)
+        .then(|| Intervals::new(shape, rules.iter().map(|(number, rule)| (*number, range(rule))), note))
+}
+
+/// Whether a field must be searched: some rule does not hold all its values.
+fn is_searched<A, T: Value>(rules: &Rules<A>, range: impl Fn(&Ranges<A>) -> RangeInclusive<T>) -> bool {
+    rules.iter().any(|(_, rule)| !is_whole(&range(rule)))
 }
 
 /// The services of a rule, without an end where the last one is among them: behind that is only what cannot be read, which is
@@ -204,10 +213,10 @@ impl<A: Value> Classifier<A> {
         let numbered = rules.iter().enumerate();
         let rules: Vec<_> = numbered.filter_map(|(number, rule)| Some((number, rule.as_ref()?))).collect();
         let searched = [
-            rules.iter().any(|(_, rule)| !is_whole(&rule.source)),
-            rules.iter().any(|(_, rule)| !is_whole(&rule.destination)),
-            rules.iter().any(|(_, rule)| !is_whole(&services(rule))),
-            rules.iter().any(|(_, rule)| !is_whole(&source_ports(rule))),
+            is_searched(&rules, |rule| rule.source.clone()),
+            is_searched(&rules, |rule| rule.destination.clone()),
+            is_searched(&rules, services),
+            is_searched(&rules, source_ports),
         ];
         if searched.into_iter().filter(|is_searched| *is_searched).count() < 2 {
             let first = |rule: Option<usize>| rule.map_or(NONE, |rule| rule as u32);

@@ -63,22 +63,7 @@ impl Ip4<'_> {
         bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// Its source port and its service: of nearly all packets from one place, after one question.
-    #[inline(always)]
-    fn shown(self) -> (u32, u32) {
-        const LENGTH: usize = ipv4::LENGTH + 4;
-        let Some(head) = self.0.first_chunk::<LENGTH>() else { return self.shown_by_any() };
-        let [first, _, l0, l1, _, _, f0, f1, _, protocol, .., s0, s1, d0, d1] = *head;
-        let is_whole = usize::from(u16::from_be_bytes([l0, l1])) >= LENGTH;
-        let is_first = u16::from_be_bytes([f0, f1]) & OFFSET == 0;
-        if !((first == PLAIN) & is_whole & is_first & has_ports(protocol)) {
-            return self.shown_by_any();
-        }
-        let [source, destination] = [[s0, s1], [d0, d1]].map(|port| u32::from(u16::from_be_bytes(port)));
-        (source, service(protocol, destination))
-    }
-
-    /// The same of any packet.
+    /// As [`Packet::shown`], of any packet.
     #[inline(never)]
     fn shown_by_any(self) -> (u32, u32) {
         let Some(header) = self.0.first_chunk::<{ ipv4::LENGTH }>() else { return (NO_PORT, UNREADABLE) };
@@ -101,14 +86,19 @@ impl Packet<u32> for Ip4<'_> {
         self.address(16)
     }
 
+    /// Of nearly all packets from one place, after one question.
     #[inline(always)]
-    fn service(self) -> u32 {
-        self.shown().1
-    }
-
-    #[inline(always)]
-    fn source_port(self) -> u32 {
-        self.shown().0
+    fn shown(self) -> (u32, u32) {
+        const LENGTH: usize = ipv4::LENGTH + 4;
+        let Some(head) = self.0.first_chunk::<LENGTH>() else { return self.shown_by_any() };
+        let [first, _, l0, l1, _, _, f0, f1, _, protocol, .., s0, s1, d0, d1] = *head;
+        let is_whole = usize::from(u16::from_be_bytes([l0, l1])) >= LENGTH;
+        let is_first = u16::from_be_bytes([f0, f1]) & OFFSET == 0;
+        if !((first == PLAIN) & is_whole & is_first & has_ports(protocol)) {
+            return self.shown_by_any();
+        }
+        let [source, destination] = [[s0, s1], [d0, d1]].map(|port| u32::from(u16::from_be_bytes(port)));
+        (source, service(protocol, destination))
     }
 
     #[inline(always)]
@@ -123,12 +113,6 @@ impl Packet<u32> for Ip4<'_> {
 pub struct Ip6<'a>(pub &'a [u8]);
 
 impl Ip6<'_> {
-    /// Its source port and its service.
-    #[inline(always)]
-    fn shown(self) -> (u32, u32) {
-        carried(self.0).unwrap_or((NO_PORT, UNREADABLE))
-    }
-
     /// Its address that begins there.
     #[inline(always)]
     fn address(self, at: usize) -> u128 {
@@ -149,13 +133,8 @@ impl Packet<u128> for Ip6<'_> {
     }
 
     #[inline(always)]
-    fn service(self) -> u32 {
-        self.shown().1
-    }
-
-    #[inline(always)]
-    fn source_port(self) -> u32 {
-        self.shown().0
+    fn shown(self) -> (u32, u32) {
+        carried(self.0).unwrap_or((NO_PORT, UNREADABLE))
     }
 }
 
