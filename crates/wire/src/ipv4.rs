@@ -6,6 +6,8 @@ use crate::checksum::Sum;
 
 /// Bytes of the header.
 pub const LENGTH: usize = 20;
+/// The first byte of a header without options: version 4, and five words.
+pub const PLAIN: u8 = 0x45;
 
 /// The protocol number of ICMP.
 pub const ICMP: u8 = 1;

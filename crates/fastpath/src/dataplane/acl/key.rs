@@ -15,8 +15,6 @@ pub const ANY_SERVICE: RangeInclusive<u32> = 0..=service(u8::MAX, NO_PORT);
 /// The service of packets of which it cannot be read what they carry, behind all others: no rule holds these.
 pub const UNREADABLE: u32 = u32::MAX;
 
-/// The first byte of a packet of IPv4 whose header has no options.
-const PLAIN: u8 = 0x45;
 /// Where a fragment begins, among the bits beside it (RFC 791, 3.1).
 const OFFSET: u16 = 0x1fff;
 
@@ -94,7 +92,7 @@ impl Packet<u32> for Ip4<'_> {
         let [first, _, l0, l1, _, _, f0, f1, _, protocol, .., s0, s1, d0, d1] = *head;
         let is_whole = usize::from(u16::from_be_bytes([l0, l1])) >= LENGTH;
         let is_first = u16::from_be_bytes([f0, f1]) & OFFSET == 0;
-        if !((first == PLAIN) & is_whole & is_first & has_ports(protocol)) {
+        if !((first == ipv4::PLAIN) & is_whole & is_first & has_ports(protocol)) {
             return self.shown_by_any();
         }
         let [source, destination] = [[s0, s1], [d0, d1]].map(|port| u32::from(u16::from_be_bytes(port)));

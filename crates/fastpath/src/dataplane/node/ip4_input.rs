@@ -27,7 +27,7 @@ pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[In
 #[inline(always)]
 pub(super) fn onward(forwarding: &Forwarding, packets: &mut Packets, index: Index) -> Node {
     match packets.packet(index).first() {
-        Some(&PLAIN) => Node::Ip4Lookup,
+        Some(&ipv4::PLAIN) => Node::Ip4Lookup,
         _ => onward_by_options(forwarding, packets, index),
     }
 }
@@ -68,9 +68,6 @@ fn to_kernel_if_any(forwarding: &Forwarding, packets: &Packets, index: Index, ne
     }
 }
 
-/// Version 4, and a header of five words.
-const PLAIN: u8 = 0x45;
-
 /// Whether a header without options is as it should be, of a packet that ends with its frame, which has so many
 /// bytes for it: the whole of [`check`] for nearly all packets, from three loads and without a branch.
 #[inline(always)]
@@ -92,7 +89,7 @@ fn is_sound(header: &[u8; ipv4::LENGTH]) -> bool {
     let (sum, more) = sum.overflowing_add(u64::from(third) + u64::from(carry));
     // A carry out of 64 bits weighs as much as 1 (RFC 1071, 2B).
     let sum = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(more);
-    (first as u8 == PLAIN)
+    (first as u8 == ipv4::PLAIN)
         & (fold(sum) == u16::MAX)
         & (length(header) >= ipv4::LENGTH)
         & !is_no_source((second >> 32) as u8)

@@ -47,7 +47,7 @@ fn is_echo_request(packet: &[u8]) -> bool {
     let Some(header) = packet.first_chunk::<{ ipv4::LENGTH }>() else { return false };
     let whole = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT == 0;
     let echo = packet.get(ipv4::LENGTH..ipv4::LENGTH + 2) == Some(&[icmp::ECHO_REQUEST, 0]);
-    header[0] == 0x45 && header[9] == ipv4::ICMP && whole && echo
+    header[0] == ipv4::PLAIN && header[9] == ipv4::ICMP && whole && echo
 }
 
 /// Makes an echo request its reply.
