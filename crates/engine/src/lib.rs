@@ -208,6 +208,10 @@ pub trait Engine {
     /// still be waited for. [`Error::Failed`] when a worker died.
     fn wait(&mut self, duration: Duration) -> Result<(), Error>;
 
+    /// Lets all other threads go before its workers until the next load: the caller waits for nothing any more.
+    /// An engine does so of itself in long pauses.
+    fn give_way(&mut self) {}
+
     /// Time since the engine was made, on the clock of [`Engine::wait`].
     fn now(&self) -> Duration;
 

@@ -86,6 +86,9 @@ pub trait Machinery {
     /// Why one ended.
     fn check(&mut self) -> Result<(), Error>;
 
+    /// See [`Engine::give_way`].
+    fn give_way(&mut self) {}
+
     /// The slot that all workers have come to: what they sent of those before is final.
     fn reached(&self) -> u64;
 
@@ -268,6 +271,10 @@ impl<M: Machinery> Engine for Live<M> {
             }
             thread::sleep(left.min(POLL));
         }
+    }
+
+    fn give_way(&mut self) {
+        self.machinery.give_way();
     }
 
     fn now(&self) -> Duration {

@@ -113,6 +113,10 @@ impl Machinery for Kernel {
         checked
     }
 
+    fn give_way(&mut self) {
+        self.generator.give_way();
+    }
+
     fn reached(&self) -> u64 {
         self.generator.reached()
     }

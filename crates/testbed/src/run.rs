@@ -320,6 +320,7 @@ pub fn conduct(
     record.gauges = gauges.and_then(Watch::finish).map(Box::new);
     watcher.progress.finish();
     let disturbed = watcher.machine.as_ref().and_then(Machine::note);
+    engine.give_way();
     record.elapsed_s = sent.began.elapsed().as_secs_f64();
     record.status = outcome.status;
     record.reason = outcome.reason();

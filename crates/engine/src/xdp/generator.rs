@@ -1,12 +1,13 @@
 //! The generator: a frame table and loads enter, frames leave by the ports.
 //!
 //! One worker a core; each is a thread that makes one long `BPF_PROG_RUN` call, since a call
-//! costs some 25 ms to set up. The load changes through a map while the call goes on.
+//! costs some 25 ms to set up. The load changes through a map while the call goes on. Without a load
+//! it goes on, too, and all other threads go before it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use stats::Histogram;
 use traffic::FrameTable;
 
 use super::port::{self, Port};
-use super::precedence::{self, Rank};
+use super::precedence;
 use super::program::{self, Loaded, generate};
 use super::rows::{self, ROW_HEAD};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
@@ -26,12 +27,14 @@ use crate::build_rate::pin;
 use crate::live::Sent;
 use crate::pacing::{Announced, Mode};
 use crate::timeline::Bins;
-use crate::{Error, Order, Untaken, refusal};
+use crate::{Error, Load, Order, Untaken, refusal};
 
 /// Most workers, as in `shared.h`.
 const MAX_WORKERS: usize = 16;
 /// Most CPUs, as in `shared.h`.
 const MAX_CPUS: usize = 512;
+/// How long there must be no load before workers give way: a pause between two loads is shorter.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Ends the kernel's long call; its handler does nothing.
 const WAKE: Signal = Signal::SIGUSR2;
 /// Bytes of a page, as in `generate.bpf.c`.
@@ -54,11 +57,16 @@ pub struct Generator {
     seen_until: u64,
     /// The newest slot.
     newest: u64,
+    /// Since when the newest slot has been without a load; `None` in a load.
+    idle_since: Option<Instant>,
+    /// Whether the workers let all other threads go before them.
+    give_way: bool,
 }
 
 struct Worker {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Error>>>,
+    precedence: precedence::Worker,
 }
 
 impl Generator {
@@ -132,8 +140,11 @@ impl Generator {
             seen: [Sent::default(); DIRECTIONS],
             seen_until: 1,
             newest: 0,
+            idle_since: Some(Instant::now()),
+            give_way: false,
         };
         generator.start_workers(table, page, namespace, cores)?;
+        generator.give_way();
         Ok(generator)
     }
 
@@ -157,11 +168,15 @@ impl Generator {
                 stop: Arc::new(AtomicBool::new(false)),
             };
             let stop = Arc::clone(&run.stop);
+            let (tell, told) = mpsc::channel();
             let thread = thread::Builder::new()
                 .name(format!("generate-{core}"))
-                .spawn(move || run.run())
+                .spawn(move || run.run(&tell))
                 .map_err(|error| Error::Failed(format!("cannot start a thread: {error}")))?;
-            self.workers.push(Worker { stop, thread: Some(thread) });
+            let Ok(precedence) = told.recv() else {
+                return Err(joined(thread));
+            };
+            self.workers.push(Worker { stop, thread: Some(thread), precedence });
         }
         self.wait_until_running()
     }
@@ -212,6 +227,10 @@ impl Generator {
         }
         self.see_settled()?;
         self.newest = interval;
+        match order {
+            Order::Load(Load::Idle) => self.idle_since = Some(Instant::now()),
+            _ => self.go_first(),
+        }
         for worker in 0..self.workers.len() {
             for direction in 0..DIRECTIONS {
                 let place = sent_place(worker, interval, direction);
@@ -318,7 +337,32 @@ impl Generator {
             }
             self.ports[direction].check(sum.frames, sum.untaken)?;
         }
+        if self.idle_since.is_some_and(|since| since.elapsed() >= PAUSE) && self.reached() == self.newest {
+            self.give_way();
+        }
         Ok(())
+    }
+
+    /// The workers whose threads have not ended: the number of one that has may be another's.
+    fn alive(&self) -> impl Iterator<Item = &Worker> {
+        self.workers
+            .iter()
+            .filter(|worker| worker.thread.as_ref().is_some_and(|thread| !thread.is_finished()))
+    }
+
+    /// Lets all other threads go before the workers, until there is a load again.
+    pub fn give_way(&mut self) {
+        if !std::mem::replace(&mut self.give_way, true) {
+            self.alive().for_each(|worker| worker.precedence.give_way());
+        }
+    }
+
+    /// Gives the workers back their precedence, for a load.
+    fn go_first(&mut self) {
+        self.idle_since = None;
+        if std::mem::replace(&mut self.give_way, false) {
+            self.alive().for_each(|worker| worker.precedence.go_first());
+        }
     }
 
     /// Adds up the slots that are final, before their places are used again.
@@ -354,14 +398,8 @@ impl Generator {
     /// Why one ended.
     pub(super) fn check_workers(&mut self) -> Result<(), Error> {
         for worker in &mut self.workers {
-            if worker.thread.as_ref().is_some_and(JoinHandle::is_finished) {
-                let ended = worker.thread.take().map(JoinHandle::join);
-                return match ended {
-                    Some(Ok(Err(error))) => Err(error),
-                    _ => Err(Error::Failed(
-                        "a generating thread ended; this is a defect, please report it".into(),
-                    )),
-                };
+            if let Some(thread) = worker.thread.take_if(|thread| thread.is_finished()) {
+                return Err(joined(thread));
             }
         }
         Ok(())
@@ -370,6 +408,8 @@ impl Generator {
 
 impl Drop for Generator {
     fn drop(&mut self) {
+        // They end at once then.
+        self.go_first();
         for worker in &mut self.workers {
             worker.stop.store(true, Ordering::SeqCst);
             let Some(thread) = worker.thread.take() else { continue };
@@ -380,6 +420,14 @@ impl Drop for Generator {
             }
             let _ = thread.join();
         }
+    }
+}
+
+/// Why a worker's thread ended that should not have.
+fn joined(thread: JoinHandle<Result<(), Error>>) -> Error {
+    match thread.join() {
+        Ok(Err(error)) => error,
+        _ => Error::Failed("a generating thread ended; this is a defect, please report it".into()),
     }
 }
 
@@ -445,10 +493,10 @@ struct Run {
 }
 
 impl Run {
-    /// Generates until told to stop.
-    fn run(self) -> Result<(), Error> {
+    /// Generates until told to stop; tells the thread's precedence.
+    fn run(self, tell: &mpsc::Sender<precedence::Worker>) -> Result<(), Error> {
         pin(self.core)?;
-        precedence::take(Rank::Worker, self.others);
+        let _ = tell.send(precedence::Worker::take(self.others));
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         // It has opened all that it needs. Where the kernel filters no calls, `linerate doctor` says so.
         let _ = give_up(Duty::Frames);

@@ -57,7 +57,39 @@ pub fn take(rank: Rank, others: bool) -> Precedence {
 
 /// Makes the calling thread an ordinary one again.
 pub fn give_back() {
-    schedule(THIS, Policy::Ordinary { nice: 0, slice: Slice::Usual });
+    schedule(THIS, USUAL);
+}
+
+/// A worker that never sleeps, not even without a load, and that another thread lets give way meanwhile: where
+/// there are few cores, what prepares the next load, and all other programs, would wait for one.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker {
+    thread: Pid,
+    precedence: Precedence,
+}
+
+impl Worker {
+    /// The calling thread, which is given precedence as by [`take`].
+    pub fn take(others: bool) -> Self {
+        Self { thread: gettid(), precedence: take(Rank::Worker, others) }
+    }
+
+    /// Lets all other threads go before it.
+    pub fn give_way(&self) {
+        schedule(self.thread, Policy::Idle);
+    }
+
+    /// Gives it back the precedence that it had.
+    pub fn go_first(&self) {
+        let policy = match self.precedence {
+            Precedence::RealTime => real_time(Rank::Worker),
+            Precedence::Nice => ordinary(Rank::Worker),
+            Precedence::None => USUAL,
+        };
+        if !schedule(self.thread, policy) {
+            schedule(self.thread, USUAL);
+        }
+    }
 }
 
 /// A thread that is in the real-time class in turns, until this is dropped.
@@ -127,6 +159,8 @@ fn is_granted(runtime: Option<f64>, period: Option<f64>) -> bool {
 
 /// The calling thread.
 const THIS: Pid = Pid::from_raw(0);
+/// What threads are that nobody has asked for anything.
+const USUAL: Policy = Policy::Ordinary { nice: 0, slice: Slice::Usual };
 
 fn real_time(rank: Rank) -> Policy {
     let level = match rank {
@@ -243,6 +277,25 @@ mod tests {
         }
         let seen = policies_in_turns(true);
         assert!(seen.len() == 3 && seen.contains(&nix::libc::SCHED_IDLE), "{seen:?}");
+    }
+
+    #[test]
+    fn a_worker_gives_way_and_goes_first_again() {
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send((Worker::take(true), policy())).unwrap();
+            let _ = ended.recv();
+            policy()
+        });
+        let (worker, before) = told.recv().unwrap();
+        worker.give_way();
+        // SAFETY: a system call without pointers.
+        let meanwhile = unsafe { nix::libc::sched_getscheduler(worker.thread.as_raw()) };
+        assert_eq!(meanwhile & !nix::libc::SCHED_RESET_ON_FORK, nix::libc::SCHED_IDLE);
+        worker.go_first();
+        drop(end);
+        assert_eq!(thread.join().unwrap(), before);
     }
 
     #[test]
