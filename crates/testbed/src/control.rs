@@ -1,7 +1,7 @@
 //! Where the controlling thread runs: beside the generator, before everyone else, while a load
 //! test goes on; where it ran before, afterwards.
 
-use engine::xdp::precedence::{self, Rank};
+use engine::xdp::precedence;
 use nix::unistd::Pid;
 use scheduling::Cores;
 
@@ -19,7 +19,7 @@ impl Control {
         let others = lab::placement::online().is_ok_and(|online| online.len() > cores.len());
         let before = Cores::of_thread(this).ok();
         let _ = Cores::of(cores).and_then(|wanted| wanted.keep(this));
-        precedence::take(Rank::Control, others);
+        precedence::control(others);
         Self { before }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use engine::live::monotonic;
-use engine::xdp::precedence::{self, Rank};
+use engine::xdp::precedence;
 use wording::usage::misuse;
 
 use crate::{DutSpec, Rules};
@@ -29,7 +29,7 @@ const TURNS: usize = 1 << 13;
 /// When it has no rules for frames in user space, or a socket or the file cannot be used.
 pub fn run(dut: &DutSpec, queues: u16, sockets: &[String], counters: &Path) -> Result<Infallible> {
     // Other processes on its core still get turns.
-    precedence::take(Rank::Worker, false);
+    precedence::be_urgent();
     let Some(rules) = dut.rules(u64::from(process::id())) else {
         return Err(misuse(format!("{} is not available with --engine memif or dpdk", dut.name())));
     };

@@ -19,7 +19,7 @@ use stats::Histogram;
 use traffic::FrameTable;
 
 use super::port::{self, Port};
-use super::precedence;
+use super::precedence::{self, Way};
 use super::program::{self, Loaded, generate};
 use super::rows::{self, ROW_HEAD};
 use super::{DIRECTIONS, INTERVALS, MAX_FRAME, PortRef, enter_namespace, in_namespace};
@@ -66,7 +66,7 @@ pub struct Generator {
 struct Worker {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Error>>>,
-    precedence: precedence::Worker,
+    way: Way,
 }
 
 impl Generator {
@@ -173,10 +173,10 @@ impl Generator {
                 .name(format!("generate-{core}"))
                 .spawn(move || run.run(&tell))
                 .map_err(|error| Error::Failed(format!("cannot start a thread: {error}")))?;
-            let Ok(precedence) = told.recv() else {
+            let Ok(way) = told.recv() else {
                 return Err(joined(thread));
             };
-            self.workers.push(Worker { stop, thread: Some(thread), precedence });
+            self.workers.push(Worker { stop, thread: Some(thread), way });
         }
         self.wait_until_running()
     }
@@ -353,7 +353,7 @@ impl Generator {
     /// Lets all other threads go before the workers, until there is a load again.
     pub fn give_way(&mut self) {
         if !std::mem::replace(&mut self.give_way, true) {
-            self.alive().for_each(|worker| worker.precedence.give_way());
+            self.alive().for_each(|worker| worker.way.give());
         }
     }
 
@@ -361,7 +361,7 @@ impl Generator {
     fn go_first(&mut self) {
         self.idle_since = None;
         if std::mem::replace(&mut self.give_way, false) {
-            self.alive().for_each(|worker| worker.precedence.go_first());
+            self.alive().for_each(|worker| worker.way.take());
         }
     }
 
@@ -493,10 +493,11 @@ struct Run {
 }
 
 impl Run {
-    /// Generates until told to stop; tells the thread's precedence.
-    fn run(self, tell: &mpsc::Sender<precedence::Worker>) -> Result<(), Error> {
+    /// Generates until told to stop; tells how it gives way.
+    fn run(self, tell: &mpsc::Sender<Way>) -> Result<(), Error> {
         pin(self.core)?;
-        let _ = tell.send(precedence::Worker::take(self.others));
+        let turns = precedence::in_turns(self.others)?;
+        let _ = tell.send(turns.way());
         enter_namespace(self.namespace.as_ref().map(AsFd::as_fd))?;
         // It has opened all that it needs. Where the kernel filters no calls, `linerate doctor` says so.
         let _ = give_up(Duty::Frames);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use engine::build_rate::pin;
 use engine::replay::{Outcome, Pace, Replay};
-use engine::xdp::precedence::{self, Rank};
+use engine::xdp::precedence;
 use serde_json::{Value, json};
 use testbed::Testbed;
 use testbed::port;
@@ -64,11 +64,12 @@ pub fn main(args: &Args, name: &str) -> Result<Exit> {
     let mut carrier = testbed.carrier(longest)?;
     let cores = testbed.generating_cores();
     pin(cores.first().copied().unwrap_or_default())?;
-    precedence::take(Rank::Worker, lab::placement::online().is_ok_and(|online| online.len() > 1));
+    let turns = precedence::in_turns(lab::placement::online().is_ok_and(|online| online.len() > 1))?;
     let outcome = replay.run(&mut *carrier, &mut |time, frame| match &mut kept {
         Some(kept) => kept.take(time, frame),
         None => Ok(()),
     });
+    drop(turns);
     precedence::give_back();
     let outcome = outcome?;
     let kept = kept.map(Kept::finish).transpose()?;
