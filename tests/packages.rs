@@ -154,6 +154,19 @@ fn static_program() -> Option<(PathBuf, PathBuf)> {
     Some((archive, program))
 }
 
+/// What a program says of a panic names the source, but neither the repository here nor where cargo keeps crates.
+fn names_no_place_of_this_machine(program: &Path) {
+    let bytes = fs::read(program).unwrap();
+    let cargo = std::env::var("CARGO_HOME").unwrap_or_else(|_| std::env::var("HOME").unwrap() + "/.cargo");
+    let repository = fs::canonicalize(REPOSITORY).unwrap();
+    for place in [repository.to_str().unwrap(), &cargo] {
+        assert!(
+            !bytes.windows(place.len()).any(|part| part == place.as_bytes()),
+            "{place} is in the program"
+        );
+    }
+}
+
 #[test]
 #[ignore = "needs minutes to build: make test-long"]
 fn a_static_program_measures_a_router_on_any_distribution() {
@@ -165,6 +178,7 @@ fn a_static_program_measures_a_router_on_any_distribution() {
     let said = [linked.stdout, linked.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("statically linked") || said.contains("not a dynamic executable"), "{said}");
+    names_no_place_of_this_machine(&program);
     let refused = Command::new(&program).arg("serve").output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && said.contains("a static linerate cannot load libzmq"), "{said}");
