@@ -30,6 +30,8 @@ pub fn skeleton(source: &str) {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join(format!("{name}.skel.rs"));
     let mut arguments: Vec<String> = WARNINGS.map(str::to_owned).into();
     arguments.push(INSTRUCTIONS.to_owned());
+    // The same program comes out wherever the sources are.
+    arguments.push(format!("-ffile-prefix-map={}=.", env::var("CARGO_MANIFEST_DIR").unwrap_or_default()));
     arguments.extend(system_headers());
     if let Err(error) =
         SkeletonBuilder::new().source(source).clang(clang()).clang_args(arguments).build_and_generate(&out)
@@ -54,9 +56,11 @@ fn clang() -> PathBuf {
     found.into()
 }
 
-/// Where Debian keeps `asm/types.h`, which clang does not look for when it targets BPF.
+/// Where Debian keeps `asm/types.h`, which clang does not look for when it targets BPF: that of this machine's processor,
+/// or of another one that is built for.
 fn system_headers() -> Vec<String> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    let directory = format!("/usr/include/{arch}-linux-gnu");
-    if Path::new(&directory).is_dir() { vec!["-idirafter".to_owned(), directory] } else { Vec::new() }
+    let directories = [format!("/usr/include/{arch}-linux-gnu"), format!("/usr/{arch}-linux-gnu/include")];
+    let found = directories.into_iter().find(|directory| Path::new(directory).join("asm/types.h").exists());
+    found.map_or_else(Vec::new, |directory| vec!["-idirafter".to_owned(), directory])
 }

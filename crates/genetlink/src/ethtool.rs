@@ -145,7 +145,8 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
     let mut info = DriverInfo { command: GDRVINFO, texts: [[0; 32]; 5], rest: [0; 32] };
     let mut name = [0; libc::IFNAMSIZ];
     for (to, from) in name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
-        *to = from.cast_signed();
+        // Signed on some processors, unsigned on others.
+        *to = from as libc::c_char;
     }
     let data = libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut info).cast() };
     let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };

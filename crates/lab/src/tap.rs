@@ -32,7 +32,7 @@ pub(crate) fn create(netlink: &Netlink, side: &Side, mtu: u32) -> Result<()> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero.
     for (to, byte) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(side.port.bytes()) {
-        *to = byte.cast_signed();
+        *to = byte as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the request is a whole `ifreq` that lives until the call returns.

@@ -35,6 +35,13 @@ pub enum Error {
     Processor(#[from] BackendError),
 }
 
+/// The number of kexec_file_load(2). The crate libc lacks it for arm64 with musl; there it is that of the kernel's
+/// asm-generic/unistd.h.
+#[cfg(not(target_arch = "aarch64"))]
+const KEXEC_FILE_LOAD: c_long = libc::SYS_kexec_file_load;
+#[cfg(target_arch = "aarch64")]
+const KEXEC_FILE_LOAD: c_long = 294;
+
 /// Programs, other processes, mounts, other kernels and modules, the machine's clock and name, keys, measuring others, and
 /// what attacks on kernels like best.
 const NO_ROUTER: [c_long; 47] = [
@@ -59,7 +66,7 @@ const NO_ROUTER: [c_long; 47] = [
     libc::SYS_mount_setattr,
     libc::SYS_unshare,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
