@@ -13,14 +13,14 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 # What packages and static programs are made and tried with.
 PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap autoconf automake autopoint libtool flex bison gawk
 STATIC_TARGET := $(shell uname -m)-unknown-linux-musl
-# What builds for arm64 on another processor, and runs it there.
+# What builds the static program for arm64 on another processor, and runs it there.
 ARM64_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 PAGE := crates/report/page
 # Programs say which commit they are of.
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
 FUZZ_TIME ?= 60
 
-.PHONY: help setup-build setup setup-packages build deb dist static setup-arm64 test test-long lint fuzz loom miri tsan bench \
+.PHONY: help setup-build setup setup-packages build deb dist static static-arm64 test test-long lint fuzz loom miri tsan bench \
 	benchmarks clean
 
 help: ## this list
@@ -55,14 +55,15 @@ dist: build ## makes archives of the source and of the program, with checksums, 
 static: setup-packages ## makes an archive of a static program without DPDK for any distribution, in target/dist
 	tools/static target/dist $(shell uname -m)
 
-setup-arm64: setup-packages ## installs what running unit tests on arm64 by emulation needs
+static-arm64: setup-packages ## makes the same for arm64 on any processor
 	@tools/setup $(if $(SUDO),--sudo) arm64 $(ARM64_PACKAGES)
 	@[ -d "$$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-musl" ] || rustup target add aarch64-unknown-linux-musl
+	tools/static target/dist aarch64
 
 test: setup ## runs every test; those that need root run through sudo
 	SUDO="$(SUDO)" tools/test
 
-test-long: setup deb static setup-arm64 ## runs the tests that take minutes each
+test-long: setup deb static static-arm64 ## runs the tests that take minutes each
 	SUDO="$(SUDO)" tools/test --long
 
 lint: setup ## formats, lints and licences, without changing anything

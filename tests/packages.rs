@@ -141,17 +141,30 @@ fn packages_install_on_debian_13_and_show_a_first_result_within_two_minutes() {
     installs_in_a_fresh("trixie");
 }
 
-/// The archive and the program that `make static` left, if it did.
-fn static_program() -> Option<(PathBuf, PathBuf)> {
-    let target = Path::new(REPOSITORY).join("target");
-    let (version, processor) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
-    let archive = target.join(format!("dist/linerate-{version}-linux-{processor}-static.tar.gz"));
-    let program = target.join(format!("{processor}-unknown-linux-musl/release/linerate"));
+/// The archive and the program for a processor that `make` left for `target`, if it did.
+fn static_program(processor: &str, target: &str) -> Option<(PathBuf, PathBuf)> {
+    let built = Path::new(REPOSITORY).join("target");
+    let archive = format!("dist/linerate-{}-linux-{processor}-static.tar.gz", env!("CARGO_PKG_VERSION"));
+    let archive = built.join(archive);
+    let program = built.join(format!("{processor}-unknown-linux-musl/release/linerate"));
     if !archive.exists() || !program.exists() {
-        eprintln!("skipped: there is no static program: make static");
+        eprintln!("skipped: there is no static program for {processor}: make {target}");
         return None;
     }
     Some((archive, program))
+}
+
+/// What a program says of a panic names the source, but neither the repository here nor where cargo keeps crates.
+fn names_no_place_of_this_machine(program: &Path) {
+    let bytes = fs::read(program).unwrap();
+    let cargo = std::env::var("CARGO_HOME").unwrap_or_else(|_| std::env::var("HOME").unwrap() + "/.cargo");
+    let repository = fs::canonicalize(REPOSITORY).unwrap();
+    for place in [repository.to_str().unwrap(), &cargo] {
+        assert!(
+            !bytes.windows(place.len()).any(|part| part == place.as_bytes()),
+            "{place} is in the program"
+        );
+    }
 }
 
 #[test]
@@ -160,11 +173,12 @@ fn a_static_program_measures_a_router_on_any_distribution() {
     if !has_namespaces() {
         return;
     }
-    let Some((archive, program)) = static_program() else { return };
+    let Some((archive, program)) = static_program(std::env::consts::ARCH, "static") else { return };
     let linked = Command::new("ldd").arg(&program).output().unwrap();
     let said = [linked.stdout, linked.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("statically linked") || said.contains("not a dynamic executable"), "{said}");
+    names_no_place_of_this_machine(&program);
     let refused = Command::new(&program).arg("serve").output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && said.contains("a static linerate cannot load libzmq"), "{said}");
@@ -181,6 +195,35 @@ fn a_static_program_measures_a_router_on_any_distribution() {
 
 /// What runs programs for arm64 on another processor.
 const EMULATOR: &str = "qemu-aarch64";
+
+#[test]
+#[ignore = "needs minutes to build: make test-long"]
+fn a_static_program_for_arm64_runs_by_emulation() {
+    if !is_installed(EMULATOR) {
+        return;
+    }
+    let Some((archive, program)) = static_program("aarch64", "static-arm64") else { return };
+    names_no_place_of_this_machine(&program);
+    let directory = tempfile::tempdir().unwrap();
+    let unpack = ["--extract", "--gzip", "--strip-components=1", "--file"];
+    tool(Command::new("tar").current_dir(directory.path()).args(unpack).arg(archive));
+    let here = |line: &str| {
+        let mut command = Command::new(EMULATOR);
+        command.current_dir(directory.path()).arg("linerate").args(line.split(' '));
+        command
+    };
+    assert!(tool(&mut here("--version")).starts_with("linerate 0."));
+    assert!(tool(&mut here("--help")).contains("ramp"));
+    write_record(directory.path());
+    tool(&mut here("report run.json --output page.html"));
+    assert_is_page(&directory.path().join("page.html"));
+    assert!(tool(&mut here("profile show")).contains("16.0.0."));
+    assert!(tool(&mut here("generator --onto memory --sizes 64 --duration 20ms --json")).contains("memory"));
+    // An emulated kernel lacks much, which is named; nothing crashes.
+    let doctor = here("doctor").output().unwrap();
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert!(matches!(doctor.status.code(), Some(0 | 1)) && said.contains("kernel"), "{doctor:?}");
+}
 
 /// Crates whose tests need no C library of another processor.
 const EMULATED: [&str; 7] = ["wire", "wording", "foreign", "stats", "rights", "scheduling", "memif"];
@@ -202,17 +245,25 @@ fn tests_of_crates_pass_on_arm64_by_emulation() {
     tool(command.args(["--", "--skip", "bell::"]));
 }
 
+fn write_record(directory: &Path) {
+    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
+    fs::write(directory.join("run.json"), record).unwrap();
+}
+
+/// The report page, which is inside the program, came out.
+fn assert_is_page(path: &Path) {
+    let page = fs::read_to_string(path).unwrap();
+    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
+}
+
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn cargo_installs_the_program() {
     let directory = tempfile::tempdir().unwrap();
     let line = ["install", "--locked", "--path", "crates/linerate", "--root"];
     tool(Command::new("cargo").current_dir(REPOSITORY).args(line).arg(directory.path()));
-    // It has the report page inside.
-    let record = serde_json::to_string(&Scenario::default().record()).unwrap();
-    fs::write(directory.path().join("run.json"), record).unwrap();
+    write_record(directory.path());
     let mut report = Command::new(directory.path().join("bin/linerate"));
     tool(report.current_dir(directory.path()).args(["report", "run.json", "--output", "page.html"]));
-    let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
-    assert!(page.contains("<script") && page.len() > 50_000, "{} bytes", page.len());
+    assert_is_page(&directory.path().join("page.html"));
 }
