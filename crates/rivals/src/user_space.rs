@@ -155,7 +155,9 @@ impl Ground for InUserSpace {
     fn count(&mut self) -> Result<Count> {
         let arrived = self.sink.as_ref().map(Stream::frames);
         let left = match (&mut self.sender, arrived) {
-            (Sender::Own(source), _) => source.frames(),
+            (Sender::Own(source), None) => source.frames(),
+            // It counts a burst once it has sent it, and may have lost its core in between.
+            (Sender::Own(source), Some(arrived)) => source.frames().max(arrived),
             // What is in a memory that the sink shares has left, and nothing else has.
             (Sender::Program(_), Some(arrived)) => arrived,
             (Sender::Program(process), None) if self.told => last_sent(&process.said()?),
