@@ -16,7 +16,14 @@ static TARGET: LazyLock<&Target> = LazyLock::new(|| {
         .unwrap_or_else(|| panic!("'{name}' is no target: there are {}", known()))
 });
 
-libfuzzer_sys::fuzz_target!(init: seed(), |bytes: &[u8]| (TARGET.run)(bytes));
+libfuzzer_sys::fuzz_target!(init: begin(), |bytes: &[u8]| (TARGET.run)(bytes));
+
+/// Before the first input.
+fn begin() {
+    // The tables of a router ask for huge pages; for one input alone the kernel would clear more than is ever read.
+    let _ = nix::sys::prctl::set_thp_disable(true);
+    seed();
+}
 
 /// Writes the target's seeds to the directory that `LINERATE_FUZZ_SEEDS` names.
 fn seed() {

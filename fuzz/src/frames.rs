@@ -14,11 +14,11 @@ use std::time::Duration;
 use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::bridge::Settings;
 use fastpath::counters::{Counters, Reason};
-use fastpath::fib::Prefix;
+use fastpath::fib::{Capacity, Prefix};
 use fastpath::forwarding::Role;
 use fastpath::node::Node;
 use fastpath::punt::{Kernel, Punt};
-use fastpath::router::{Hop, Router};
+use fastpath::router::{Error, Hop, Router};
 use fastpath::vector::{Index, Packets};
 use fastpath::worker::{Receive, Worker};
 use wire::MacAddress;
@@ -112,55 +112,74 @@ pub struct Net {
     rewrites: Vec<[u8; 4]>,
 }
 
+/// A router for the devices: with routes and neighbours at the first two, a bridge at the next two, and a cross
+/// connect at the last two.
+fn router() -> Result<Router, Error> {
+    // As much room as an input may need: each makes its own tables.
+    let capacity = Capacity { nodes: 1 << 14, groups: 16 };
+    let mut router = Router::with_capacity(capacity, capacity)?;
+    router.set_states(fastpath::states::Settings { maximum: 20, ..Default::default() });
+    // What changes together is published once.
+    let hops = router.batch(set_interfaces)?;
+    router.with_next_hops(&hops, |router| add_routes(router, &hops))??;
+    Ok(router)
+}
+
+/// Returns the neighbours: two on each subnet, by IPv4 and IPv6.
+fn set_interfaces(router: &mut Router) -> Result<Vec<Hop>, Error> {
+    for device in 0..DEVICES {
+        let mac = MacAddress([2, 0, 0, 0, 0, device as u8]);
+        let mtu = if device == 5 { 100 } else { 1500 };
+        assert_eq!(router.add_device(&format!("port{device}"), mac, mtu)?, device);
+    }
+    let vlan = router.add_vlan(1, 7)?;
+    let of_bridge = router.add_vlan(2, 5)?;
+    let (eight, nine) = (router.add_vlan(4, 8)?, router.add_vlan(5, 9)?);
+    // Before it has ports, or it would first be made with room for many stations.
+    router.set_bridge(1, Settings { stations: 3, ..Settings::default() });
+    let roles = [
+        (2, Role::Bridge(1)),
+        (3, Role::Bridge(1)),
+        (of_bridge, Role::Bridge(1)),
+        (4, Role::CrossConnect(5)),
+        (5, Role::CrossConnect(4)),
+        (eight, Role::CrossConnect(nine)),
+        (nine, Role::CrossConnect(eight)),
+    ];
+    for (interface, role) in roles {
+        router.set_interface(interface, |interface| interface.role = role)?;
+    }
+    let kernel = Arc::new(Sometimes::default());
+    for interface in [0, vlan] {
+        router.set_kernel(interface, Some(Kernel::new(kernel.clone())))?;
+    }
+    let mac = MacAddress([2, 0, 0, 0, 1, 2]);
+    let mut hops = Vec::new();
+    for (subnet, interface) in [(0, 0), (1, 1), (7, vlan)] {
+        router.add_address(interface, IpAddr::from([10, subnet, 0, 1]), 24)?;
+        let address = |last| IpAddr::from([0xfd00 + u16::from(subnet), 0, 0, 0, 0, 0, 0, last]);
+        router.add_address(interface, address(1), 64)?;
+        for neighbour in [IpAddr::from([10, subnet, 0, 2]), address(2)] {
+            router.set_neighbour(interface, neighbour, mac)?;
+            hops.push(Hop::Neighbour(interface, neighbour));
+        }
+    }
+    Ok(hops)
+}
+
+fn add_routes(router: &mut Router, hops: &[Hop]) -> Result<(), Error> {
+    for (first, to) in
+        [(16u32, &[hops[0]][..]), (48, &[hops[2]]), (49, &[hops[4]]), (50, &[hops[2], hops[4]])]
+    {
+        router.add_route(Prefix::new(first << 24, 8)?, to)?;
+    }
+    router.add_route(Prefix::new(0x2001_0db8_0001_u128 << 80, 48)?, &[hops[3], hops[5]])
+}
+
 impl Default for Net {
     fn default() -> Self {
-        let mut router = Router::new().unwrap();
-        router.set_states(fastpath::states::Settings { maximum: 20, ..Default::default() });
+        let mut router = router().unwrap();
         let memory = Memory::new(usize::from(DEVICES));
-        for device in 0..DEVICES {
-            let mac = MacAddress([2, 0, 0, 0, 0, device as u8]);
-            let mtu = if device == 5 { 100 } else { 1500 };
-            assert_eq!(router.add_device(&format!("port{device}"), mac, mtu).unwrap(), device);
-        }
-        let vlan = router.add_vlan(1, 7).unwrap();
-        let of_bridge = router.add_vlan(2, 5).unwrap();
-        let (eight, nine) = (router.add_vlan(4, 8).unwrap(), router.add_vlan(5, 9).unwrap());
-        let roles = [
-            (2, Role::Bridge(1)),
-            (3, Role::Bridge(1)),
-            (of_bridge, Role::Bridge(1)),
-            (4, Role::CrossConnect(5)),
-            (5, Role::CrossConnect(4)),
-            (eight, Role::CrossConnect(nine)),
-            (nine, Role::CrossConnect(eight)),
-        ];
-        for (interface, role) in roles {
-            router.set_interface(interface, |interface| interface.role = role).unwrap();
-        }
-        router.set_bridge(1, Settings { stations: 3, ..Settings::default() });
-        let kernel = Arc::new(Sometimes::default());
-        for interface in [0, vlan] {
-            let kernel = Kernel::new(kernel.clone());
-            router.set_kernel(interface, Some(kernel)).unwrap();
-        }
-        let mac = MacAddress([2, 0, 0, 0, 1, 2]);
-        let mut hops = Vec::new();
-        for (subnet, interface) in [(0, 0), (1, 1), (7, vlan)] {
-            router.add_address(interface, IpAddr::from([10, subnet, 0, 1]), 24).unwrap();
-            let address = |last| IpAddr::from([0xfd00 + u16::from(subnet), 0, 0, 0, 0, 0, 0, last]);
-            router.add_address(interface, address(1), 64).unwrap();
-            for neighbour in [IpAddr::from([10, subnet, 0, 2]), address(2)] {
-                router.set_neighbour(interface, neighbour, mac).unwrap();
-                hops.push(Hop::Neighbour(interface, neighbour));
-            }
-        }
-        for (first, to) in
-            [(16u32, &[hops[0]][..]), (48, &[hops[2]]), (49, &[hops[4]]), (50, &[hops[2], hops[4]])]
-        {
-            router.add_route(Prefix::new(first << 24, 8).unwrap(), to).unwrap();
-        }
-        let prefix = Prefix::new(0x2001_0db8_0001_u128 << 80, 48).unwrap();
-        router.add_route(prefix, &[hops[3], hops[5]]).unwrap();
         let inputs = (0..DEVICES).map(|device| Receive::new(device, memory.input(device))).collect();
         // What the first two send was routed, with a link header and a tag at most; bridges take any length.
         let longest = |device| if device < 2 { 1500 + 18 } else { usize::MAX };

@@ -2,6 +2,7 @@
 //! is found out.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fastpath::device::{Input, Output};
@@ -11,6 +12,8 @@ use fastpath::vector::Frame;
 const GUARD: usize = 64;
 /// What they hold.
 const MARK: u8 = 0xa5;
+/// A guard that nobody wrote to.
+const UNTOUCHED: [u8; GUARD] = [MARK; GUARD];
 
 /// The memory of all devices.
 #[derive(Clone)]
@@ -20,6 +23,8 @@ struct Frames {
     /// By device.
     arriving: Vec<VecDeque<Buffer>>,
     lent: Vec<Buffer>,
+    /// Where the lent frames and their room are, by address.
+    places: Vec<Range<usize>>,
     sent: u64,
     /// How many frames a device takes at once.
     room: usize,
@@ -32,7 +37,7 @@ struct Buffer {
 
 impl Buffer {
     /// From the frame's begin to the end of its room.
-    fn inside(&self) -> std::ops::Range<usize> {
+    fn inside(&self) -> Range<usize> {
         let begin = self.bytes.as_ptr() as usize;
         begin + GUARD..begin + self.bytes.len() - GUARD
     }
@@ -42,7 +47,8 @@ impl Memory {
     /// Of so many devices.
     pub fn new(devices: usize) -> Self {
         let arriving = (0..devices).map(|_| VecDeque::new()).collect();
-        Self(Arc::new(Mutex::new(Frames { arriving, lent: Vec::new(), sent: 0, room: 4096 })))
+        let (lent, places) = (Vec::new(), Vec::new());
+        Self(Arc::new(Mutex::new(Frames { arriving, lent, places, sent: 0, room: 4096 })))
     }
 
     /// The receive queue of a device.
@@ -89,6 +95,8 @@ impl Input for Lender {
         let arriving = &mut memory.arriving[usize::from(self.device)];
         let count = arriving.len().min(frames.len());
         memory.lent = arriving.drain(..count).collect();
+        memory.places = memory.lent.iter().map(Buffer::inside).collect();
+        memory.places.sort_unstable_by_key(|inside| inside.start);
         for (buffer, frame) in memory.lent.iter_mut().zip(frames) {
             let capacity = buffer.bytes.len() - 2 * GUARD;
             // SAFETY: the buffer stays where it is until `release`; between its guards it has so many bytes.
@@ -100,12 +108,11 @@ impl Input for Lender {
     }
 
     fn release(&mut self) {
-        for Buffer { bytes, .. } in self.memory.frames().lent.drain(..) {
+        let mut memory = self.memory.frames();
+        memory.places.clear();
+        for Buffer { bytes, .. } in memory.lent.drain(..) {
             let (before, behind) = (&bytes[..GUARD], &bytes[bytes.len() - GUARD..]);
-            assert!(
-                before.iter().chain(behind).all(|&byte| byte == MARK),
-                "bytes beside a frame were written"
-            );
+            assert!(before == UNTOUCHED && behind == UNTOUCHED, "bytes beside a frame were written");
         }
     }
 }
@@ -119,8 +126,8 @@ impl Output for Taker {
         for frame in frames {
             let (begin, end) = (frame.pointer() as usize, frame.pointer() as usize + frame.len());
             // Frames that nodes made lie elsewhere.
-            let near = memory.lent.iter().map(Buffer::inside);
-            let mut near = near.filter(|inside| begin < inside.end + GUARD && end > inside.start - GUARD);
+            let first = memory.places.partition_point(|inside| inside.end + GUARD <= begin);
+            let mut near = memory.places[first..].iter().take_while(|inside| end > inside.start - GUARD);
             assert!(
                 near.all(|inside| begin >= inside.start && end <= inside.end),
                 "sent what is beside a frame"
