@@ -227,10 +227,6 @@ impl Generator {
         }
         self.see_settled()?;
         self.newest = interval;
-        match order {
-            Order::Load(Load::Idle) => self.idle_since = Some(Instant::now()),
-            _ => self.go_first(),
-        }
         for worker in 0..self.workers.len() {
             for direction in 0..DIRECTIONS {
                 let place = sent_place(worker, interval, direction);
@@ -243,6 +239,11 @@ impl Generator {
             let place = &raw mut bss.current_interval;
             // SAFETY: the place is inside the mapped memory of the map, valid and aligned.
             unsafe { place.write_volatile(interval) };
+        }
+        // Only now: this thread may be on a worker's core, and would wait behind it.
+        match order {
+            Order::Load(Load::Idle) => self.idle_since = Some(Instant::now()),
+            _ => self.go_first(),
         }
         Ok(())
     }

@@ -85,24 +85,29 @@ const ENDLESS: Duration = Duration::from_secs(3600);
 pub fn in_turns(others: bool) -> Result<Turns, Error> {
     let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
     let granted = is_granted(read("sched_rt_runtime_us"), read("sched_rt_period_us"));
-    // Also for the case that there is no real time.
+    let real_time = others && granted && schedule(THIS, REAL_TIME);
+    // Also until the first turn: in the real-time class it would keep its core from the thread that gives it turns.
     schedule(THIS, URGENT);
-    let turns = if others && granted && schedule(THIS, REAL_TIME) {
+    let turns = if real_time {
         vec![(REAL_TIME, TURNS[0]), (Policy::Idle, TURNS[1])]
     } else {
         vec![(URGENT, ENDLESS)]
     };
     let (tell, told) = mpsc::channel();
+    let (begin, begun) = mpsc::channel();
     let way = Way { worker: gettid(), first: turns[0].0, tell: tell.clone() };
     let worker = way.worker;
     let keeper = thread::Builder::new()
         .name("turns".to_owned())
         .spawn(move || {
             control(true);
+            drop(begin);
             give_turns(worker, &turns, &told);
             schedule(worker, URGENT);
         })
         .map_err(|error| Error::Failed(format!("cannot start a thread: {error}; raise `ulimit -u`")))?;
+    // Its end says that the thread is there.
+    let _: Result<(), _> = begun.recv();
     Ok(Turns { tell, way, keeper: Some(keeper) })
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use engine::{Error, Load};
+use testbed::control::Control;
 use testbed::sending::{Source, Tally, WayOut, since};
 use testbed::{cross_check, port, stop};
 use wire::human;
@@ -25,10 +26,12 @@ pub fn main(args: &Args) -> Result<Exit> {
         Some(rate) => Load::Rate(port::to_pps(rate, table.mean_frame_size(), way_out.line_rate_bps())?),
     };
     let _programs = way_out.attach_programs()?;
-    let mut generator = way_out.start(&table, args.device.cores.as_deref().unwrap_or(&[0]), &stop)?;
+    let cores = args.device.cores.as_deref().unwrap_or(&[0]);
+    let mut generator = way_out.start(&table, cores, &stop)?;
     let directions = table.directions();
     let before = way_out.interfaces(directions)?;
 
+    let control = Control::beside(cores);
     let clock = Instant::now();
     generator.begin(load)?;
     let mut last = (Tally::default(), Duration::ZERO);
@@ -46,6 +49,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let elapsed = clock.elapsed().as_secs_f64();
     generator.end()?;
     generator.wait_until_left();
+    drop(control);
     // The last frames arrive a little later.
     thread::sleep(Duration::from_millis(50));
     let total = generator.tally(directions)?;
