@@ -53,14 +53,15 @@ fn every_intended_frame_is_offered_or_unsent_and_all_offered_come_back() {
         for pps in [1e3, 50e3] {
             for counts in trial(&mut engine, Load::Rate(pps), 100) {
                 assert!(is_accounted_for(&counts), "{size} at {pps}: {counts:?}");
-                assert_eq!(counts.forwarded, counts.offered, "{size} at {pps}: {counts:?}");
+                assert!(
+                    counts.offered > 0 && counts.forwarded == counts.offered,
+                    "{size} at {pps}: {counts:?}"
+                );
                 assert_eq!(counts.forwarded_bytes, counts.offered_bytes);
             }
         }
         for totals in engine.totals().unwrap() {
             assert_eq!((totals.duplicates, totals.reordered, totals.returned, totals.foreign), (0, 0, 0, 0));
-            // Of one load, another program may leave nothing.
-            assert!(totals.offered > 0, "{size}");
             assert_eq!(totals.forwarded, totals.offered);
             assert_eq!(totals.latency.total(), totals.forwarded);
         }
