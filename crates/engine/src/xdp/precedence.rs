@@ -45,7 +45,6 @@ pub fn give_back() {
 /// A worker's precedence on its core, until this is dropped.
 #[derive(Debug)]
 pub struct Turns {
-    tell: Sender<Told>,
     way: Way,
     keeper: Option<JoinHandle<()>>,
 }
@@ -95,7 +94,7 @@ pub fn in_turns(others: bool) -> Result<Turns, Error> {
     };
     let (tell, told) = mpsc::channel();
     let (begin, begun) = mpsc::channel();
-    let way = Way { worker: gettid(), first: turns[0].0, tell: tell.clone() };
+    let way = Way { worker: gettid(), first: turns[0].0, tell };
     let worker = way.worker;
     let keeper = thread::Builder::new()
         .name("turns".to_owned())
@@ -108,7 +107,7 @@ pub fn in_turns(others: bool) -> Result<Turns, Error> {
         .map_err(|error| Error::Failed(format!("cannot start a thread: {error}; raise `ulimit -u`")))?;
     // Its end says that the thread is there.
     let _: Result<(), _> = begun.recv();
-    Ok(Turns { tell, way, keeper: Some(keeper) })
+    Ok(Turns { way, keeper: Some(keeper) })
 }
 
 impl Turns {
@@ -122,7 +121,7 @@ impl Turns {
 impl Drop for Turns {
     fn drop(&mut self) {
         // In this order; and while the thread is there, whose number another may have afterwards.
-        let _ = self.tell.send(Told::End);
+        let _ = self.way.tell.send(Told::End);
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
