@@ -6,8 +6,8 @@
 //! tried until both are as near to each other as was asked for.
 //!
 //! A trial stalls if nothing came back for a fifth of it, or until its end and in the check after it, and if ordinary
-//! loss does not explain that. Its result is unknown if the tester could not offer the load, or if nothing came back while
-//! the host was disturbed.
+//! loss does not explain that. Its result is unknown if the tester could not offer the load, or if the host was
+//! interrupted for most of the silence.
 
 mod map;
 mod silence;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use engine::{Engine, Load};
-use results::record::{self, Finding, Phase, RateStall, Recovered, Sample};
+use results::record::{self, Finding, Phase, RateStall, Recovered, Sample, SoakStall};
 use stats::{Confidence, Random};
 use wire::human;
 
@@ -85,6 +85,8 @@ struct Tried {
     samples: Range<usize>,
     /// The direction that stalled.
     direction: usize,
+    /// Whether the host may be to blame.
+    disturbed: bool,
     recovery: Recovered,
     recovery_s: Option<f64>,
 }
@@ -266,7 +268,13 @@ impl StallSearch {
         session.run(Phase::Hold, &loads, self.hold)?;
         session.drain(self.conditions.drain)?;
         let samples = from..session.samples().len();
-        let silence = first_silence(session.samples(), &[], &samples);
+        let mut silence = first_silence(session.samples(), &[], &samples);
+        if let Some((_, silence)) = &mut silence {
+            // A slow core loses frames, but not all of them: only interruptions explain a silence.
+            if let Some(share) = session.interrupted_share(silence.places.clone())? {
+                silence.stall.disturbed = share > 0.5;
+            }
+        }
         let (recovery, recovery_s) = match &silence {
             None => (Recovered::DuringTrial, None),
             Some((_, silence)) if silence.stall.until_s.is_some() => (Recovered::DuringTrial, None),
@@ -294,7 +302,8 @@ impl StallSearch {
         if !silence.is_long && passed {
             return Ok((Shown::Forwards, None));
         }
-        Ok((Shown::Stalls, Some(Tried { pps, samples, direction, recovery, recovery_s })))
+        let disturbed = silence.stall.disturbed;
+        Ok((Shown::Stalls, Some(Tried { pps, samples, direction, disturbed, recovery, recovery_s })))
     }
 
     /// Whether some of a few frames come back in each direction.
@@ -357,7 +366,7 @@ impl StallSearch {
                     after_frames: silence.after_frames,
                     recovery: tried.recovery,
                     recovery_s: tried.recovery_s,
-                    stall: silence.stall,
+                    stall: SoakStall { disturbed: tried.disturbed, ..silence.stall },
                 });
             });
         }

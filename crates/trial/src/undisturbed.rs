@@ -89,10 +89,13 @@ fn clean_bins<'a>(
         clean.get_mut(range).into_iter().flatten().for_each(|clean| *clean = false);
     };
     let bin_at = |ns: u64| ns.saturating_sub(timeline.start_ns) / timeline.bin_ns.max(1);
-    for interruption in interruptions.iter().filter(|it| it.end_ns >= timeline.start_ns) {
+    for interruption in interruptions {
         let after = (interruption.taken_ns.saturating_mul(SETTLING)).clamp(SETTLING_NS.0, SETTLING_NS.1);
         let end = interruption.end_ns.saturating_add(after);
-        leave_out(bin_at(interruption.start_ns).saturating_sub(1), bin_at(end));
+        // One that was over before may still be felt.
+        if end >= timeline.start_ns {
+            leave_out(bin_at(interruption.start_ns).saturating_sub(1), bin_at(end));
+        }
     }
     let nominal = pps * timeline.bin_ns as f64 / 1e9;
     let is_irregular = |bin: &Bin| (bin.offered as f64 - nominal).abs() > (nominal * IRREGULAR).max(ROUNDING);
@@ -104,6 +107,21 @@ fn clean_bins<'a>(
     let any = regular.iter().any(|(_, bin)| bin.offered > 0);
     let bins = first..last + 1;
     (any && regular.len() as f64 >= bins.len() as f64 * ENOUGH).then_some((regular, bins))
+}
+
+/// The share of the time `within` that interruptions took, 0 to 1. All on the clock of [`Timeline`].
+pub(crate) fn interrupted_share(within: Range<u64>, interruptions: &[Interruption]) -> f64 {
+    let mut parts: Vec<Range<u64>> = interruptions
+        .iter()
+        .map(|it| it.start_ns.max(within.start)..it.end_ns.min(within.end))
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.sort_by_key(|part| part.start);
+    let (taken, _) = parts.into_iter().fold((0, within.start), |(taken, until), part| {
+        let new = part.end.saturating_sub(part.start.max(until));
+        (taken + new, until.max(part.end))
+    });
+    taken as f64 / (within.end.saturating_sub(within.start)).max(1) as f64
 }
 
 /// Of `lost` frames, those that were lost in what is left out; `None` where that is not known.
@@ -145,6 +163,30 @@ mod tests {
         assert_eq!(sum, Some(Undisturbed { offered: 464_000, forwarded: 464_000, ..Undisturbed::default() }));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(300, 2_000)])), Some(2100));
         assert_eq!(loss(undisturbed(&lossy, 1e6, &[interruption(103, 50)])), Some(1400), "not before it");
+    }
+
+    #[test]
+    fn an_interruption_that_was_over_before_is_still_felt() {
+        let lossy = timeline(|at| if (1..4).contains(&at) { 700 } else { 0 });
+        let before = |us: u64| Interruption {
+            start_ns: (7_000 * MS) - 3 * MS,
+            end_ns: 7_000 * MS - MS,
+            taken_ns: us * 1000,
+        };
+        assert_eq!(loss(undisturbed(&lossy, 1e6, &[before(2_000)])), Some(0));
+        let long_ago = Interruption { start_ns: 6_000 * MS, end_ns: 6_002 * MS, taken_ns: 2 * MS };
+        assert_eq!(loss(undisturbed(&lossy, 1e6, &[long_ago])), Some(2100));
+    }
+
+    #[test]
+    fn interruptions_that_overlap_count_once_and_only_within_the_time() {
+        let interruption = |start_ns, end_ns| Interruption { start_ns, end_ns, taken_ns: end_ns - start_ns };
+        let some =
+            [interruption(150, 160), interruption(50, 120), interruption(155, 170), interruption(190, 900)];
+        assert_eq!(interrupted_share(100..200, &some), 0.5);
+        assert_eq!(interrupted_share(100..200, &[interruption(0, 100), interruption(200, 300)]), 0.0);
+        assert_eq!(interrupted_share(100..200, &[interruption(0, 300), interruption(150, 160)]), 1.0);
+        assert_eq!(interrupted_share(100..100, &some), 0.0);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{DeviceCounted, Recovered, StallSearch as Found, StallVerdict, Status};
 use trial::{
-    Conditions, Failure, Observer, Outcome, Silent, StallSearch, Strategy as _, Surroundings, WarmUp,
+    Conditions, Failure, Interruption, Noise, Observer, Outcome, Silent, StallSearch, Strategy as _,
+    Surroundings, WarmUp,
 };
 
 /// From 100 pps to 1 Mpps, 2 s each.
@@ -189,6 +190,40 @@ fn a_short_outage_is_no_stall_and_a_long_one_that_ends_is() {
             assert_eq!(seen.recovery, Recovered::DuringTrial);
             assert!(seen.stall.until_s.is_some());
         }
+    }
+}
+
+/// A host on which other work takes so much of each tenth of a second, and whose monitor tells when.
+struct BusyHost(Duration);
+
+impl Observer for BusyHost {
+    fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
+        Some(self)
+    }
+}
+
+impl Surroundings for BusyHost {
+    fn noise(&mut self) -> Noise {
+        let taken_ns = self.0.as_nanos() as u64;
+        let interruptions = (0..100u64).map(|tenth| {
+            let start_ns = tenth * 100_000_000;
+            Interruption { start_ns, end_ns: start_ns + taken_ns, taken_ns }
+        });
+        let disturbed = Some("other tasks ran".to_owned());
+        Noise { disturbed, interruptions: Some(interruptions.collect()), ..Noise::default() }
+    }
+}
+
+#[test]
+fn a_silence_is_unknown_only_if_the_host_was_interrupted_for_most_of_it() {
+    let one_load = StallSearch { lowest_pps: 5_000.0, highest_pps: 5_000.0, repeats: 1, ..search() };
+    let device = Device { recovers_after: Some(Duration::from_millis(200)), ..stalls(0.0, 20_000.0) };
+    for (milliseconds, expected) in [(1, Stalls), (40, Stalls), (60, Unknown)] {
+        let mut engine = SimulatedEngine::new(device.clone(), Tester::default());
+        let outcome = one_load.run(&mut engine, &mut BusyHost(Duration::from_millis(milliseconds)));
+        let found = outcome.finding.stall_search().unwrap();
+        check(found);
+        assert_eq!(verdicts(found), [expected], "{milliseconds} ms of each 100: {:?}", found.rates);
     }
 }
 

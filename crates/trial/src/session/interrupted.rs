@@ -2,12 +2,14 @@
 //! affected and its interruptions enter; what became of the frames of their undisturbed milliseconds is
 //! added to the samples. Done after the last drain: looking earlier would disturb the tester.
 
+use std::ops::RangeInclusive;
+
 use engine::{Interval, Load, Timeline};
 use results::record::Sample;
 
 use super::{Session, Stop};
 use crate::Interruption;
-use crate::undisturbed::undisturbed;
+use crate::undisturbed::{interrupted_share, undisturbed};
 
 /// The bins at the beginning of a sample that may hold frames of the one before.
 const FIRST_BINS: usize = 2;
@@ -60,6 +62,22 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The share of the time of the samples at `places` in which something was interrupted, 0 to 1; `None` where that is
+    /// not known, or not any more.
+    pub(crate) fn interrupted_share(&mut self, places: RangeInclusive<usize>) -> Result<Option<f64>, Stop> {
+        let (Some(interruptions), Some((interval, ..))) =
+            (&self.pass.interruptions, self.pass.intervals.get(*places.start()))
+        else {
+            return Ok(None);
+        };
+        let timelines = self.engine.timeline(*interval)?.unwrap_or_default();
+        let silent_s: f64 = self.samples.get(places).unwrap_or_default().iter().map(|it| it.duration_s).sum();
+        Ok(timelines.first().map(|first| {
+            let until_ns = first.start_ns + (silent_s * 1e9) as u64;
+            interrupted_share(first.start_ns..until_ns, interruptions)
+        }))
     }
 }
 

@@ -14,6 +14,8 @@ const LONG_INTERVALS: usize = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Silence {
     pub(super) stall: SoakStall,
+    /// The intervals in which none came back.
+    pub(super) places: Run,
     /// Whether it is a stall for sure. Otherwise it is one if the device does not forward after the trial.
     pub(super) is_long: bool,
     /// Frames of the trial that had come back before, and how long the load had been held.
@@ -37,6 +39,7 @@ pub(super) fn find(intervals: &[Interval]) -> Option<Silence> {
     let before: u64 = intervals.get(..first)?.iter().map(|interval| interval.forwarded).sum();
     Some(Silence {
         is_long: is_long(&found),
+        places: found,
         after_frames: stall.after_frames.saturating_sub(before),
         after_s: (stall.from_s - began.from_s).max(0.0),
         stall,
