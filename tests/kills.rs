@@ -31,12 +31,13 @@ const SETTING_UP: Duration = Duration::from_millis(600);
 /// By then every line measures.
 const MEASURING: Duration = Duration::from_secs(4);
 /// Every line lasts longer than [`MEASURING`] by far. `PORTS` are interfaces of the namespace, with a router beyond.
-const LINES: [&str; 45] = [
+const LINES: [&str; 46] = [
     // The kernel engine in a lab, by strategy.
     "ramp --dut linux-router --rate 2kpps --step 100ms --duration 60s",
     "ramp --dut linux-bridge --rate 2kpps --step 100ms --duration 60s --bidirectional --live 127.0.0.1:0",
     "ramp --dut linux-router:gro=off,jail=on --rate 2kpps --duration 60s --ip 6",
     "saturate --dut xdp-router --rate 2kpps --duration 60s",
+    "saturate --dut linux-router --rate 2kpps --duration 60s --dut-command setsid${IFS}sleep${IFS}300&",
     "saturate --dut linux-router:queues=2 --rate 2kpps --duration 60s --flows var2",
     "saturate --dut fastpath --rate 2kpps --duration 60s",
     "search --dut calibrated:rate=20kpps --time-limit 60s --warm-up-duration 200ms",

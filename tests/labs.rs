@@ -1,10 +1,18 @@
 //! `linerate lab`: labs that stay open to look inside.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use results::record::Status;
 
 use crate::common::namespace::Namespace;
-use crate::common::{has_namespaces, linerate};
+use crate::common::{has_namespaces, linerate, wait_until};
+
+/// How long anything in a lab may take to begin or end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_lab_is_opened_listed_looked_into_and_closed() {
@@ -163,4 +171,48 @@ fn a_lab_that_another_user_claims_to_hold_is_not_entered() {
         assert!(refusal.contains("'mine'") && refusal.contains("user 65534"), "{refusal}");
     }
     assert_eq!(listed.well().stdout, "");
+}
+
+/// Processes whose command line is this.
+fn running(words: &[&str]) -> usize {
+    let line = words.iter().fold(String::new(), |line, word| line + word + "\0");
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+    processes.filter(|path| fs::read_to_string(path).is_ok_and(|text| text == line)).count()
+}
+
+#[test]
+fn what_a_command_starts_in_a_lab_runs_beside_the_next_ones_and_ends_with_the_lab() {
+    if !has_namespaces() {
+        return;
+    }
+    let seconds = (100_000 + std::process::id()).to_string();
+    let left = || running(&["sleep", &seconds]);
+    let load =
+        linerate("saturate --dut linux-router --rate 2kpps --duration 200ms --warm-up-duration 100ms --json");
+    let detached = format!("setsid sleep {seconds} > /dev/null & echo $! > pid");
+    let seen = "kill -0 $(cat pid) && [ -e /proc/$(cat pid)/exe ] && touch seen";
+    // It has a moment to put things back.
+    let polite = "sh -c 'trap \"touch asked; exit\" TERM; touch ready; while :; do sleep 0.05; done' &";
+    let commands = [detached.as_str(), seen, polite, "while [ ! -e ready ]; do sleep 0.05; done"];
+    let line = commands.iter().fold(load.clone(), |line, command| line.arg("--dut-command").arg(*command));
+    let finished = line.run().well();
+    assert_eq!(finished.record().status, Status::Complete);
+    assert!(["seen", "asked"].iter().all(|name| finished.directory.join(name).exists()));
+    assert_eq!(left(), 0, "it goes on after the lab");
+
+    // Also when a later command fails, and when Linerate is killed.
+    let failing =
+        load.clone().arg("--dut-command").arg(&detached).arg("--dut-command").arg("echo no >&2; exit 3");
+    let refusal = failing.run();
+    let refusal = refusal.refusal(1);
+    assert!(
+        refusal.contains("'echo no >&2; exit 3' failed (exit status: 3): no. Try it by hand"),
+        "{refusal}"
+    );
+    assert_eq!(left(), 0, "it goes on after a failure");
+    let waiting = linerate("saturate --dut linux-router --rate 2kpps --duration 60s").arg("--dut-command");
+    let load = waiting.arg(&detached).start();
+    assert!(wait_until(PATIENCE, || left() == 1), "it was not started");
+    load.signal(Signal::SIGKILL);
+    assert!(wait_until(PATIENCE, || left() == 0), "it goes on after kill -9");
 }

@@ -175,7 +175,7 @@ pub struct Device {
     #[arg(long, value_name = "CORE", hide_short_help = true)]
     pub dut_core: Option<usize>,
     /// A shell command that configures the device first, run in the namespace of the lab's device,
-    /// with --ports on this machine; repeat it for more
+    /// with --ports on this machine; repeat it for more. What it leaves running in a lab ends with the lab
     #[arg(long = "dut-command", value_name = "COMMAND", hide_short_help = true)]
     pub dut_commands: Vec<String>,
     /// A source whose packets the device must drop. Before the run a few frames prove that it drops them and passes those

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use lab::Namespace;
 use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
@@ -73,21 +74,41 @@ impl Process {
         let (program, arguments) = words.split_first().context("a command without words")?;
         let input = input.map(input_file).transpose()?;
         let path = input.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let [stdout, stderr] = [scratch(MFdFlags::MFD_CLOEXEC)?, scratch(MFdFlags::MFD_CLOEXEC)?];
         let mut command = Command::new(program);
         command.args(arguments.iter().map(|word| match &path {
             Some(path) if word == INPUT => path,
             _ => word,
         }));
+        bind(&mut command)?;
+        confine(&mut command);
+        namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
+        place(&mut command, cores)?;
+        Self::launch(command, namespace.is_some(), input)
+    }
+
+    /// Starts a shell in `namespace` that runs `script` with `arguments` (`$1` and so on) for the user: it keeps all
+    /// rights, and its `/proc` shows what it starts and nothing else.
+    ///
+    /// # Errors
+    /// When it cannot be started, or its `/proc` not be mounted.
+    pub fn start_shell(namespace: &Namespace, script: &str, arguments: &[String]) -> Result<Self> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).args(arguments);
+        bind(&mut command)?;
+        namespace.contain(&mut command)?;
+        show_own_processes(&mut command);
+        Self::launch(command, true, None)
+    }
+
+    fn launch(mut command: Command, in_namespace: bool, input: Option<File>) -> Result<Self> {
+        let [stdout, stderr] = [scratch(MFdFlags::MFD_CLOEXEC)?, scratch(MFdFlags::MFD_CLOEXEC)?];
         // Some programs end when they have read all there is.
         command.stdin(Stdio::piped()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         // Ctrl-C reaches us alone, who end the program in our own time.
         command.process_group(0);
-        bind(&mut command)?;
-        namespace.map(|namespace| namespace.contain(&mut command)).transpose()?;
-        place(&mut command, cores)?;
+        let program = command.get_program().to_string_lossy().into_owned();
         let (child, keeper) =
-            spawn(command, namespace.is_some()).with_context(|| format!("cannot start {program}"))?;
+            spawn(command, in_namespace).with_context(|| format!("cannot start {program}"))?;
         Ok(Self { child, stdout, stderr, _input: input, _keeper: keeper })
     }
 
@@ -130,14 +151,12 @@ impl Process {
 
     /// What it has printed so far.
     pub fn said(&self) -> Result<Said> {
-        // Not from where the file stands: it goes on writing there.
-        let read = |file: &File| -> Result<String> {
-            let length = file.metadata().context("cannot look at what it said")?.len();
-            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-            file.read_exact_at(&mut bytes, 0).context("cannot read what it said")?;
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        Ok(Said { stdout: read(&self.stdout)?, stderr: read(&self.stderr)? })
+        Ok(Said { stdout: text_of(&self.stdout)?, stderr: text_of(&self.stderr)? })
+    }
+
+    /// The lines that it has printed so far on standard output.
+    pub fn lines(&self) -> Result<Vec<String>> {
+        Ok(text_of(&self.stdout)?.lines().map(str::to_owned).collect())
     }
 
     /// Writes `text` to its standard input.
@@ -189,14 +208,20 @@ fn isolate(must: bool) -> Result<()> {
     bail!("cannot create a process namespace (unshare): {}. {remedy}", errno.desc())
 }
 
+/// What a program has written into `file` so far. Not from where the file stands: it goes on writing there.
+fn text_of(file: &File) -> Result<String> {
+    let length = file.metadata().context("cannot look at what it said")?.len();
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact_at(&mut bytes, 0).context("cannot read what it said")?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Binds the life of `command` to that of the thread that starts it.
 fn bind(command: &mut Command) -> Result<()> {
     // In its own process namespace it cannot ask for its parent. A process that dies has no program.
     let us = CString::new(format!("/proc/{}/exe", std::process::id()))?;
     let bound = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // It needs no more rights than we have, and can be looked into only as long as it has no more.
-        prctl::set_no_new_privs()?;
         // Where we ignore it (`nohup linerate … &`), the program would too, and could not be asked to end.
         // SAFETY: the default action runs none of our code.
         unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }?;
@@ -208,6 +233,26 @@ fn bind(command: &mut Command) -> Result<()> {
     // no lock and no memory.
     unsafe { command.pre_exec(bound) };
     Ok(())
+}
+
+/// Gives `command` no more rights than we have: it needs none, and can be looked into only as long as it has none.
+fn confine(command: &mut Command) {
+    // SAFETY: between fork and exec it only makes a system call.
+    unsafe { command.pre_exec(|| Ok(prctl::set_no_new_privs()?)) };
+}
+
+/// Gives `command` a `/proc` of its process namespace, which nobody else sees.
+fn show_own_processes(command: &mut Command) {
+    let shown = || -> io::Result<()> {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let (nothing, all) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE);
+        mount(nothing, "/", nothing, all, nothing)?;
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        Ok(mount(Some("proc"), "/proc", Some("proc"), flags, nothing)?)
+    };
+    // SAFETY: between fork and exec it only makes system calls, with strings that are part of the program: it takes no
+    // lock and no memory.
+    unsafe { command.pre_exec(shown) };
 }
 
 /// Makes `command` run on `cores`.

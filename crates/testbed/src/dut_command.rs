@@ -1,7 +1,6 @@
-//! Configures the device by the user's commands: they enter, and have run one after the other, in
-//! the namespace of a lab's device or on this machine.
+//! Configures a device outside of labs by the user's commands: they enter, and have run one after the other on this
+//! machine. Those in a lab are run by [`crate::lab_commands`].
 
-use std::env;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
@@ -10,8 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use lab::Namespace;
+use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -22,34 +20,17 @@ use crate::stop;
 /// What a command that failed may say in a message: more hides the cause.
 const LINES: usize = 5;
 /// How long a command may take.
-const LIMIT: Duration = Duration::from_mins(10);
+pub(crate) const LIMIT: Duration = Duration::from_mins(10);
 /// How long a command that is told to end has for that.
-const FAREWELL: Duration = Duration::from_secs(2);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 /// How often it is looked whether a command has ended.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// Runs `commands` by `sh` in the namespace of a lab's device: `/proc/sys/net` and `/sys/class/net`
-/// are the device's there.
-///
-/// # Errors
-/// When one cannot be started, fails, takes longer than ten minutes or is interrupted: which, what it said, and what to
-/// do. None runs after it.
-pub fn inside(namespace: &Namespace, commands: &[String]) -> Result<()> {
-    if commands.is_empty() {
-        return Ok(());
-    }
-    // Entering a namespace leads to its root; paths in commands begin where the user is.
-    let directory = env::current_dir().context("the current directory is gone: change to another one")?;
-    let remedy = "Try it by hand: 'linerate lab up NAME' with the same --dut, then \
-                  'linerate lab exec NAME dut sh'";
-    // A child runs in the namespaces of the thread that starts it.
-    namespace.run(|| Ok(run_all(commands, &directory, remedy)))?
-}
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs `commands` by `sh` on this machine.
 ///
 /// # Errors
-/// As [`inside`].
+/// When one cannot be started, fails, takes longer than ten minutes or is interrupted: which, what it said, and what to
+/// do. None runs after it.
 pub fn here(commands: &[String]) -> Result<()> {
     run_all(commands, Path::new("."), "With --ports it runs on this machine: try it there by hand")
 }
@@ -71,15 +52,32 @@ fn run(command: &str, directory: &Path, remedy: &str, limit: Duration) -> Result
         .process_group(0)
         .spawn()
         .with_context(|| format!("cannot start sh for --dut-command '{command}'"))?;
-    let status = ended(child, limit).with_context(|| format!("--dut-command '{}'", shortened(command)))?;
+    let status = ended(child, limit).with_context(|| named(command))?;
     if status.success() {
         return Ok(());
     }
     let mut bytes = Vec::new();
     said.rewind()?;
     said.read_to_end(&mut bytes)?;
-    let said = shortened(&foreign::text::printable(&String::from_utf8_lossy(&bytes)));
-    bail!("--dut-command '{}' failed ({status}): {said}. {remedy}", shortened(command));
+    Err(failure(command, &status.to_string(), &String::from_utf8_lossy(&bytes), remedy))
+}
+
+/// What `command` is called in a message.
+pub(crate) fn named(command: &str) -> String {
+    format!("--dut-command '{}'", shortened(command))
+}
+
+/// That `command` ended with `status` after it `said` something.
+pub(crate) fn failure(command: &str, status: &str, said: &str, remedy: &str) -> Error {
+    let said = shortened(&foreign::text::printable(said));
+    anyhow!("{} failed ({status}): {said}. {remedy}", named(command))
+}
+
+/// That a command was ended after `limit`, and what to do.
+pub(crate) fn took_longer(limit: Duration) -> String {
+    format!(
+        "it took longer than {limit:?} and was ended: let it start in the background what goes on for longer ('… &')"
+    )
 }
 
 /// How the command ended by itself.
@@ -99,9 +97,7 @@ fn ended(mut child: Child, limit: Duration) -> Result<ExitStatus> {
     if stop::is_set(&stop) {
         bail!("it was interrupted");
     }
-    bail!(
-        "it took longer than {limit:?} and was ended: let it start in the background what goes on for longer ('… &')"
-    )
+    bail!(took_longer(limit))
 }
 
 /// Ends the command and what it started: gently first.

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod frames;
 pub mod inspection;
 mod kept;
+mod lab_commands;
 pub mod machine;
 pub mod port;
 pub mod progress;

@@ -22,7 +22,7 @@ use lab::{Device, Lab, NapiThread, Placement};
 use traffic::{Directions, Endpoints, Profile, Tunables};
 
 use crate::kept::{Kept, ReceiveCost, Receiving};
-use crate::{dut_command, port};
+use crate::{lab_commands, port};
 
 /// How long the device is loaded.
 const DURATION: Duration = Duration::from_millis(250);
@@ -83,7 +83,7 @@ fn measure(dut: &Arc<dyn Device>, placement: &Placement, commands: &[String]) ->
     let dut = Arc::clone(dut);
     let twin = Lab::start(&lab::Config { dut, placement: placement.clone(), max_frame_size: 64 })?;
     let _program = Dut::start_in(&twin, 64)?;
-    dut_command::inside(twin.dut_namespace(), commands)?;
+    let _left = lab_commands::run(twin.dut_namespace(), commands)?;
     let [zero, one] = twin.ports();
     let profile = Profile::builtin("bench", &Tunables::default())?;
     let table = profile.table(&Endpoints([port::endpoint(zero), port::endpoint(one)]), Directions::Forward);

@@ -28,6 +28,7 @@ use wording::usage::misuse;
 
 use crate::inspection::{self, Inspection};
 use crate::kept::Receiving;
+use crate::lab_commands::{self, LeftRunning};
 use crate::port::{self, FALLBACK_LINE_RATE};
 use crate::real;
 use crate::remote_device::RemoteDevice;
@@ -47,6 +48,8 @@ pub struct Testbed {
     // Before the site: others stop looking into a lab before it goes.
     server: Option<Server>,
     unmerged: Option<lab::Unmerged>,
+    /// What commands started in the lab ends with it.
+    left_running: Option<LeftRunning>,
     site: Site,
     /// What sends and receives.
     engine: EngineName,
@@ -98,6 +101,7 @@ impl Testbed {
             // They have their own.
             (placement.generate, placement.receive_cores) = (Vec::new(), Vec::new());
         }
+        let mut left_running = None;
         let site = match &device.place {
             Place::Started(dut) => {
                 Site::UserSpace(Box::new(UserSpace::start(engine, dut, &placement, max_frame_size)?))
@@ -127,7 +131,9 @@ impl Testbed {
                 let guest = program.as_ref().map_or(Ok(None), RemoteDevice::in_machine)?;
                 match (&guest, lab.has_interfaces()) {
                     (Some(guest), _) => guest.run(&device.dut_commands)?,
-                    (None, true) => dut_command::inside(lab.dut_namespace(), &device.dut_commands)?,
+                    (None, true) => {
+                        left_running = lab_commands::run(lab.dut_namespace(), &device.dut_commands)?;
+                    }
                     (None, false) if device.dut_commands.is_empty() => {}
                     (None, false) => {
                         return Err(misuse(
@@ -140,6 +146,7 @@ impl Testbed {
         };
         let mut testbed = Self {
             server: None,
+            left_running,
             unmerged: None,
             site,
             engine,
@@ -192,6 +199,10 @@ impl Testbed {
         let Site::Lab(_, program, lab) = &self.site else { return Ok(()) };
         let name = format!("{RUN}{}", std::process::id());
         self.server = Some(Server::start(&name, lab, Purpose::Bench)?);
+        if self.left_running.is_some() {
+            // A second device beside it, to measure with, might want the same files or ports.
+            return Ok(());
+        }
         // What AF_XDP costs there is another figure, which is not known.
         if self.engine == EngineName::Xdp && self.placement.receives_on_dut_core() && lab.has_interfaces() {
             let _paused = program.as_ref().map(|program| program.pause());
