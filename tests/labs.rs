@@ -201,14 +201,15 @@ fn what_a_command_starts_in_a_lab_runs_beside_the_next_ones_and_ends_with_the_la
     assert_eq!(left(), 0, "it goes on after the lab");
 
     // Also when a later command fails, and when Linerate is killed.
-    let failing =
-        load.clone().arg("--dut-command").arg(&detached).arg("--dut-command").arg("echo no >&2; exit 3");
-    let refusal = failing.run();
-    let refusal = refusal.refusal(1);
+    let commands = [detached.as_str(), "echo no >&2; exit 3", "touch never"];
+    let line = commands.iter().fold(load, |line, command| line.arg("--dut-command").arg(*command));
+    let failed = line.run();
+    let refusal = failed.refusal(1);
     assert!(
         refusal.contains("'echo no >&2; exit 3' failed (exit status: 3): no. Try it by hand"),
         "{refusal}"
     );
+    assert!(!failed.directory.join("never").exists());
     assert_eq!(left(), 0, "it goes on after a failure");
     let waiting = linerate("saturate --dut linux-router --rate 2kpps --duration 60s").arg("--dut-command");
     let load = waiting.arg(&detached).start();

@@ -28,7 +28,7 @@ for command; do
 done
 count
 echo "$count"
-read -r word
+[ "$word" != next ] || read -r word
 kill -TERM -1
 for tenth in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     count

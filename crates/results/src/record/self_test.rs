@@ -19,3 +19,9 @@ pub struct SelfTest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_latency_p50_ns: Option<u64>,
 }
+
+impl SelfTest {
+    /// The low load at which its latencies are measured, in frames a second in each direction. At higher ones frames may
+    /// be faster: threads that receive do not fall asleep between them.
+    pub const LOW_PPS: f64 = 10_000.0;
+}

@@ -22,8 +22,6 @@ use crate::user_space::UserSpace;
 const TRIES: usize = 3;
 /// How long each loads the cable.
 const DURATION: Duration = Duration::from_millis(150);
-/// The low load at which latency is measured, in each direction.
-const LOW_PPS: f64 = 10_000.0;
 /// How long the last frames are waited for.
 const DRAIN: Duration = Duration::from_millis(30);
 
@@ -76,7 +74,7 @@ fn over(
 
 fn load(engine: &mut dyn Engine, cores: &[usize]) -> Result<SelfTest> {
     let _control = Control::beside(cores);
-    let low = interval(engine, Load::Rate(LOW_PPS))?;
+    let low = interval(engine, Load::Rate(SelfTest::LOW_PPS))?;
     if low.iter().any(|counts| counts.forwarded == 0) {
         bail!("nothing that leaves one port arrives at the other: connect them by a cable, without a device");
     }

@@ -24,7 +24,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     let testbed = Testbed::open(&args.device.target()?, usize::from(profile.largest_size()))?;
     let found = self_test::measure_and_keep(&testbed, &profile, args.traffic.directions())?;
     eprintln!(
-        "profile {}, without a device: the tester reaches {} in each direction; latency {:.1} µs on average, {:.1} µs at least",
+        "profile {}, without a device: the tester reaches {} in each direction; at a low load latency {:.1} µs on average, {:.1} µs at least",
         profile.name(),
         human::pps(found.ceiling_pps),
         found.base_latency_mean_ns / 1e3,
