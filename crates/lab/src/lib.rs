@@ -36,7 +36,7 @@ pub use device::{
 pub use error::{Error, HolderError, Needs, PortsError, Result};
 pub use interface_counters::{InterfaceCounters, read as interface_counters};
 pub use lab::{Config, Lab, Unmerged, bring_up, quiet_namespace};
-pub use namespace::Namespace;
+pub use namespace::{Namespace, own_mounts};
 pub use napi::NapiThread;
 pub use placement::Placement;
 pub use plan::{SIDES, Side};

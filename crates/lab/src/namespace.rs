@@ -193,8 +193,11 @@ fn isolate() -> Result<(), (&'static str, nix::Error)> {
     mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>).map_err(|errno| ("mount /sys", errno))
 }
 
-/// Gives the calling thread mounts of its own.
-fn own_mounts() -> nix::Result<()> {
+/// Gives the calling thread mounts of its own. Only makes system calls, so that a child may call it before it runs a program.
+///
+/// # Errors
+/// What the kernel answers: `EPERM` without `CAP_SYS_ADMIN`, `ENOSPC` where it allows no more mount namespaces.
+pub fn own_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     // Slave, not private: nothing mounted here is seen outside, but what the machine unmounts
     // goes away here too, so that a running lab never keeps a disk busy.

@@ -244,11 +244,9 @@ fn confine(command: &mut Command) {
 /// Gives `command` a `/proc` of its process namespace, which nobody else sees.
 fn show_own_processes(command: &mut Command) {
     let shown = || -> io::Result<()> {
-        unshare(CloneFlags::CLONE_NEWNS)?;
-        let (nothing, all) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE);
-        mount(nothing, "/", nothing, all, nothing)?;
+        lab::own_mounts()?;
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        Ok(mount(Some("proc"), "/proc", Some("proc"), flags, nothing)?)
+        Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)
     };
     // SAFETY: between fork and exec it only makes system calls, with strings that are part of the program: it takes no
     // lock and no memory.

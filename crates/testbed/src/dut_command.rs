@@ -32,14 +32,14 @@ pub(crate) const LOOK: Duration = Duration::from_millis(5);
 /// When one cannot be started, fails, takes longer than ten minutes or is interrupted: which, what it said, and what to
 /// do. None runs after it.
 pub fn here(commands: &[String]) -> Result<()> {
-    run_all(commands, Path::new("."), "With --ports it runs on this machine: try it there by hand")
+    run_all(commands, Path::new("."))
 }
 
-fn run_all(commands: &[String], directory: &Path, remedy: &str) -> Result<()> {
-    commands.iter().try_for_each(|command| run(command, directory, remedy, LIMIT))
+fn run_all(commands: &[String], directory: &Path) -> Result<()> {
+    commands.iter().try_for_each(|command| run(command, directory, LIMIT))
 }
 
-fn run(command: &str, directory: &Path, remedy: &str, limit: Duration) -> Result<()> {
+fn run(command: &str, directory: &Path, limit: Duration) -> Result<()> {
     // Not a pipe: what a command leaves running in the background would hold it open.
     let said = memfd_create(c"stderr", MFdFlags::MFD_CLOEXEC).map(File::from);
     let mut said = said.context("cannot keep what a command says: raise 'ulimit -n'")?;
@@ -59,6 +59,7 @@ fn run(command: &str, directory: &Path, remedy: &str, limit: Duration) -> Result
     let mut bytes = Vec::new();
     said.rewind()?;
     said.read_to_end(&mut bytes)?;
+    let remedy = "With --ports it runs on this machine: try it there by hand";
     Err(failure(command, &status.to_string(), &String::from_utf8_lossy(&bytes), remedy))
 }
 
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn commands_run_in_order_up_to_the_first_that_fails() {
         let directory = tempfile::tempdir().unwrap();
-        let run = |lines| run_all(&commands(lines), directory.path(), "Correct it");
+        let run = |lines| run_all(&commands(lines), directory.path());
         run(["echo one > log", "echo two >> log"]).unwrap();
         run(["false", "echo three >> log"]).unwrap_err();
         assert_eq!(std::fs::read_to_string(directory.path().join("log")).unwrap(), "one\ntwo\n");
@@ -159,7 +160,7 @@ mod tests {
     fn a_command_that_does_not_end_is_ended_with_what_it_started() {
         let directory = tempfile::tempdir().unwrap();
         let line = "sleep 60 & echo $! > pid; wait";
-        let error = run(line, directory.path(), "", Duration::from_millis(300)).unwrap_err();
+        let error = run(line, directory.path(), Duration::from_millis(300)).unwrap_err();
         let said = format!("{error:#}");
         assert!(said.contains("'sleep 60 & echo $! > pid; wait': it took longer than 300ms"), "{said}");
         let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
