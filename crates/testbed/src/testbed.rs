@@ -4,12 +4,12 @@
 mod observe;
 mod others;
 mod place;
+mod site;
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dut::program::{Dut, Paused};
@@ -19,29 +19,26 @@ use engine::replay::{Carrier, Sockets};
 use engine::user_space::Crew;
 use engine::xdp::{self, PortRef, XdpEngine};
 use lab::holder::{Purpose, Server};
-use lab::{Lab, Placement, Port, RealPorts};
+use lab::{Lab, Placement, Port};
 use live::Board;
 use monitor::gauges::Wanted;
 use traffic::{Endpoints, FrameTable};
 use wire::rate::Rate;
 use wording::usage::misuse;
 
+use self::site::Site;
 use crate::inspection::{self, Inspection};
 use crate::kept::Receiving;
-use crate::lab_commands::{self, LeftRunning};
+use crate::lab_commands::LeftRunning;
 use crate::port::{self, FALLBACK_LINE_RATE};
-use crate::real;
 use crate::remote_device::RemoteDevice;
 use crate::switch::Switch;
 use crate::target::{EngineName, Place, Target};
-use crate::testers::Testers;
-use crate::user_space::{self, UserSpace};
-use crate::{dut_command, receive_cost, reset_command};
+use crate::user_space::UserSpace;
+use crate::{receive_cost, reset_command};
 
 /// What the labs of running load tests are called, before the process id.
 const RUN: &str = "run-";
-/// How long links may take to come up after the device's interfaces were configured.
-const LINK_UP: Duration = Duration::from_secs(15);
 
 /// Two ports and what is between them.
 pub struct Testbed {
@@ -67,14 +64,6 @@ pub struct Testbed {
     board: Option<Board>,
 }
 
-enum Site {
-    /// What runs in it goes before it: the connection to a virtual machine, and the program that it is.
-    Lab(Option<Box<RemoteDevice>>, Option<Box<Dut>>, Box<Lab>),
-    Real(RealPorts, Option<Box<RemoteDevice>>),
-    UserSpace(Box<UserSpace>),
-    Testers(Testers),
-}
-
 impl Testbed {
     /// Opens what the flags ask for, with the device as the user's commands configure it; frames of
     /// up to `max_frame_size` bytes must fit.
@@ -84,66 +73,14 @@ impl Testbed {
             EngineName::Auto if !matches!(device.place, Place::Ports(_)) => EngineName::Xdp,
             named => named,
         };
-        // The programs of the lab's devices know frames of one page only.
-        let (most, within) = match device.place {
-            Place::Lab(_) => (engine.max_frame().min(EngineName::Xdp.max_frame()), " in the lab"),
-            _ => (engine.max_frame(), ""),
-        };
-        if !engine.is_in_user_space() && max_frame_size > most {
-            return Err(misuse(format!(
-                "frames of {max_frame_size} bytes are too large: the {engine} engine sends at most {most} bytes{within}; \
-                 choose a smaller --size, or --engine memif or dpdk"
-            )));
-        }
+        check_frame_size(&device.place, engine, max_frame_size)?;
         let switch = device.switch.as_ref().map(Switch::open).transpose()?;
         let mut placement = place::choose(device)?;
         if matches!(device.place, Place::Testers(_)) {
             // They have their own.
             (placement.generate, placement.receive_cores) = (Vec::new(), Vec::new());
         }
-        let mut left_running = None;
-        let site = match &device.place {
-            Place::Started(dut) => {
-                Site::UserSpace(Box::new(UserSpace::start(engine, dut, &placement, max_frame_size)?))
-            }
-            Place::Named(named) => {
-                Site::UserSpace(Box::new(UserSpace::open(engine, named, &placement, max_frame_size)?))
-            }
-            Place::Testers(addresses) => {
-                dut_command::here(&device.dut_commands)?;
-                Site::Testers(Testers::open(addresses)?)
-            }
-            Place::Ports(ports) => {
-                // The device may answer only after these.
-                let remote = RemoteDevice::configure(ports)?;
-                dut_command::here(&device.dut_commands)?;
-                let patience = if remote.is_some() { LINK_UP } else { Duration::ZERO };
-                Site::Real(real::open(ports, patience)?, remote.map(Box::new))
-            }
-            Place::Lab(dut) => {
-                if let Some(refusal) = user_space::refusal(device.engine, Some(dut), &[]) {
-                    return Err(misuse(refusal));
-                }
-                let dut = Arc::new(dut.clone());
-                let config = lab::Config { dut, placement: placement.clone(), max_frame_size };
-                let lab = Lab::start(&config)?;
-                let program = Dut::start_in(&lab, max_frame_size)?;
-                let guest = program.as_ref().map_or(Ok(None), RemoteDevice::in_machine)?;
-                match (&guest, lab.has_interfaces()) {
-                    (Some(guest), _) => guest.run(&device.dut_commands)?,
-                    (None, true) => {
-                        left_running = lab_commands::run(lab.dut_namespace(), &device.dut_commands)?;
-                    }
-                    (None, false) if device.dut_commands.is_empty() => {}
-                    (None, false) => {
-                        return Err(misuse(
-                            "--dut-command needs a shell in the virtual machine: give driver=",
-                        ));
-                    }
-                }
-                Site::Lab(guest.map(Box::new), program.map(Box::new), Box::new(lab))
-            }
-        };
+        let (site, left_running) = Site::open(device, engine, &placement, max_frame_size)?;
         let mut testbed = Self {
             server: None,
             left_running,
@@ -165,25 +102,38 @@ impl Testbed {
         for port in testbed.ports() {
             port::check_mtu(port, max_frame_size)?;
         }
-        if let Site::Real(real, _) = &testbed.site {
-            let [zero, one] = real.ports();
-            let inspection = Inspection::of(&[zero, one], device.engine, max_frame_size)?;
-            inspection.tell();
-            testbed.notes.extend(inspection.warnings.iter().cloned());
-            testbed.engine = inspection.engine;
-            testbed.inspection = Some(inspection);
-        }
+        testbed.inspect(device.engine, max_frame_size)?;
         testbed.line_rate_bps = testbed.find_line_rate(device.line_rate);
-        if let Site::Lab(_, program, _) = &testbed.site {
-            testbed.notes.extend(testbed.placement.notes.iter().cloned());
-            testbed.notes.extend(program.iter().filter_map(|program| program.note()));
-        }
-        if !matches!(testbed.site, Site::Lab(..) | Site::Testers(_)) {
-            let has_device = testbed.user_space().is_some_and(UserSpace::has_own_dut);
-            testbed.notes.extend(testbed.placement.caveats_outside(has_device));
-        }
-        testbed.notes.extend(lab::without_precedence());
+        testbed.note_place();
         Ok(testbed)
+    }
+
+    /// Looks at real interfaces before the first frame: what they can do decides by what it is sent.
+    fn inspect(&mut self, engine: EngineName, max_frame_size: usize) -> Result<()> {
+        let Site::Real(real, _) = &self.site else { return Ok(()) };
+        let [zero, one] = real.ports();
+        let inspection = Inspection::of(&[zero, one], engine, max_frame_size)?;
+        inspection.tell();
+        self.notes.extend(inspection.warnings.iter().cloned());
+        self.engine = inspection.engine;
+        self.inspection = Some(inspection);
+        Ok(())
+    }
+
+    /// Notes what a reader of results should know of cores, devices and rights.
+    fn note_place(&mut self) {
+        match &self.site {
+            Site::Lab(_, program, _) => {
+                self.notes.extend(self.placement.notes.iter().cloned());
+                self.notes.extend(program.iter().filter_map(|program| program.note()));
+            }
+            Site::Testers(_) => {}
+            Site::Real(..) => self.notes.extend(self.placement.caveats_outside(false)),
+            Site::UserSpace(user_space) => {
+                self.notes.extend(self.placement.caveats_outside(user_space.has_own_dut()));
+            }
+        }
+        self.notes.extend(lab::without_precedence());
     }
 
     /// Prepares for a load test: lets others look inside meanwhile (`linerate lab`), and measures
@@ -529,4 +479,20 @@ impl Testbed {
             (_, None) => Err("Linerate does not know how to reset this device: give --reset-command".into()),
         }
     }
+}
+
+/// Refuses frames that the engine, or a device of the lab, does not take.
+fn check_frame_size(place: &Place, engine: EngineName, max_frame_size: usize) -> Result<()> {
+    // The programs of the lab's devices know frames of one page only.
+    let (most, within) = match place {
+        Place::Lab(_) => (engine.max_frame().min(EngineName::Xdp.max_frame()), " in the lab"),
+        _ => (engine.max_frame(), ""),
+    };
+    if !engine.is_in_user_space() && max_frame_size > most {
+        return Err(misuse(format!(
+            "frames of {max_frame_size} bytes are too large: the {engine} engine sends at most {most} bytes{within}; \
+             choose a smaller --size, or --engine memif or dpdk"
+        )));
+    }
+    Ok(())
 }

@@ -1,20 +1,19 @@
 //! The plan of a bench: its file and what records there are enter; cells, runs in their order, the
 //! command of each, what is done already and how long the rest takes leave. Pure.
 
+mod times;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use results::Record;
 use results::bench::{self, Compare, LABELS, Place};
 use results::record::Status;
 use stats::Random;
 
+pub use self::times::{Basis, Expected, Times};
 use super::{Bench, Configuration, Direction, Dut, Order, Profile};
 use crate::target::{self, EngineName, Named, Ports};
-
-/// What setting up a run takes beside what its record says.
-const SET_UP: Duration = Duration::from_secs(1);
 
 /// A device, a profile and a direction.
 #[derive(Clone, Copy, Debug)]
@@ -57,24 +56,6 @@ pub struct Kept<'r> {
     pub complete: BTreeMap<Run, &'r Record>,
     /// The last record of those that did not.
     pub incomplete: BTreeMap<Run, &'r Record>,
-}
-
-/// How long a run takes, and how that is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
-    /// All of it, set-up included.
-    pub time: Duration,
-    /// How that is known.
-    pub basis: Basis,
-}
-
-/// How an expected time is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// Runs of the same cell took so long.
-    Measured,
-    /// The strategy says so.
-    Planned,
 }
 
 impl Profile {
@@ -296,57 +277,10 @@ fn substance<'w>(words: impl Iterator<Item = &'w String>) -> Vec<&'w str> {
     words.map(String::as_str).filter(is_kept).collect()
 }
 
-/// What runs of each cell took, and what is expected of those to come.
-#[derive(Debug)]
-pub struct Times {
-    /// By cell, in seconds.
-    took: Vec<Vec<f64>>,
-    planned: Duration,
-}
-
-impl Times {
-    /// From what is `kept` of a plan with so many cells, and what the strategy plans for a run.
-    #[must_use]
-    pub fn new(cells: usize, kept: &Kept, planned: Duration) -> Self {
-        let mut times = Self { took: vec![Vec::new(); cells], planned };
-        for (run, record) in &kept.complete {
-            let elapsed = Duration::try_from_secs_f64(record.elapsed_s).unwrap_or_default();
-            times.add(*run, elapsed.saturating_add(SET_UP));
-        }
-        times
-    }
-
-    /// `run` took so long.
-    pub fn add(&mut self, run: Run, time: Duration) {
-        if let Some(took) = self.took.get_mut(run.cell) {
-            took.push(time.as_secs_f64());
-        }
-    }
-
-    /// How long `run` takes: the median of the runs of its cell.
-    #[must_use]
-    pub fn of(&self, run: Run) -> Expected {
-        let mut took = self.took.get(run.cell).cloned().unwrap_or_default();
-        took.sort_by(f64::total_cmp);
-        match took.get(took.len() / 2) {
-            Some(median) => {
-                let time = Duration::try_from_secs_f64(*median).unwrap_or(Duration::MAX);
-                Expected { time, basis: Basis::Measured }
-            }
-            None => Expected { time: self.planned.saturating_add(SET_UP), basis: Basis::Planned },
-        }
-    }
-
-    /// How long `runs` take together.
-    #[must_use]
-    pub fn all(&self, runs: &[Run]) -> Duration {
-        runs.iter().map(|run| self.of(*run).time).fold(Duration::ZERO, Duration::saturating_add)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     use results::fixtures::Scenario;
 
