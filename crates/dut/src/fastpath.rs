@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     description: Description {
         name: "fastpath",
         summary: "our own vector router, by AF_XDP, or between two ports in shared memory (--engine memif)",
-        parameters: &[MODE, VLAN, ROUTES, ACL, STATES, WORKERS, CORES, QUEUES, RSS],
+        parameters: &[MODE, VLAN, ROUTES, ACL, STATES, WORKERS, CORES, QUEUES, RSS, SHORTCUTS],
     },
     parse,
 };
@@ -35,6 +35,13 @@ const VLAN: Parameter = Parameter {
     meaning: "the tag that frames have at both ports, as with --vlan (default none)",
 };
 
+/// The parameter that has the kernel forward what needs no worker.
+pub(crate) const SHORTCUTS: Parameter = Parameter {
+    key: "shortcuts",
+    values: "on or off; on goes with none of vlan, acl and another mode than router",
+    meaning: "whether the kernel forwards packets to known destinations by itself, in XDP (default off)",
+};
+
 #[derive(Debug)]
 struct Fastpath {
     addressing: Addressing,
@@ -47,10 +54,15 @@ struct Fastpath {
 fn parse(parameters: &Parameters) -> Result<Box<dyn Device>, SpecError> {
     let addressing = addressing(mode(parameters, &["router", "bridge", "xconnect"])?);
     let is_router = addressing == Addressing::Device;
-    parameters.get(VLAN.key, |text| text.parse::<u16>().ok().filter(|id| (1..=vlan::MAX_ID).contains(id)))?;
+    let id = |text: &str| text.parse::<u16>().ok().filter(|id| (1..=vlan::MAX_ID).contains(id));
+    let vlan = parameters.get(VLAN.key, id)?;
     let rules = access_list::read(parameters, is_router)?;
     routes::read(parameters, is_router)?;
     let workers = workers::read(parameters)?;
+    // Workers have to look at all packets then.
+    if parameters.switch(SHORTCUTS.key, false)? && (!is_router || vlan.is_some() || rules.is_some()) {
+        return Err(parameters.wrong_value(SHORTCUTS.key));
+    }
     let queues = parameters.get(QUEUES.key, |text| text.parse().ok())?.unwrap_or(1);
     let denying = rules.map_or(0, |rules| rules.denying);
     Ok(Box::new(Fastpath { addressing, workers, queues, denying }))

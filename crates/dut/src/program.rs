@@ -34,6 +34,7 @@ use self::fastpath::Fastpath;
 use self::testpmd::Testpmd;
 use self::vm::Vm;
 use self::vpp::Vpp;
+use crate::fastpath::SHORTCUTS;
 use crate::{DutSpec, Passed};
 
 /// How long it may take to forward, or to take commands, on a machine that others share.
@@ -132,6 +133,11 @@ impl Dut {
                 (Program::Vpp(Vpp::prepare(&parameters)?), words)
             }
             fastpath::NAME => {
+                if parameters.get(SHORTCUTS.key).is_some_and(|text| text == "on") {
+                    return Err(misuse(
+                        "the kernel has shortcuts between its own interfaces alone: leave --engine out, or shortcuts=on",
+                    ));
+                }
                 let fastpath = Fastpath::prepare(&parameters);
                 let words = fastpath.words(site, tester);
                 (Program::Fastpath(fastpath), words)
@@ -252,10 +258,11 @@ impl Dut {
             return Some(vm.note(&self.cores));
         }
         let mode = self.configuration.get(AF_XDP).filter(|mode| !mode.starts_with(fastpath::ZERO_COPY))?;
-        Some(format!(
-            "{} takes and sends frames by AF_XDP, which copies each of them here (mode: {mode})",
-            self.name
-        ))
+        let which = match self.parameters.get(SHORTCUTS.key).map(String::as_str) {
+            Some("on") => "each of them here that takes no shortcut in the kernel",
+            _ => "each of them here",
+        };
+        Some(format!("{} takes and sends frames by AF_XDP, which copies {which} (mode: {mode})", self.name))
     }
 
     /// Its addresses at port 0 and port 1, if it is a router.

@@ -8,6 +8,8 @@ pub mod memif;
 pub mod null;
 pub mod simulated;
 
+use std::os::fd::BorrowedFd;
+
 use crate::dataplane::vector::Frame;
 
 /// A receive queue of a device.
@@ -18,6 +20,11 @@ pub trait Input: Send {
 
     /// Takes back all that it has lent.
     fn release(&mut self);
+
+    /// What becomes readable when frames arrive, where a thread can wait for them so.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A transmit queue of a device.

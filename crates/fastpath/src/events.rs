@@ -57,6 +57,13 @@ pub enum Event {
         /// Its link address.
         mac: MacAddress,
     },
+    /// A packet was forwarded, and the kernel might forward the next ones to its destination by itself.
+    Forwarded {
+        /// Where it arrived.
+        interface: u16,
+        /// To where it goes.
+        destination: IpAddr,
+    },
 }
 
 impl Event {
@@ -67,7 +74,8 @@ impl Event {
             Self::Neighbour { interface, .. }
             | Self::Answer { interface, .. }
             | Self::Offer { interface, .. }
-            | Self::Announcement { interface, .. } => interface,
+            | Self::Announcement { interface, .. }
+            | Self::Forwarded { interface, .. } => interface,
         }
     }
 }

@@ -12,6 +12,9 @@ use libbpf_rs::{ErrorKind, ProgramMut};
 
 use crate::{Error, Interface};
 
+/// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
+const NDO_XMIT: u64 = 4;
+
 /// A program at an interface. The kernel detaches it when this is dropped, and when this process ends in whatever way.
 pub struct Attachment {
     link: OwnedFd,
@@ -90,11 +93,28 @@ fn refused(interface: &Interface, error: &libbpf_rs::Error) -> Error {
     }
 }
 
+impl Interface {
+    /// Whether XDP programs of other interfaces can send by it; `None` where the kernel does not say, as before
+    /// Linux 6.3. The calling thread is in the interface's network namespace.
+    #[must_use]
+    pub fn takes_redirected(&self) -> Option<bool> {
+        query(self)
+            .map(|state| state.feature_flags)
+            .filter(|features| *features != 0)
+            .map(|features| features & NDO_XMIT != 0)
+    }
+}
+
 /// How the kernel runs the XDP program of `interface`.
 fn mode(interface: &Interface) -> Option<u32> {
+    query(interface).map(|state| u32::from(state.attach_mode))
+}
+
+/// What the kernel says of XDP at `interface`.
+fn query(interface: &Interface) -> Option<bpf_xdp_query_opts> {
     let mut state =
         bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
     // SAFETY: `state` is valid for writes and says its own size.
     let result = unsafe { bpf_xdp_query(interface.index() as i32, 0, &raw mut state) };
-    (result == 0).then_some(u32::from(state.attach_mode))
+    (result == 0).then_some(state)
 }

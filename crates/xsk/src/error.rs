@@ -2,6 +2,7 @@
 
 use std::io;
 
+use libbpf_rs::ErrorKind;
 use nix::libc;
 
 /// Why a socket or a program cannot be used: cause and remedy.
@@ -111,6 +112,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the kernel's refusal to load an XDP program means.
+    #[must_use]
+    pub fn of_loading(error: &libbpf_rs::Error) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied => Self::NotPermitted { action: "loading an XDP program".into() },
+            _ => Self::Config(format!(
+                "the kernel does not load the XDP program that receives: {error:#}; Linux 5.18 or newer with BPF is \
+                 needed"
+            )),
+        }
+    }
+
     /// What the kernel said to `action`, just now.
     pub(crate) fn last(action: impl Into<String>) -> Self {
         Self::of(action, io::Error::last_os_error())

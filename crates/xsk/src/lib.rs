@@ -42,7 +42,7 @@ pub use crate::config::{Config, Copying, Mode, WhyCopies};
 pub use crate::error::Error;
 pub use crate::interface::{Interface, Membership, Others, Queues};
 pub use crate::poster::{Posted, Poster};
-pub use crate::program::{Program, Wanted};
+pub use crate::program::{Program, Wanted, is_in_pieces};
 pub use crate::receiver::Receiver;
 pub use crate::sender::{Sender, Sent};
 pub use crate::socket::{Opened, Statistics, Watch, has_large_frames, open};

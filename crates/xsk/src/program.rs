@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::libbpf_sys::BPF_F_XDP_HAS_FRAGS;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, OpenObject};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::socket::Opened;
 use crate::{Attachment, Error, Interface};
@@ -39,7 +39,8 @@ pub enum Wanted {
 pub struct Program {
     attachment: Attachment,
     sockets: MapHandle,
-    passed: MapHandle,
+    /// Where it counts what passes, if it does.
+    passed: Option<MapHandle>,
 }
 
 impl Program {
@@ -50,14 +51,20 @@ impl Program {
     /// When the kernel or the interface does not take it, or there is another.
     pub fn attach(interface: &Interface, wanted: Wanted, longest: usize) -> Result<Self, Error> {
         let mut storage = MaybeUninit::uninit();
-        // A driver whose frames are in several pieces takes only a program that knows them.
-        let in_pieces = longest > ONE_PIECE;
-        let loaded = load(&mut storage, wanted, in_pieces).map_err(|error| refused(&error))?;
+        let in_pieces = is_in_pieces(longest);
+        let loaded = load(&mut storage, wanted, in_pieces).map_err(|error| Error::of_loading(&error))?;
         // The attachment and these handles keep the program and its maps.
-        let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
-        let (sockets, passed) = (handle(&loaded.maps.sockets)?, handle(&loaded.maps.passed)?);
+        let handle = |map| MapHandle::try_from(map).map_err(|error| Error::of_loading(&error));
+        let (sockets, passed) = (handle(&loaded.maps.sockets)?, Some(handle(&loaded.maps.passed)?));
         let attachment = Attachment::new(interface, &loaded.progs.redirect, in_pieces)?;
         Ok(Self { attachment, sockets, passed })
+    }
+
+    /// One of somebody else's making, which is attached and hands frames to the sockets in a map (an `XSKMAP`, by
+    /// queue).
+    #[must_use]
+    pub fn of(attachment: Attachment, sockets: MapHandle) -> Self {
+        Self { attachment, sockets, passed: None }
     }
 
     /// Has it hand the frames of a socket's queue to that socket.
@@ -71,13 +78,13 @@ impl Program {
         })
     }
 
-    /// Frames that arrived and passed to the kernel.
+    /// Frames that arrived and passed to the kernel; a program of somebody else's making counts none.
     ///
     /// # Errors
     /// When the counter cannot be read.
     pub fn passed(&self) -> Result<u64, Error> {
-        let values = self
-            .passed
+        let Some(passed) = &self.passed else { return Ok(0) };
+        let values = passed
             .lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| Error::Config(format!("a kernel counter cannot be read: {error:#}")))?;
         let number = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
@@ -95,6 +102,12 @@ impl Program {
     pub fn is_native(&self) -> bool {
         self.attachment.is_native()
     }
+}
+
+/// Whether drivers hand over frames of up to `longest` bytes in several pieces, and take only a program that knows them.
+#[must_use]
+pub fn is_in_pieces(longest: usize) -> bool {
+    longest > ONE_PIECE
 }
 
 fn load(
@@ -117,14 +130,4 @@ fn load(
         }
     }
     open.load()
-}
-
-fn refused(error: &libbpf_rs::Error) -> Error {
-    match error.kind() {
-        ErrorKind::PermissionDenied => Error::NotPermitted { action: "loading an XDP program".into() },
-        _ => Error::Config(format!(
-            "the kernel does not load the XDP program that receives: {error:#}; Linux 5.18 or newer with BPF is \
-             needed"
-        )),
-    }
 }

@@ -1,6 +1,7 @@
 //! The receiving end of a socket: frames are lent where they arrived, and given back. A frame over a page arrives in
 //! several pieces, which are put together beside.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -65,6 +66,12 @@ impl Receiver {
         };
         receiver.refill();
         receiver
+    }
+
+    /// What becomes readable when frames have arrived, for who wants to wait for them.
+    #[must_use]
+    pub fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.readable()
     }
 
     pub(crate) fn counters(&self) -> Arc<ReceiveCounters> {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -375,6 +375,10 @@ fn misplaced() -> Error {
 }
 
 impl Wake for Bound {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor.as_fd())
+    }
+
     fn wake_to_send(&self) -> Woken {
         // SAFETY: the socket is open; no data is handed over.
         let sent =

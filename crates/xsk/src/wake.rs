@@ -1,5 +1,6 @@
 //! What both kinds of senders share: how the kernel is woken, what it says then, and what was counted.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the kernel says when it is woken.
@@ -24,6 +25,11 @@ pub trait Wake: Send + Sync {
 
     /// Has the kernel look at the fill ring.
     fn wake_to_receive(&self);
+
+    /// What becomes readable when frames have arrived.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// When the kernel is woken.

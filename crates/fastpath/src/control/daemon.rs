@@ -12,6 +12,7 @@ mod ports;
 #[cfg(not(feature = "dpdk"))]
 #[path = "daemon/ports_absent.rs"]
 mod ports;
+mod shortcuts;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use signal_hook::iterator::Signals;
 
 use self::devices::Opened;
 use self::ports::Ports;
+use self::shortcuts::Shortcuts;
 use self::state::State;
 use crate::control::config::{self, Config};
 use crate::control::protocol::{Answer, Reply, Request, Show};
@@ -150,11 +152,12 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
     let mut devices: Vec<Opened> = Vec::new();
     let mut placed = (0..workers).cycle();
     let rss = Arc::new(Rss::new(workers));
+    let shortcuts = Shortcuts::of(state.config())?;
     for interface in &state.config().interfaces {
         let config::Attachment::Device(device) = &interface.attachment else { continue };
         let mtu = state.config().longest_mtu(interface);
         let (mut opened, queues) =
-            Opened::new(&interface.name, devices.len(), (device, mtu), workers, &ports)
+            Opened::new(&interface.name, devices.len(), (device, mtu), workers, &ports, shortcuts.kernel())
                 .with_context(|| format!("cannot open the device of {}", interface.name))?;
         let number = devices.len() as u16;
         for (input, worker) in queues.inputs.into_iter().zip(&mut placed) {
@@ -181,7 +184,7 @@ fn start(config: Config, file: &Path) -> Result<(State, Workers)> {
         Job { core, worker, counters }
     });
     let workers = threads::start(jobs.collect(), said.idle, said.precedence)?;
-    state.started(devices, &workers)?;
+    state.started(devices, shortcuts, &workers)?;
     Ok((state, workers))
 }
 

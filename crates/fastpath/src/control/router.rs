@@ -8,6 +8,7 @@ mod known;
 mod listing;
 mod neighbours;
 mod routes;
+mod shortcuts;
 mod source;
 mod table;
 
@@ -24,6 +25,7 @@ pub(crate) use self::hops::Turns;
 use self::known::Known;
 pub use self::listing::{Asked, Listed, Routes};
 pub use self::neighbours::NeighbourCounts;
+pub use self::shortcuts::Shortcut;
 pub use self::source::Source;
 use self::table::Table;
 use crate::dataplane::acl::Filters;
@@ -142,6 +144,10 @@ pub struct Router {
     now: Duration,
     /// What workers noted of packets.
     traces: Arc<Traces>,
+    /// What changes with all that packets are forwarded by.
+    edition: u64,
+    /// Interfaces and destinations of packets that may take shortcuts from now on.
+    forwarded: Vec<(u16, IpAddr)>,
 }
 
 /// What ties a worker to its router.
@@ -196,6 +202,8 @@ impl Router {
             bridges: HashMap::new(),
             now: Duration::ZERO,
             traces: Arc::default(),
+            edition: 1,
+            forwarded: Vec::new(),
         };
         router.discard_what_nobody_may_send_to()?;
         Ok(router)
@@ -420,6 +428,7 @@ impl Router {
     }
 
     fn publish(&mut self) {
+        self.edition += 1;
         self.publisher.publish(self.forwarding.clone());
         self.hops.published();
         self.changed = false;

@@ -21,8 +21,11 @@ use crate::dataplane::worker::Worker;
 const THIS: Pid = Pid::from_raw(0);
 /// Turns without a frame after which a worker rests: the pause between two packets of a slow flow is longer.
 const PATIENCE: u32 = 1000;
-/// How long a worker that may sleep does so.
+/// How long a worker that may sleep does so: what comes meanwhile comes to it together.
 const NAP: Duration = Duration::from_micros(50);
+/// How long it waits for frames at most once nothing came meanwhile, where its devices wake it: what the router wants of it
+/// waits so long.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// Why workers cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -168,16 +171,23 @@ fn prefer(precedence: Precedence, idle: Idle) -> u32 {
 
 fn forward(mut worker: Worker, (idle, patience): (Idle, u32), stop: &AtomicBool) {
     let mut in_vain = 0;
+    let mut napped = false;
     while !stop.load(Relaxed) {
         if worker.turn() > 0 {
-            in_vain = 0;
+            (in_vain, napped) = (0, false);
             continue;
         }
         in_vain = (in_vain + 1).min(patience);
-        if in_vain == patience {
-            match idle {
-                Idle::Poll => std::hint::spin_loop(),
-                Idle::Sleep => thread::sleep(NAP),
+        if in_vain < patience {
+            continue;
+        }
+        match idle {
+            Idle::Poll => std::hint::spin_loop(),
+            // Waking costs the core's other threads more than the nap, so that it is not done for nothing.
+            Idle::Sleep if napped && worker.wait(WAIT) => {}
+            Idle::Sleep => {
+                thread::sleep(NAP);
+                napped = true;
             }
         }
     }

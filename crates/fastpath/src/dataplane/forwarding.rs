@@ -154,6 +154,8 @@ pub struct Device {
     pub tagged: Vec<(u16, u16)>,
     /// Whether one of these interfaces has an access list that what arrives is held against.
     pub filtered: bool,
+    /// Whether the kernel can forward packets from it and to it by itself, where it is told how.
+    pub shortcuts: bool,
 }
 
 impl Device {
@@ -191,6 +193,13 @@ impl Forwarding {
     #[inline(always)]
     pub(crate) fn is_filtered(&self, device: u16) -> bool {
         self.devices.get(usize::from(device)).is_some_and(|device| device.filtered)
+    }
+
+    /// Whether the router wants to know of packets of a device that were forwarded.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn has_shortcuts(&self, device: u16) -> bool {
+        self.devices.get(usize::from(device)).is_some_and(|device| device.shortcuts)
     }
 
     /// The bridge that an interface is a port of.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::clock::clocks;
-use crate::dataplane::bucket::{Buckets, Errors};
+use crate::dataplane::bucket::{Bucket, Buckets, Errors};
 use crate::dataplane::counters::{Counters, Reason};
 use crate::dataplane::forwarding::Forwarding;
 use crate::dataplane::handoff::Handoff;
@@ -45,6 +45,8 @@ pub struct Context {
     pub(crate) errors: Errors,
     /// How often the router is told what neighbours say of themselves.
     pub(crate) told: Buckets,
+    /// How often it is told of packets that were forwarded.
+    pub(crate) forwarded: Bucket,
     /// How many packets go to the kernel.
     pub(crate) punts: Limits,
     /// The states of flows, since an access list kept any.
@@ -98,7 +100,9 @@ impl Context {
     /// asked for.
     #[cold]
     pub(crate) fn tell(&mut self, event: Event) {
-        let may = matches!(event, Event::Answer { .. }) || self.told.take(event.interface(), clocks());
+        // Answers were asked for, and of packets the nodes tell no more than they may.
+        let may = matches!(event, Event::Answer { .. } | Event::Forwarded { .. })
+            || self.told.take(event.interface(), clocks());
         if !may || self.events.try_send(event).is_err() {
             self.counters.events_lost.add(1);
         }

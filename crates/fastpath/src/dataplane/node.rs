@@ -58,13 +58,17 @@ mod punt;
 mod tx;
 mod worker_handoff;
 
+use std::net::IpAddr;
+
 use wire::{MacAddress, ethernet};
 
+use crate::clock::clocks;
 use crate::dataplane::counters::Reason;
 use crate::dataplane::forwarding::{Adjacency, Interface, LINK_HEADER};
 use crate::dataplane::graph::Context;
 use crate::dataplane::icmp6;
 use crate::dataplane::vector::{Index, Packets};
+use crate::events::Event;
 
 /// What a node does with the packets of a vector: it writes to `next`, which is as long, where each goes.
 /// Of a node that ends the way of its packets, `next` is not read.
@@ -246,6 +250,38 @@ fn rewrite_each(
             Err(reason) => turn_away(packets, index, reason),
         };
     }
+}
+
+/// Tells the router of one packet of a vector that was rewritten, where the kernel can forward the next ones to its
+/// `destination` by itself. Another place of the vector is looked at each time, so that none goes unseen for ever.
+#[inline(always)]
+fn tell_forwarded(
+    context: &mut Context,
+    packets: &Packets,
+    forwarded: (&[Index], &[Node]),
+    destination: impl Fn(&[u8]) -> Option<IpAddr>,
+) {
+    if context.forwarding.has_shortcuts(context.device) {
+        tell_one(context, packets, forwarded, destination);
+    }
+}
+
+#[cold]
+fn tell_one(
+    context: &mut Context,
+    packets: &Packets,
+    (vector, next): (&[Index], &[Node]),
+    destination: impl Fn(&[u8]) -> Option<IpAddr>,
+) {
+    let now = clocks();
+    if vector.is_empty() || !context.forwarded.take(now) {
+        return;
+    }
+    let at = now as usize % vector.len();
+    let (Some(&index), Some(Node::InterfaceOutput)) = (vector.get(at), next.get(at)) else { return };
+    let Some(destination) = destination(packets.packet(index)) else { return };
+    let interface = packets.arrived[index];
+    context.tell(Event::Forwarded { interface, destination });
 }
 
 /// Puts a link header before a packet, and settles the interface that it leaves by.

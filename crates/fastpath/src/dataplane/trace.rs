@@ -119,6 +119,12 @@ impl Traces {
         let _ = self.wanted.fetch_update(Relaxed, Relaxed, |wanted| Some(wanted & !CAPTURING | bit));
     }
 
+    /// Whether workers are to note or to copy packets.
+    #[must_use]
+    pub fn on(&self) -> bool {
+        self.wanted.load(Relaxed) != 0
+    }
+
     /// How many packets are still waited for.
     #[must_use]
     pub fn wanted(&self) -> u32 {

@@ -1,7 +1,10 @@
 //! A worker: it asks its receive queues for frames in turn, and sends each vector through the graph.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use wire::vlan;
 
 use crate::clock::clocks;
@@ -24,6 +27,10 @@ const ADDRESSES: usize = 12;
 /// Events of an interface that nobody asked for which the router is told at once; then it is one in about a
 /// millisecond.
 const TOLD: u32 = 256;
+
+/// Packets that it is told of because the kernel might forward the next ones by itself, at once; then it is one in about a
+/// quarter of a millisecond.
+const FORWARDED: u32 = 64;
 
 /// A receive queue that a worker serves.
 pub struct Receive {
@@ -80,6 +87,7 @@ impl Worker {
             throttle: Throttle::new(now),
             errors: Errors::new(now),
             told: Buckets::new(Bucket::new(now, TOLD, MILLISECOND)),
+            forwarded: Bucket::new(now, FORWARDED, MILLISECOND / 4),
             punts: Limits::new(now),
             states: States::take(&mailbox),
             mailbox,
@@ -135,6 +143,18 @@ impl Worker {
             counters.idle_clocks.add(self.clock.wrapping_sub(begin));
         }
         received
+    }
+
+    /// Waits until a device has frames, but not longer than `most`; says whether all of its devices can wake it. If not, it
+    /// returns at once.
+    pub fn wait(&self, most: Duration) -> bool {
+        let readable = self.inputs.iter().map(|receive| receive.input.readable());
+        let Some(readable) = readable.collect::<Option<Vec<_>>>() else { return false };
+        let mut waited: Vec<_> = readable.iter().map(|file| PollFd::new(*file, PollFlags::POLLIN)).collect();
+        let woken = ppoll(&mut waited, Some(TimeSpec::from_duration(most)), None);
+        // One whose interface is gone would wake it again and again.
+        let is_sound = |file: &PollFd| file.revents().is_none_or(|events| PollFlags::POLLIN.contains(events));
+        woken.is_ok() && !waited.is_empty() && waited.iter().all(is_sound)
     }
 
     /// Has some states of flows end that should; no node's time.

@@ -1,6 +1,9 @@
 //! An interface of the kernel by AF_XDP: a socket at each of its receive queues. Frames are lent where they
-//! arrived; what is sent is copied, once.
+//! arrived; what is sent is copied, once. What takes a shortcut comes to no socket.
 
+mod shortcuts;
+
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xsk::{
@@ -8,9 +11,10 @@ use xsk::{
     WhyCopies,
 };
 
+pub use self::shortcuts::{Shortcuts, Taken};
 use super::{Input, Output, Queues};
 use crate::control::config::AfXdp;
-use crate::control::show::hardware::{Copying, Link, Lost};
+use crate::control::show::hardware::{self, Copying, Link, Lost};
 use crate::dataplane::vector::Frame;
 
 /// Bytes of a frame before its packet, with two tags.
@@ -62,14 +66,16 @@ pub enum Refusal {
 impl Wanted {
     /// Opens the interface: its control end, and its queues.
     ///
+    /// As the router's device number `device`; with `shortcuts`, packets can take them.
+    ///
     /// # Errors
     /// [`Refusal`].
-    pub fn open(&self) -> Result<(Control, Queues), Refusal> {
+    pub fn open(&self, device: u16, shortcuts: Option<&Shortcuts>) -> Result<(Control, Queues), Refusal> {
         let longest = usize::from(self.mtu) + HEADER;
         if longest > MAX_LENGTH {
             return Err(Refusal::Mtu(self.mtu));
         }
-        let AfXdp { interface: name, queues: wanted, busy_poll } = &self.device;
+        let AfXdp { interface: name, queues: wanted, busy_poll, .. } = &self.device;
         let interface = Interface::find(name)?;
         if interface.is_set_down()? {
             return Err(Refusal::Down(name.clone()));
@@ -79,7 +85,11 @@ impl Wanted {
             return Err(Refusal::Queues { name: name.clone(), has, wanted: *wanted });
         }
         // The program first: drivers that need no copies want one before the sockets.
-        let program = Program::attach(&interface, xsk::Wanted::All, longest.max(interface.mtu()? + HEADER))?;
+        let received = longest.max(interface.mtu()? + HEADER);
+        let program = match shortcuts {
+            None => Program::attach(&interface, xsk::Wanted::All, received)?,
+            Some(shortcuts) => shortcuts.attach(&interface, device, received)?,
+        };
         let config = Config {
             longest,
             busy_poll: busy_poll.unwrap_or_else(|| !interface.hands_over_at_once()),
@@ -160,6 +170,28 @@ impl Control {
         self.most_mtu
     }
 
+    /// The kernel's index of it.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.interface.index()
+    }
+
+    /// Whether packets that take shortcuts can come and go by it. What is at the other end of a veth may change that.
+    #[must_use]
+    pub fn can_have_shortcuts(&self) -> hardware::Shortcuts {
+        let off = |reason: &str| hardware::Shortcuts::Off(reason.to_owned());
+        match self.interface.takes_redirected() {
+            _ if !self.program.is_native() => off("its driver has no XDP"),
+            Some(true) => hardware::Shortcuts::On,
+            Some(false) => off(
+                "it takes no frames of XDP programs; a veth does once its other end has such a program or GRO",
+            ),
+            None => off(
+                "the kernel does not say whether it takes frames of XDP programs: Linux 6.3 or newer does",
+            ),
+        }
+    }
+
     /// Whether frames come and go by it, and why not. Asking takes a lock of the kernel's.
     #[must_use]
     pub fn link(&self) -> Link {
@@ -217,6 +249,10 @@ impl Input for Lender {
     fn release(&mut self) {
         self.receiver.release();
     }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.receiver.readable()
+    }
 }
 
 struct Taker {
@@ -256,12 +292,12 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_remedy() {
         let open = |interface: &str, queues, mtu| {
-            let device = AfXdp { interface: interface.into(), queues, busy_poll: None };
-            Wanted { device, mtu, workers: 1 }.open().map(|_| ()).unwrap_err().to_string()
+            let device = AfXdp { interface: interface.into(), queues, busy_poll: None, shortcuts: false };
+            Wanted { device, mtu, workers: 1 }.open(0, None).map(|_| ()).unwrap_err().to_string()
         };
         assert!(open("lo", 1, 3819).contains("up to 3818 bytes"));
         assert!(open("none-such", 1, 1500).contains("ip link lists"));
-        let device = AfXdp { interface: "lo".into(), queues: 1, busy_poll: None };
+        let device = AfXdp { interface: "lo".into(), queues: 1, busy_poll: None, shortcuts: false };
         let most = |mtu| Wanted { device: device.clone(), mtu, workers: 1 }.most_mtu();
         assert_eq!([60, 1770, 1771, 3818].map(most), [1770, 1770, 3818, 3818]);
     }

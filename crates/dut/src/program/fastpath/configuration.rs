@@ -10,6 +10,7 @@ use lab::{SIDES, Side};
 use wire::MacAddress;
 
 use crate::access_list::{MOST_STATES, Rules};
+use crate::fastpath::SHORTCUTS;
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
 use crate::workers::Spread;
@@ -37,6 +38,8 @@ pub(super) struct Task {
     pub routes: Option<usize>,
     /// How packets come to its workers.
     pub spread: Spread,
+    /// Whether the kernel forwards by itself what needs no worker.
+    pub shortcuts: bool,
 }
 
 impl Task {
@@ -50,6 +53,7 @@ impl Task {
             rules: Rules::of(parameters).ok().flatten(),
             routes: text(ROUTES).and_then(routes::count),
             spread: Spread::of(parameters),
+            shortcuts: text(SHORTCUTS.key).is_some_and(|text| text == "on"),
         }
     }
 
@@ -91,7 +95,7 @@ impl Ports {
     }
 
     /// What it sends and receives by there, from so many `queues`.
-    fn device(self, number: usize, queues: usize, site: &Site, at: &Listening) -> String {
+    fn device(self, task: &Task, number: usize, queues: usize, site: &Site, at: &Listening) -> String {
         match self {
             Self::Memif => format!(
                 "memif:socket=@{},role=server,queues={},buffer={}",
@@ -99,8 +103,11 @@ impl Ports {
                 queues,
                 room(site.max_frame_size),
             ),
-            Self::AfXdp if queues == 1 => format!("af_xdp:{}", SIDES[number].interface),
-            Self::AfXdp => format!("af_xdp:{},queues={queues}", SIDES[number].interface),
+            Self::AfXdp => {
+                let queues = if queues == 1 { String::new() } else { format!(",queues={queues}") };
+                let shortcuts = if task.shortcuts { ",shortcuts=true" } else { "" };
+                format!("af_xdp:{}{queues}{shortcuts}", SIDES[number].interface)
+            }
         }
     }
 
@@ -145,7 +152,7 @@ pub(super) fn configuration(
             text,
             "\n[[interface]]\nname = \"{}\"\ndevice = \"{}\"\nmac = \"{}\"\nmtu = {}\n{}",
             ports.interface(number),
-            ports.device(number, queues, site, at),
+            ports.device(task, number, queues, site, at),
             side.interface_mac,
             site.max_frame_size.saturating_sub(OVERHEAD).max(LEAST_MTU),
             if rss { "rss = true\n" } else { "" },
@@ -244,7 +251,8 @@ mod tests {
     const TESTER: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 1, 1])];
 
     fn task(mode: &str) -> Task {
-        Task { mode: mode.to_owned(), vlan: None, rules: None, routes: None, spread: Spread::default() }
+        let (vlan, rules, routes, spread, shortcuts) = (None, None, None, Spread::default(), false);
+        Task { mode: mode.to_owned(), vlan, rules, routes, spread, shortcuts }
     }
 
     const TABLE: &str = "/proc/self/fd/7";
@@ -273,6 +281,8 @@ mod tests {
         for (text, config) in both(&Task { spread, ..task(ROUTER) }, "") {
             assert!(text.contains("queues=4") && config.interfaces.iter().all(|it| it.rss), "{text}");
         }
+        let [_, (text, _)] = both(&Task { shortcuts: true, spread, ..task(ROUTER) }, "");
+        assert!(text.contains("\"af_xdp:dut0,queues=4,shortcuts=true\""), "{text}");
         for (text, config) in both(&task("xconnect"), "") {
             assert_eq!((config.interfaces.len(), config.routes.len()), (2, 0), "{text}");
             assert!(matches!(config.interfaces[0].role, Role::CrossConnect(_)), "{text}");

@@ -14,6 +14,8 @@ pub struct AfXdp {
     /// Whether workers have the driver work, instead of interrupts, where the kernel can; where it is not said, at cards
     /// alone, as what another interface of this machine sends would be their work otherwise.
     pub busy_poll: Option<bool>,
+    /// Whether the kernel forwards packets by itself that need no worker.
+    pub shortcuts: bool,
 }
 
 /// The longest name of an interface of the kernel.
@@ -30,14 +32,13 @@ impl AfXdp {
             ));
         }
         let keys = Keys::parse("af_xdp", rest)?;
-        keys.none_but(&["queues", "busy-poll"])?;
-        let busy_poll = match keys.get("busy-poll") {
-            None => None,
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(other) => return Err(format!("busy-poll={other}: write true or false")),
-        };
-        Ok(Self { interface: interface.to_owned(), queues: keys.queues()?, busy_poll })
+        keys.none_but(&["queues", "busy-poll", "shortcuts"])?;
+        Ok(Self {
+            interface: interface.to_owned(),
+            queues: keys.queues()?,
+            busy_poll: keys.flag("busy-poll")?,
+            shortcuts: keys.flag("shortcuts")?.unwrap_or(false),
+        })
     }
 
     /// What no two devices can have, in words.
@@ -64,10 +65,11 @@ mod tests {
     #[test]
     fn interfaces_are_read_as_people_write_them() {
         let read = AfXdp::parse("eth1").unwrap();
-        assert_eq!(read, AfXdp { interface: "eth1".into(), queues: 1, busy_poll: None });
+        assert_eq!(read, AfXdp { interface: "eth1".into(), queues: 1, busy_poll: None, shortcuts: false });
         assert_eq!(read.to_string(), "af_xdp at eth1");
-        let read = AfXdp::parse("eth1,queues=2,busy-poll=false").unwrap();
-        assert_eq!(read, AfXdp { interface: "eth1".into(), queues: 2, busy_poll: Some(false) });
+        let read = AfXdp::parse("eth1,queues=2,busy-poll=false,shortcuts=true").unwrap();
+        let busy_poll = Some(false);
+        assert_eq!(read, AfXdp { interface: "eth1".into(), queues: 2, busy_poll, shortcuts: true });
     }
 
     #[test]
@@ -78,6 +80,7 @@ mod tests {
             ("eth1,queues=0", "1 to 64"),
             ("eth1,mtu=9000", "it has queues"),
             ("eth1,busy-poll=no", "true or false"),
+            ("eth1,shortcuts=1", "true or false"),
         ] {
             let reason = AfXdp::parse(text).unwrap_err();
             assert!(reason.contains(clue), "{text}: {reason}");

@@ -97,11 +97,7 @@ fn memif(keys: &Keys) -> Result<Memif, String> {
         Some("client") => Role::Client,
         Some(other) => return Err(format!("'{other}' is no role: write server or client")),
     };
-    let unsealed = match keys.get("unsealed") {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(other) => return Err(format!("unsealed={other}: write true or false")),
-    };
+    let unsealed = keys.flag("unsealed")?.unwrap_or(false);
     let ring = u16::try_from(keys.number("ring", 1024)?).ok();
     let ring = ring.filter(|ring| ring.is_power_of_two() && *ring <= RING);
     let secret = keys.get("secret").unwrap_or_default();

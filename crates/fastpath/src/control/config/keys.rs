@@ -35,6 +35,16 @@ impl<'a> Keys<'a> {
         text.parse().map_err(|_| format!("{key}={text}: write a whole number"))
     }
 
+    /// Whether something is to be, where it is said.
+    pub fn flag(&self, key: &str) -> Result<Option<bool>, String> {
+        match self.get(key) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(other) => Err(format!("{key}={other}: write true or false")),
+        }
+    }
+
     /// Queues to receive from.
     pub fn queues(&self) -> Result<u16, String> {
         let queues = u16::try_from(self.number("queues", 1)?).ok();

@@ -13,6 +13,7 @@ use crate::control::log::Limit;
 use crate::control::show::hardware::{self, Link};
 use crate::dataplane::forwarding::LINK_HEADER;
 use crate::dataplane::handoff::Meter;
+use crate::device::af_xdp::Shortcuts;
 use crate::device::{Queues, af_xdp, memif as memif_device, null};
 
 /// A device that was opened.
@@ -46,6 +47,8 @@ struct AfXdp {
     control: af_xdp::Control,
     /// As it was when it was looked at.
     link: Link,
+    /// Whether packets could take shortcuts then, if they are to.
+    shortcuts: Option<hardware::Shortcuts>,
     looked: Instant,
 }
 
@@ -56,6 +59,7 @@ impl AfXdp {
             return None;
         }
         self.looked = Instant::now();
+        self.shortcuts = self.shortcuts.take().map(|_| self.control.can_have_shortcuts());
         let before = std::mem::replace(&mut self.link, self.control.link());
         (self.link != before).then(|| self.link.to_string())
     }
@@ -70,7 +74,7 @@ fn lost(memif: &memif::Memif) -> Option<hardware::Lost> {
 
 impl Opened {
     /// Opens the device of the interface `name` for packets of up to `mtu` bytes and so many workers; if it is among
-    /// `ports`, as one of them.
+    /// `ports`, as one of them. If the configuration has it so, packets can take `shortcuts`.
     ///
     /// # Errors
     /// Those of the device.
@@ -80,6 +84,7 @@ impl Opened {
         (device, mtu): (&Device, u16),
         workers: usize,
         ports: &Ports,
+        shortcuts: Option<&Shortcuts>,
     ) -> Result<(Self, Queues)> {
         let (end, queues) = match device {
             Device::Null => (End::Nothing, null::queues(1, workers)),
@@ -107,9 +112,11 @@ impl Opened {
             }
             Device::AfXdp(device) => {
                 let wanted = af_xdp::Wanted { device: device.clone(), mtu, workers };
-                let (control, queues) = wanted.open()?;
+                let shortcuts = shortcuts.filter(|_| device.shortcuts);
+                let (control, queues) = wanted.open(index as u16, shortcuts)?;
                 let (link, looked) = (control.link(), Instant::now());
-                (End::AfXdp(Box::new(AfXdp { control, link, looked })), queues)
+                let shortcuts = shortcuts.map(|_| control.can_have_shortcuts());
+                (End::AfXdp(Box::new(AfXdp { control, link, shortcuts, looked })), queues)
             }
             Device::Port(_) => {
                 let (end, queues) = ports.open(name)?;
@@ -124,6 +131,7 @@ impl Opened {
                 End::AfXdp(end) => Some(end.control.copying().clone()),
                 End::Nothing | End::Memif { .. } | End::Port(_) => None,
             },
+            shortcuts: None,
             link: Link::Up,
             placement: Vec::new(),
             transmit_queues: queues.outputs.len(),
@@ -195,7 +203,19 @@ impl Opened {
             congestion_drops: meter.refused(),
         };
         let handoffs = self.ways.iter().map(handoff).collect();
-        hardware::Device { link, lost, handoffs, ..self.shown.clone() }
+        let shortcuts = match &self.end {
+            End::AfXdp(end) => end.shortcuts.clone(),
+            End::Nothing | End::Memif { .. } | End::Port(_) => None,
+        };
+        hardware::Device { link, lost, handoffs, shortcuts, ..self.shown.clone() }
+    }
+
+    /// The kernel's index of an interface whose packets can take shortcuts.
+    pub fn shortcuts(&self) -> Option<u32> {
+        match &self.end {
+            End::AfXdp(end) if end.shortcuts == Some(hardware::Shortcuts::On) => Some(end.control.index()),
+            _ => None,
+        }
     }
 
     /// The largest MTU that it can carry.

@@ -16,6 +16,7 @@ use super::devices::Opened;
 use super::facts::{self, Moment};
 use super::kernel::{Kernel, mtu_of_tap};
 use super::memory;
+use super::shortcuts::Shortcuts;
 use crate::control::capture::Capturing;
 use crate::control::config::{self, Attachment, Change, Config, difference};
 use crate::control::kernel::Tap;
@@ -45,6 +46,7 @@ pub(super) struct State {
     /// The file that it began with.
     file: PathBuf,
     devices: Vec<Opened>,
+    shortcuts: Shortcuts,
     counters: Vec<Arc<Counters>>,
     /// The core and thread of each worker.
     placed: Vec<(usize, i32)>,
@@ -96,6 +98,7 @@ impl State {
             numbers: HashMap::new(),
             file: super::absolute(file),
             devices: Vec::new(),
+            shortcuts: Shortcuts::default(),
             counters: Vec::new(),
             placed: Vec::new(),
             start: Moment::now(),
@@ -145,8 +148,8 @@ impl State {
     ///
     /// # Errors
     /// When the kernel does not let its routes or frames be followed.
-    pub fn started(&mut self, devices: Vec<Opened>, workers: &Workers) -> Result<()> {
-        self.devices = devices;
+    pub fn started(&mut self, devices: Vec<Opened>, shortcuts: Shortcuts, workers: &Workers) -> Result<()> {
+        (self.devices, self.shortcuts) = (devices, shortcuts);
         self.limit_frames();
         self.counters = workers.running.iter().map(|worker| Arc::clone(&worker.counters)).collect();
         self.placed = facts::placed(workers);
@@ -176,7 +179,18 @@ impl State {
         }
         self.devices.iter_mut().filter_map(Opened::poll).for_each(|said| log(&said));
         self.write_captured(log);
-        self.kernel.poll(&mut self.router, log)
+        let more = self.kernel.poll(&mut self.router, log)?;
+        self.follow_shortcuts(log);
+        Ok(more)
+    }
+
+    /// Has packets take the shortcuts of now.
+    fn follow_shortcuts(&mut self, log: &dyn Fn(&str)) {
+        if let Err(error) = self.shortcuts.follow(&mut self.router, &self.devices)
+            && let Some(said) = self.limit.say(format!("shortcuts: {error:#}"), Instant::now())
+        {
+            log(&said);
+        }
     }
 
     /// Says what happened to neighbours that somebody should look after.
@@ -218,6 +232,11 @@ impl State {
             Request::Set(set) => self.set(&set).map(Answer::Done),
             Request::Reload { file } => self.reload(file.as_deref()).map(Answer::Done),
         };
+        // Who asks for a change finds it made.
+        let answer = answer.and_then(|answer| {
+            self.shortcuts.follow(&mut self.router, &self.devices)?;
+            Ok(answer)
+        });
         answer.map_or_else(|error| Reply::Error(format!("{error:#}")), Reply::Answer)
     }
 
@@ -261,6 +280,7 @@ impl State {
 
     fn make_all(&mut self, changes: Vec<Change>) -> Result<()> {
         changes.iter().try_for_each(|change| self.check(change))?;
+        self.shortcuts.pause()?;
         let count = changes.len();
         let before = (count > 1).then(|| self.config.clone());
         for (at, change) in changes.into_iter().enumerate() {

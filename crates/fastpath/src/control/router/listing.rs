@@ -100,7 +100,7 @@ impl Router {
 }
 
 /// The longest prefix with a route that holds an address.
-fn longest<A: Address>(fib: &Fib<A>, address: A) -> Option<Prefix<A>> {
+pub(super) fn longest<A: Address>(fib: &Fib<A>, address: A) -> Option<Prefix<A>> {
     let prefixes =
         (0..=A::WIDTH).rev().filter_map(|length| Prefix::new(address.network(length), length).ok());
     let mut prefixes = prefixes.filter(|prefix| fib.get(*prefix).is_some());

@@ -65,6 +65,10 @@ impl Router {
             | Event::Answer { interface, address, mac }
             | Event::Offer { interface, address, mac }
             | Event::Announcement { interface, address, mac } => (interface, address, mac),
+            Event::Forwarded { interface, destination } => {
+                self.note_forwarded(interface, destination);
+                return Ok(());
+            }
         };
         let known = self.neighbours.get(&(interface, address)).copied();
         let on_link = self.interface(interface).is_ok_and(|found| found.subnet_of(address).is_some());

@@ -91,6 +91,7 @@ impl Router {
         held: &[NextHop],
     ) -> Result<Option<fib::Via>, fib::Error> {
         let (via, holds) = A::table(self).hold(held)?;
+        self.edition += 1;
         match A::table(self).fib.insert(prefix, via.marked(source.mark())) {
             Ok(before) => {
                 if !holds {
@@ -140,6 +141,7 @@ impl Router {
             }
         }
         if let Some(before) = A::table(self).fib.withdraw(prefix) {
+            self.edition += 1;
             self.let_go::<A>(before)?;
         }
         refused

@@ -45,6 +45,9 @@ pub struct Device {
     /// How the kernel serves an interface of its own by AF_XDP.
     #[serde(flatten)]
     pub copying: Option<Copying>,
+    /// Whether packets can take shortcuts in the kernel, where they are to.
+    #[serde(default)]
+    pub shortcuts: Option<Shortcuts>,
     /// Whether there is somebody at its other end, and why not.
     pub link: Link,
     /// By receive queue, the worker that serves it.
@@ -88,6 +91,25 @@ impl fmt::Display for Copying {
             write!(formatter, " ({reason})")?;
         }
         if self.busy_polls { formatter.write_str(", busy polling") } else { Ok(()) }
+    }
+}
+
+/// Whether packets can take shortcuts from an interface and to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shortcuts {
+    /// They can.
+    On,
+    /// They cannot, because of this.
+    Off(String),
+}
+
+impl fmt::Display for Shortcuts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On => formatter.write_str("shortcuts"),
+            Self::Off(reason) => write!(formatter, "no shortcuts ({reason})"),
+        }
     }
 }
 
@@ -146,10 +168,7 @@ impl fmt::Display for Hardware {
             vec![
                 device.name.clone(),
                 device.index.to_string(),
-                match &device.copying {
-                    Some(copying) => format!("{}: {copying}", device.driver),
-                    None => device.driver.clone(),
-                },
+                device.driver_in_words(),
                 match &device.link {
                     Link::Up => "up".to_owned(),
                     Link::Down(reason) => format!("down: {reason}"),
@@ -162,6 +181,15 @@ impl fmt::Display for Hardware {
         self.write_handoffs(formatter)?;
         self.write_lost(formatter)?;
         self.write_taps(formatter)
+    }
+}
+
+impl Device {
+    /// What drives it, and how the kernel does that.
+    fn driver_in_words(&self) -> String {
+        let copying = self.copying.iter().map(ToString::to_string);
+        let how: Vec<_> = copying.chain(self.shortcuts.iter().map(ToString::to_string)).collect();
+        if how.is_empty() { self.driver.clone() } else { format!("{}: {}", self.driver, how.join(", ")) }
     }
 }
 

@@ -193,6 +193,7 @@ fn hardware_says_who_serves_which_queue() {
         index,
         driver: "null".into(),
         copying: None,
+        shortcuts: None,
         link,
         placement: vec![1, 2],
         transmit_queues: 2,

@@ -14,6 +14,9 @@ const DO_NOT_FRAGMENT: u8 = 0x40;
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     super::rewrite_each(context, packets, (vector, next), rewrite, turn_away);
+    super::tell_forwarded(context, packets, (vector, next), |packet| {
+        packet.get(16..20)?.first_chunk().map(|address: &[u8; 4]| (*address).into())
+    });
 }
 
 /// Where a packet goes that cannot be rewritten: too long ones are cut if they may be.

@@ -11,6 +11,9 @@ use crate::dataplane::vector::{Index, Packets};
 
 pub(super) fn process(context: &mut Context, packets: &mut Packets, vector: &[Index], next: &mut [Node]) {
     super::rewrite_each(context, packets, (vector, next), rewrite, super::refuse_ip6);
+    super::tell_forwarded(context, packets, (vector, next), |packet| {
+        packet.get(24..40)?.first_chunk().map(|address: &[u8; 16]| (*address).into())
+    });
 }
 
 #[inline(always)]

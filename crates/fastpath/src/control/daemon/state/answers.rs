@@ -1,6 +1,7 @@
 //! What is asked of the main thread and changes nothing but counters: a question enters, a table leaves.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use crate::control::show::{
 };
 use crate::control::snapshot::Snapshot;
 use crate::control::threads;
+use crate::dataplane::counters::Counters;
 
 /// The most routes that are shown at once.
 const MOST_ROUTES: usize = 1000;
@@ -51,7 +53,7 @@ impl State {
                 ))
             }
             Show::Interfaces => {
-                let counted = self.interfaces.of_all(&self.counters);
+                let counted = self.interfaces.of_all(&self.with_shortcuts());
                 Answer::Interfaces(interfaces::interfaces(self.router.forwarding(), &counted))
             }
             Show::Acl { name } => Answer::Acl(self.access_lists.show(&self.router, name.as_deref())?),
@@ -84,8 +86,22 @@ impl State {
     /// What all workers counted since they started, in Prometheus's text format.
     pub fn metrics(&self) -> metrics::Metrics {
         let counted = self.counters.iter().map(|counters| Snapshot::of(counters)).enumerate();
-        let workers: Vec<_> = counted.map(|(number, counted)| (threads::name(number), counted)).collect();
+        let workers = counted.map(|(number, counted)| (threads::name(number), counted));
+        let shortcuts =
+            self.counted_shortcuts().map(|counters| ("shortcuts".to_owned(), Snapshot::of(&counters)));
+        let workers: Vec<_> = workers.chain(shortcuts).collect();
         metrics::metrics(self.router.forwarding(), &workers, self.start.time.elapsed().as_secs_f64())
+    }
+
+    /// What took shortcuts until now, if there are any.
+    fn counted_shortcuts(&self) -> Option<Arc<Counters>> {
+        self.shortcuts.count(&self.router);
+        self.shortcuts.counters()
+    }
+
+    /// The counters of all workers, and of shortcuts behind them.
+    fn with_shortcuts(&self) -> Vec<Arc<Counters>> {
+        self.counters.iter().cloned().chain(self.counted_shortcuts()).collect()
     }
 
     /// What each worker does, and all that it counted.
@@ -159,7 +175,7 @@ impl State {
             }
             Clear::Acl => {
                 self.access_lists.clear();
-                return Answer::Done("access lists counted from now on".into());
+                return Answer::Done(counted_from_now_on("access lists"));
             }
             Clear::Bridge => {
                 let bridges = &self.router.forwarding().bridges;
@@ -171,10 +187,17 @@ impl State {
                 nodes.for_each(|node| node.dearest.clear());
                 (&mut self.runtime, "runtime")
             }
-            Clear::Interfaces => (&mut self.interfaces, "interfaces"),
+            Clear::Interfaces => {
+                self.interfaces.begin(&self.with_shortcuts());
+                return Answer::Done(counted_from_now_on("interfaces"));
+            }
             Clear::Errors => (&mut self.errors, "errors"),
         };
         baseline.begin(&self.counters);
-        Answer::Done(format!("{what} counted from now on"))
+        Answer::Done(counted_from_now_on(what))
     }
+}
+
+fn counted_from_now_on(what: &str) -> String {
+    format!("{what} counted from now on")
 }
