@@ -62,6 +62,8 @@ fn command_lines(document: &Path) -> Vec<Line> {
 const DURATIONS: [(&str, u32); 3] = [("--duration", 300), ("--hold-duration", 200), ("--time-limit", 2000)];
 /// The least milliseconds that a profiler needs for its samples.
 const PROFILED: u32 = 1000;
+/// The milliseconds of each step of a waterfall, which has a dozen.
+const STEP: u32 = 100;
 /// What load tests do beside measuring, where a document does not say how long: seconds by default.
 const BESIDE: [(&str, &[&str]); 7] = [
     ("ramp", &["--duration 300ms", "--hold-duration 200ms", "--warm-up-duration 100ms", "--drain 100ms"]),
@@ -79,7 +81,11 @@ fn brief(text: &str) -> String {
     for at in 1..words.len() {
         let asked = words[at].strip_suffix('s').and_then(|number| number.parse::<u32>().ok());
         let Some((_, most)) = DURATIONS.iter().find(|(flag, _)| *flag == words[at - 1]) else { continue };
-        let most = if text.contains("flamegraph") { PROFILED } else { *most };
+        let most = match () {
+            () if text.contains("flamegraph") => PROFILED,
+            () if text.contains("--waterfall") => STEP,
+            () => *most,
+        };
         if asked.is_some_and(|seconds| 1000 * seconds > most) {
             words[at] = format!("{most}ms");
         }

@@ -97,6 +97,43 @@ fn in_the_lab_it_does_the_same_between_interfaces_of_the_kernel() {
     assert_nothing_left();
 }
 
+/// What takes them comes to no worker, and each frame counts all the same.
+#[test]
+fn in_the_lab_the_kernel_forwards_by_shortcuts() {
+    if !has_namespaces() {
+        return;
+    }
+    for flags in ["", "--ip 6 --bidirectional"] {
+        let line = format!(
+            "saturate --dut fastpath:shortcuts=on --rate 20kpps {flags} --warm-up-duration 2s --duration 1s --json"
+        );
+        eventually(|| {
+            let record = linerate(&line).run().well().record();
+            let rewrites = record.nodes.iter().filter(|node| node.name.ends_with("rewrite"));
+            let worked: u64 = rewrites.filter_map(|node| node.meanwhile()).map(|did| did.vectors).sum();
+            let all =
+                record.directions.iter().all(|way| way.offered > 10_000 && way.forwarded == way.offered);
+            // Those before the first shortcut, of which the kernel may know only a second after the ports are ready.
+            let offered: u64 = record.directions.iter().map(|way| way.offered).sum();
+            if all && worked < offered / 2 {
+                Ok(())
+            } else {
+                Err(format!("{worked} of {:?}", record.directions))
+            }
+        });
+    }
+    for (line, clue) in [
+        ("saturate --dut fastpath:shortcuts=on,vlan=7 --vlan 7", "shortcuts"),
+        ("saturate --dut fastpath:shortcuts=on,acl=10", "shortcuts"),
+        ("saturate --dut fastpath:shortcuts=on,mode=bridge", "shortcuts"),
+        ("saturate --engine memif --dut fastpath:shortcuts=on", "leave --engine out"),
+    ] {
+        let said = linerate(line).run().refusal(2).to_owned();
+        assert!(said.contains(clue), "{line}: {said}");
+    }
+    assert_nothing_left();
+}
+
 #[test]
 fn in_the_lab_two_workers_share_the_flows() {
     if !has_namespaces() || std::thread::available_parallelism().unwrap().get() < 2 {
