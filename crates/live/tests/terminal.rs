@@ -36,7 +36,9 @@ fn child() {
 /// reason printed, where there is no `script`.
 fn terminal(case: &str, keys: &[u8]) -> Option<String> {
     let child = env::current_exe().unwrap();
-    let run = format!("{CASE}={case} '{}' --exact child --nocapture", child.display());
+    // What a shell has run in the background ignores interruptions, and hands that on.
+    let run =
+        format!("env --default-signal=INT {CASE}={case} '{}' --exact child --nocapture", child.display());
     let line = format!("stty rows 30 cols 90; {run}; stty -a");
     let script = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
