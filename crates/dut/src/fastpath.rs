@@ -1,6 +1,7 @@
 //! fastpath, our own router: a program. In the lab it forwards between `dut0` and `dut1` by AF_XDP, where who
 //! opened the lab starts it; here are the two interfaces made ready for it, and its parameters read.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use lab::{Addressing, Queues, Result, Running, Site, Workers};
@@ -36,11 +37,16 @@ const VLAN: Parameter = Parameter {
 };
 
 /// The parameter that has the kernel forward what needs no worker.
-pub(crate) const SHORTCUTS: Parameter = Parameter {
+const SHORTCUTS: Parameter = Parameter {
     key: "shortcuts",
     values: "on or off; on goes with none of vlan, acl and another mode than router",
     meaning: "whether the kernel forwards packets to known destinations by itself, in XDP (default off)",
 };
+
+/// Whether the `parameters` of a device, which were read before, have the kernel do so.
+pub(crate) fn has_shortcuts(parameters: &BTreeMap<String, String>) -> bool {
+    parameters.get(SHORTCUTS.key).is_some_and(|text| text == "on")
+}
 
 #[derive(Debug)]
 struct Fastpath {

@@ -34,7 +34,7 @@ use self::fastpath::Fastpath;
 use self::testpmd::Testpmd;
 use self::vm::Vm;
 use self::vpp::Vpp;
-use crate::fastpath::SHORTCUTS;
+use crate::fastpath::has_shortcuts;
 use crate::{DutSpec, Passed};
 
 /// How long it may take to forward, or to take commands, on a machine that others share.
@@ -133,7 +133,7 @@ impl Dut {
                 (Program::Vpp(Vpp::prepare(&parameters)?), words)
             }
             fastpath::NAME => {
-                if parameters.get(SHORTCUTS.key).is_some_and(|text| text == "on") {
+                if has_shortcuts(&parameters) {
                     return Err(misuse(
                         "the kernel has shortcuts between its own interfaces alone: leave --engine out, or shortcuts=on",
                     ));
@@ -258,9 +258,10 @@ impl Dut {
             return Some(vm.note(&self.cores));
         }
         let mode = self.configuration.get(AF_XDP).filter(|mode| !mode.starts_with(fastpath::ZERO_COPY))?;
-        let which = match self.parameters.get(SHORTCUTS.key).map(String::as_str) {
-            Some("on") => "each of them here that takes no shortcut in the kernel",
-            _ => "each of them here",
+        let which = if has_shortcuts(&self.parameters) {
+            "each of them here that takes no shortcut in the kernel"
+        } else {
+            "each of them here"
         };
         Some(format!("{} takes and sends frames by AF_XDP, which copies {which} (mode: {mode})", self.name))
     }

@@ -10,7 +10,7 @@ use lab::{SIDES, Side};
 use wire::MacAddress;
 
 use crate::access_list::{MOST_STATES, Rules};
-use crate::fastpath::SHORTCUTS;
+use crate::fastpath::has_shortcuts;
 use crate::program::{MODE, ROUTES, Site, VLAN};
 use crate::routes;
 use crate::workers::Spread;
@@ -53,7 +53,7 @@ impl Task {
             rules: Rules::of(parameters).ok().flatten(),
             routes: text(ROUTES).and_then(routes::count),
             spread: Spread::of(parameters),
-            shortcuts: text(SHORTCUTS.key).is_some_and(|text| text == "on"),
+            shortcuts: has_shortcuts(parameters),
         }
     }
 
