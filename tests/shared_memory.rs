@@ -1,8 +1,11 @@
 //! Load tests through shared memory by memifs of our own: devices in user space, without DPDK.
 
-use std::time::Duration;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::common::{QUICK, eventually, has_namespaces, linerate, wait_until};
+use crate::common::leftovers::{MARK, command_of, marked};
+use crate::common::{QUICK, eventually, has_namespaces, linerate, listening, wait_until};
 use nix::sys::signal::Signal;
 
 #[test]
@@ -33,6 +36,35 @@ fn devices_in_user_space_are_reached_without_dpdk() {
             return;
         }
     }
+}
+
+#[test]
+fn a_device_of_known_truth_leaves_its_core_while_nothing_arrives() {
+    if !has_namespaces() {
+        return;
+    }
+    let mark = format!("rest-{}", std::process::id());
+    let line = "serve --engine memif --dut calibrated --rpc-port 0 --publish-port 0";
+    let Some((server, _)) = listening(linerate(line).env(MARK, &mark).start()) else { return };
+    let is_device = |pid: &u32| command_of(*pid).contains("user-space-device");
+    let device = marked(&mark).into_iter().find(is_device).expect("the server has started the device");
+    // Known to a hundredth of a second.
+    let before = processor_time(device);
+    let clock = Instant::now();
+    thread::sleep(Duration::from_millis(500));
+    let share = (processor_time(device) - before).as_secs_f64() / clock.elapsed().as_secs_f64();
+    assert!(share < 0.5, "at rest it takes {share:.2} of its core");
+    server.signal(Signal::SIGINT);
+    server.finish().well();
+}
+
+/// How long a process has run on cores.
+fn processor_time(pid: u32) -> Duration {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Fields 14 and 15, of which the second, the name, may hold blanks. There are a hundred ticks a second.
+    let (_, fields) = status.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap());
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 #[test]
