@@ -115,11 +115,15 @@ fn in_the_lab_the_kernel_forwards_by_shortcuts() {
                 record.directions.iter().all(|way| way.offered > 10_000 && way.forwarded == way.offered);
             // Those before the first shortcut, of which the kernel may know only a second after the ports are ready.
             let offered: u64 = record.directions.iter().map(|way| way.offered).sum();
-            if all && worked < offered / 2 {
-                Ok(())
-            } else {
-                Err(format!("{worked} of {:?}", record.directions))
+            if !all || worked >= offered / 2 {
+                return Err(format!("{worked} of {:?}", record.directions));
             }
+            assert!(
+                record.notes.iter().any(|note| note.contains("its kernel forwarded")),
+                "{:?}",
+                record.notes
+            );
+            Ok(())
         });
     }
     for (line, clue) in [

@@ -155,15 +155,19 @@ impl NodeCost<'_> {
 }
 
 impl<'a> Costs<'a> {
-    /// What `record` says; `None` if its device is no graph of nodes, or no packet came.
+    /// What `record` says; `None` if its device is no graph of nodes, no packet came, or most passed no node.
     #[must_use]
     pub fn of(record: &'a Record) -> Option<Self> {
-        Self::of_nodes(&record.nodes, record.nodes_s)
+        Self::of_nodes(&record.nodes, record.nodes_s, record.forwarded())
     }
 
-    /// What `nodes` did in so many `seconds`, where these are known; `None` without packets.
+    /// What `nodes` did in so many `seconds`, where these are known, of a device that `forwarded` so many frames
+    /// meanwhile; `None` without packets, or if most passed no node.
     #[must_use]
-    pub fn of_nodes(nodes: &'a [Node], seconds: Option<f64>) -> Option<Self> {
+    pub fn of_nodes(nodes: &'a [Node], seconds: Option<f64>, forwarded: u64) -> Option<Self> {
+        if !Node::had_most(nodes, forwarded) {
+            return None;
+        }
         let did: Vec<(&str, &str, NodeRuntime)> = nodes
             .iter()
             .filter_map(|node| Some((node.thread.as_str(), node.name.as_str(), node.meanwhile()?)))

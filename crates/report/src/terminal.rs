@@ -26,7 +26,7 @@ mod waterfall;
 use std::fmt::Write as _;
 
 use results::Record;
-use results::record::{Direction, LimitedBy};
+use results::record::{Direction, LimitedBy, Node};
 use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison, Row};
@@ -254,7 +254,9 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     if let Some(device) = &record.dut.remote {
         text.push_str(&remote::table(device, colour));
     }
-    text.push_str(&nodes::table(&record.nodes, colour));
+    if Node::had_most(&record.nodes, record.forwarded()) {
+        text.push_str(&nodes::table(&record.nodes, colour));
+    }
     for worker in workers::workers(&record.nodes) {
         let line = format!("{}: {}", worker.name, worker.text());
         let _ = writeln!(text, "  {}", Look::Faint.paint(&line, colour));

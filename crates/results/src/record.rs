@@ -148,6 +148,12 @@ impl<'de> Deserialize<'de> for Record {
 }
 
 impl Record {
+    /// Frames that came back, of all samples and directions.
+    #[must_use]
+    pub fn forwarded(&self) -> u64 {
+        self.samples.iter().flat_map(|sample| &sample.directions).map(|direction| direction.forwarded).sum()
+    }
+
     /// What reports call the device: the name of its configuration where a bench gave it one (labels
     /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the generator where that was measured,
     /// else the device with its parameters.

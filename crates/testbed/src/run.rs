@@ -158,6 +158,7 @@ pub fn run(
         Ok(nodes) => {
             record.nodes_s = (!nodes.is_empty()).then(|| nodes_read.elapsed().as_secs_f64());
             record.nodes = nodes;
+            record.notes.extend(beside_nodes(&record));
         }
         Err(error) => record.notes.push(format!("what the device's nodes did is not known: {error}")),
     }
@@ -333,6 +334,20 @@ pub fn conduct(
         count_remote(&mut record, before, at, remote);
     }
     Ok((record, writer))
+}
+
+/// What to say of a device most of whose packets passed none of its nodes.
+fn beside_nodes(record: &Record) -> Option<String> {
+    let forwarded = record.forwarded();
+    let few = !record.nodes.is_empty() && !record::Node::had_most(&record.nodes, forwarded);
+    few.then(|| {
+        format!(
+            "{} packets passed the device's nodes, and {} came back: its kernel forwarded the others, so what a packet \
+             costs each node is left out",
+            human::count(record::Node::packets(&record.nodes)),
+            human::count(forwarded)
+        )
+    })
 }
 
 /// Adds to the record what the device counted since `before`, which was `at` that moment.

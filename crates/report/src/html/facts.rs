@@ -182,7 +182,7 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
         facts.push(Facts { title: "DUT counters", pairs: counted.collect() });
     }
-    if !record.nodes.is_empty() {
+    if !record.nodes.is_empty() && record::Node::had_most(&record.nodes, record.forwarded()) {
         let mut nodes: Vec<&record::Node> = record.nodes.iter().collect();
         nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
         let pairs = nodes.into_iter().filter_map(node).collect();

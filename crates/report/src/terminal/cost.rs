@@ -32,7 +32,7 @@ pub fn table(found: &Cost, colour: bool) -> String {
 fn by_node(found: &Cost, colour: bool) -> String {
     let mut loads: Vec<(&LoadCost, Costs)> = Vec::new();
     for load in &found.loads {
-        loads.extend(Costs::of_nodes(&load.nodes, load.nodes_s).map(|costs| (load, costs)));
+        loads.extend(Costs::of_nodes(&load.nodes, load.nodes_s, load.forwarded).map(|costs| (load, costs)));
     }
     if loads.is_empty() {
         return String::new();
