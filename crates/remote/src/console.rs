@@ -1,4 +1,4 @@
-//! A shell on the serial console of a virtual machine: a stream to it and a login enter; a [`Shell`] leaves.
+//! A shell on the serial console of a virtual machine: a stream to it and a login enter; a [`Shell`](crate::Shell) leaves.
 //!
 //! Somebody who logs in by hand would do the same: wait for a prompt, log in, start the [`keeper`](crate::keeper). The terminal is
 //! set to pass everything on as it is. All waits end, and of what the machine says a bounded part is kept.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::dialogue::{Login, Next, next};
 use crate::error::{Error, Result};
 use crate::keeper::{self, Keeper, Streams, mark};
-use crate::shell::{Answer, Shell};
+use crate::shell::Kept;
 
 /// How long a console must be quiet before its last line is taken for a shell's first prompt.
 const QUIET: Duration = Duration::from_millis(600);
@@ -69,25 +69,13 @@ impl Console {
     }
 }
 
-impl Shell for Console {
-    fn run(&mut self, script: &str) -> Result<Answer> {
-        self.keeper.run(script)
+impl Kept for Console {
+    fn keeper(&self) -> &Keeper {
+        &self.keeper
     }
 
-    fn remember(&mut self, script: &str) -> Result<()> {
-        self.keeper.remember(script)
-    }
-
-    fn undo(&mut self) -> Result<Answer> {
-        self.keeper.undo()
-    }
-
-    fn begin_with(&mut self, text: &str) -> Result<()> {
-        self.keeper.begin_with(text)
-    }
-
-    fn host(&self) -> &str {
-        self.keeper.host()
+    fn keeper_mut(&mut self) -> &mut Keeper {
+        &mut self.keeper
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crate::error::Result;
+use crate::keeper::Keeper;
 
 /// How a script ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,35 @@ pub trait Shell: Debug {
 
     /// The device's name, for messages.
     fn host(&self) -> &str;
+}
+
+/// A connection whose other end is a [`Keeper`]: all that a shell does goes to that.
+pub(crate) trait Kept: Debug {
+    fn keeper(&self) -> &Keeper;
+
+    fn keeper_mut(&mut self) -> &mut Keeper;
+}
+
+impl<T: Kept> Shell for T {
+    fn run(&mut self, script: &str) -> Result<Answer> {
+        self.keeper_mut().run(script)
+    }
+
+    fn remember(&mut self, script: &str) -> Result<()> {
+        self.keeper_mut().remember(script)
+    }
+
+    fn undo(&mut self) -> Result<Answer> {
+        self.keeper_mut().undo()
+    }
+
+    fn begin_with(&mut self, text: &str) -> Result<()> {
+        self.keeper_mut().begin_with(text)
+    }
+
+    fn host(&self) -> &str {
+        self.keeper().host()
+    }
 }
 
 impl Shell for Box<dyn Shell> {

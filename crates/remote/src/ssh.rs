@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::keeper::{self, Keeper, Streams, mark};
-use crate::shell::{Answer, Shell};
+use crate::shell::Kept;
 
 /// How long reaching a device may take.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -97,25 +97,13 @@ impl Ssh {
     }
 }
 
-impl Shell for Ssh {
-    fn run(&mut self, script: &str) -> Result<Answer> {
-        self.keeper.run(script)
+impl Kept for Ssh {
+    fn keeper(&self) -> &Keeper {
+        &self.keeper
     }
 
-    fn remember(&mut self, script: &str) -> Result<()> {
-        self.keeper.remember(script)
-    }
-
-    fn undo(&mut self) -> Result<Answer> {
-        self.keeper.undo()
-    }
-
-    fn begin_with(&mut self, text: &str) -> Result<()> {
-        self.keeper.begin_with(text)
-    }
-
-    fn host(&self) -> &str {
-        self.keeper.host()
+    fn keeper_mut(&mut self) -> &mut Keeper {
+        &mut self.keeper
     }
 }
 

@@ -347,13 +347,9 @@ impl Scenario {
         ];
         Dut {
             name: self.dut.to_owned(),
-            parameters: BTreeMap::new(),
             configuration: table(configuration),
             core: Some(1),
-            cores: Vec::new(),
-            remote: None,
-            filter: None,
-            states: None,
+            ..Dut::default()
         }
     }
 }

@@ -185,11 +185,8 @@ impl RemoteDevice {
             name: self.driver.clone(),
             parameters: self.given.clone(),
             configuration: self.fingerprint.clone(),
-            core: None,
-            cores: Vec::new(),
             remote: Some(Box::new(self.describe_remote())),
-            filter: None,
-            states: None,
+            ..record::Dut::default()
         }
     }
 }

@@ -108,16 +108,7 @@ impl Testers {
             .enumerate()
             .map(|(number, port)| (format!("port {number}"), port.name.clone()))
             .collect();
-        record::Dut {
-            name: "ports".to_owned(),
-            parameters: BTreeMap::new(),
-            configuration,
-            core: None,
-            cores: Vec::new(),
-            remote: None,
-            filter: None,
-            states: None,
-        }
+        record::Dut { name: "ports".to_owned(), configuration, ..record::Dut::default() }
     }
 }
 

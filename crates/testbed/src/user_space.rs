@@ -212,9 +212,7 @@ impl UserSpace {
             },
             core: self.dut.as_ref().map(|_| self.core),
             cores: several(&self.site.cores),
-            remote: None,
-            filter: None,
-            states: None,
+            ..record::Dut::default()
         }
     }
 }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 
 use super::*;
+use crate::shell::{Answer, Shell};
 
 /// A console on which `script` runs.
 struct Played {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::keeper::{MORE, MOST};
+use crate::shell::{Answer, Shell};
 
 /// A keeper in a shell here.
 fn here() -> Ssh {

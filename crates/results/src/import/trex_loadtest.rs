@@ -247,16 +247,7 @@ impl Loadtest {
                 period: 0,
                 source: None,
             },
-            dut: Dut {
-                name: dut,
-                parameters: BTreeMap::new(),
-                configuration: BTreeMap::new(),
-                core: None,
-                cores: Vec::new(),
-                remote: None,
-                filter: None,
-                states: None,
-            },
+            dut: Dut { name: dut, ..Dut::default() },
             tester: Tester {
                 engine: "TRex, by trex-loadtest".to_owned(),
                 engine_reason: None,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Remote;
 
 /// The device under test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Dut {
     /// Its name, like `linux-router`; for a device between real ports, its driver's, or `ports`.

@@ -102,22 +102,12 @@ impl Testbed {
                 core: Some(self.placement.dut),
                 cores: several(&self.placement.dut_workers),
                 remote: guest.as_ref().map(|guest| Box::new(guest.describe_remote())),
-                filter: None,
-                states: None,
+                ..record::Dut::default()
             },
             Site::Real(_, Some(remote)) => remote.describe(),
             Site::UserSpace(user_space) => user_space.describe_dut(),
             Site::Testers(testers) => testers.describe_dut(),
-            Site::Real(_, None) => record::Dut {
-                name: "ports".to_owned(),
-                parameters: BTreeMap::new(),
-                configuration: BTreeMap::new(),
-                core: None,
-                cores: Vec::new(),
-                remote: None,
-                filter: None,
-                states: None,
-            },
+            Site::Real(_, None) => record::Dut { name: "ports".to_owned(), ..record::Dut::default() },
         };
         dut.configuration
             .extend(self.program().map(|program| program.configuration().clone()).into_iter().flatten());
