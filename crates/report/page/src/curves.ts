@@ -91,10 +91,13 @@ export function limitAt(record: RunRecord, direction: number, view: View): numbe
   let best: { x: number; offered: number } | null = null;
   for (const sample of measured(record)) {
     const d = sample.directions[direction];
-    if (!d || d.loss_ratio > record.strategy.loss_threshold || d.offered_pps > limit * 1.000001) continue;
+    if (!d || d.loss_ratio > record.strategy.loss_threshold) continue;
+    // The limit counts what was offered up to what was intended: the frames of a sample are off by one at its ends.
+    const offered = Math.min(d.offered_pps, d.intended_pps);
+    if (offered > limit * 1.000001) continue;
     // A hold at the limit lasts; its beginning is the first sample within a thousandth.
-    if (best === null || d.offered_pps > best.offered * 1.001) {
-      best = { x: sample.at_s + sample.duration_s / 2 - rampStart(record), offered: d.offered_pps };
+    if (best === null || offered > best.offered * 1.001) {
+      best = { x: sample.at_s + sample.duration_s / 2 - rampStart(record), offered };
     }
   }
   return best?.x ?? null;

@@ -65,6 +65,10 @@ assert(Math.abs((full.x[0] ?? 0) - 100) < 1e-9 && Math.abs((full.forwarded[0] ??
 // The lossless limit is where the highest lossless load was offered; without one it is nowhere.
 assert.equal(limitAt(ramp, 0, { unit: "pps", against: "time" }), 1.5);
 assert.equal(limitAt(ramp, 0, { unit: "l1", against: "offered" }), 200 * 672);
+// A sample in which a frame more left than was intended is not beyond it.
+const ahead = record([[100, 100], [200, 200]], 200);
+for (const sample of ahead.samples) for (const direction of sample.directions) direction.offered_pps *= 1.00001;
+assert.equal(limitAt(ahead, 0, { unit: "pps", against: "time" }), 1.5);
 assert.equal(limitAt(record([[100, 50]], 0), 0, { unit: "pps", against: "time" }), null);
 
 // The nearest sample, up to one spacing beyond the ends.
