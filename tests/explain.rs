@@ -204,6 +204,29 @@ fn a_flame_graph_shows_where_a_router_works_and_says_what_it_rests_on() {
 }
 
 #[test]
+fn of_a_router_in_user_space_its_own_functions_are_drawn_and_counted_as_its_work() {
+    if !has_perf() {
+        return;
+    }
+    let line = "explain flamegraph --dut fastpath --rate 20kpps --duration 1s -o router.svg --json";
+    eventually(|| {
+        let finished = linerate(line).run().well();
+        let text = fs::read_to_string(finished.directory.join("router.folded")).unwrap();
+        let of_workers = folded(&text).into_iter().filter(|(stack, _)| stack.starts_with("worker;"));
+        let (mut own, mut functions) = (0, 0);
+        for (stack, count) in of_workers {
+            own += count;
+            functions += if stack.contains("fastpath::dataplane") { count } else { 0 };
+        }
+        let profile = &finished.json()["profiles"][0];
+        let share = profile["own_share"].as_f64().unwrap();
+        let least = own as f64 / profile["samples"].as_f64().unwrap();
+        assert!(share >= least - 1e-9, "{share} of the device's threads, {least} of its workers");
+        if functions > 0 { Ok(()) } else { Err(format!("{own} samples of workers: {text}")) }
+    });
+}
+
+#[test]
 fn two_devices_are_drawn_as_a_difference_of_shares() {
     if !has_perf() {
         return;

@@ -140,9 +140,10 @@ fn here(
     let Loaded { load, held, sampler: recording, notes } =
         under_load(request, testbed, lab.dut().name(), stop, prepare)?;
     let samples = recording.end().map_err(|reason| anyhow!(reason))?;
-    let folded = Folded::of_perf_script(&samples.script).map_err(|reason| anyhow!(reason))?;
+    let own = own_threads(testbed)?;
+    let folded = Folded::of_device(&samples.script, &own).map_err(|reason| anyhow!(reason))?;
     let (folded, idle) = at_work(folded)?;
-    let own_share = folded.share_of(&own_threads(testbed)?);
+    let own_share = folded.share_of(&own);
     // A halted core takes no cycles, so those tell nothing of idleness; time does, whether or not the
     // kernel takes samples of it.
     let worked = (profiler.event != "cycles").then(|| {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
@@ -11,6 +12,8 @@ use inferno::collapse::perf::{Folder, Options};
 const WORK: [&str; 4] = ["asm_", "irq_exit", "softirq", "el1_interrupt"];
 /// What the kernel calls the thread that runs when no other does.
 const IDLE: &str = "swapper";
+/// How functions of the kernel end while stacks are folded.
+const OF_KERNEL: &str = "_[k]";
 /// The most samples that a profile may have: sums stay exact in every step of drawing it.
 const MOST: u64 = 1 << 40;
 
@@ -25,11 +28,28 @@ impl Folded {
     /// # Errors
     /// When that is not what it prints.
     pub fn of_perf_script(text: &str) -> Result<Self, String> {
+        Self::fold(text, |_| true)
+    }
+
+    /// The same of a core on which the `threads` of a device work, named as in `/proc/PID/comm`. Of other threads only
+    /// what they do in the kernel is kept: it may be the device's work, as in an interrupt, and their own functions,
+    /// perhaps dozens below each other, are not.
+    ///
+    /// # Errors
+    /// As [`Folded::of_perf_script`].
+    pub fn of_device(text: &str, threads: &[String]) -> Result<Self, String> {
+        let names: Vec<String> = threads.iter().map(|name| thread_name(name)).collect();
+        Self::fold(text, |thread| names.iter().any(|name| name == thread))
+    }
+
+    /// The stacks of threads, of which those that `are_whole` keep functions outside the kernel.
+    fn fold(text: &str, are_whole: impl Fn(&str) -> bool) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
         let mut options = Options::default();
         options.nthreads = 1;
+        options.annotate_kernel = true;
         let mut folder = Folder::from(options);
         if folder.is_applicable(text) != Some(true) {
             let begin = text.lines().next().unwrap_or_default();
@@ -43,8 +63,12 @@ impl Folded {
         let mut folded = Self::default();
         for (stack, count) in found.0 {
             let (thread, frames) = stack.split_once(';').unwrap_or((&stack, ""));
-            let stack = [&thread_name(thread), frames].join(";");
-            *folded.0.entry(stack.trim_end_matches(';').to_owned()).or_default() += count;
+            let thread = thread_name(thread);
+            let whole = are_whole(&thread);
+            let frames = frames.split(';').filter(|frame| !frame.is_empty());
+            let kept = frames.filter_map(|frame| frame.strip_suffix(OF_KERNEL).or(whole.then_some(frame)));
+            let stack = iter::once(thread.as_str()).chain(kept).collect::<Vec<_>>().join(";");
+            *folded.0.entry(stack).or_default() += count;
         }
         Ok(folded)
     }
@@ -123,10 +147,11 @@ impl fmt::Display for Folded {
     }
 }
 
-/// What a stack calls a thread: without blanks, and without the number of its NAPI context, which
-/// is another in every run.
+/// What a stack calls a thread: without blanks, without the number of its NAPI context, which is another in every run, and
+/// without a number after a blank (`worker 0`), which would be taken for that of its process where stacks are folded.
 fn thread_name(comm: &str) -> String {
-    let name = comm.trim().replace(' ', "_");
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
+    let name = comm.trim().split(' ').take_while(|word| !is_number(word)).collect::<Vec<_>>().join("_");
     match name.rsplit_once('-') {
         Some((interface, id)) if name.starts_with("napi/") && id.bytes().all(|it| it.is_ascii_digit()) => {
             interface.to_owned()
@@ -182,6 +207,32 @@ swapper     0 [001]   100.003001: cpu-clock:
     }
 
     #[test]
+    fn of_threads_that_are_not_the_device_s_only_the_kernel_s_functions_are_kept() {
+        let script = "\
+rustc  4711 [001]   100.000001: cpu-clock: 
+	ffffffff81000100 net_rx_action+0x10 ([kernel.kallsyms])
+	    55d0a0001000 visit+0x20 (/usr/bin/rustc)
+	    55d0a0002000 main+0x20 (/usr/bin/rustc)
+
+worker 0  4712 [001]   100.000002: cpu-clock: 
+	    55d0a0003000 route+0x20 (/usr/bin/fastpath)
+	    55d0a0004000 run+0x20 (/usr/bin/fastpath)
+
+rustc  4711 [001]   100.000003: cpu-clock: 
+	    55d0a0001000 visit+0x20 (/usr/bin/rustc)
+	    55d0a0002000 main+0x20 (/usr/bin/rustc)
+
+";
+        let device = Folded::of_device(script, &["worker 0\n".to_owned()]).unwrap();
+        assert_eq!(device.to_string(), "rustc 1\nrustc;net_rx_action 1\nworker;run;route 1\n");
+        let all = Folded::of_perf_script(script).unwrap();
+        assert_eq!(
+            all.to_string(),
+            "rustc;main;visit 1\nrustc;main;visit;net_rx_action 1\nworker;run;route 1\n"
+        );
+    }
+
+    #[test]
     fn what_is_no_profile_is_named() {
         assert_eq!(Folded::of_perf_script(" \n"), Ok(Folded::default()));
         for text in ["nonsense\n", "nonsense\n\nmore\n\n", "a 1 [001] 1.0: e:\nno stack line\n\n"] {
@@ -202,6 +253,7 @@ swapper     0 [001]   100.003001: cpu-clock:
             ("napi/eth-1-12", "napi/eth-1"),
             ("ksoftirqd/1", "ksoftirqd/1"),
             ("tmux: server", "tmux:_server"),
+            ("worker 0", "worker"),
             ("kworker/1-8", "kworker/1-8"),
         ] {
             assert_eq!(thread_name(comm), name);
