@@ -314,7 +314,9 @@ fn a_burst_passes_as_through_a_queue_of_known_depth() {
         return;
     }
     const OFFERED: f64 = 100e3;
-    for (capacity, depth) in [(50e3, 200.0), (80e3, 100.0), (20e3, 250.0)] {
+    // A device that wakes up late for the first frame serves none meanwhile, and its queue holds as many more at the end:
+    // 3 % of each burst are frames that it serves in 110 µs at least.
+    for (capacity, depth) in [(50e3, 200.0), (80e3, 300.0), (20e3, 250.0)] {
         let longest = 1.0 + (depth - 1.0) * OFFERED / (OFFERED - capacity);
         let dut = format!("calibrated:rate={capacity},burst={depth}");
         let Some(()) = eventually(|| {
