@@ -9,6 +9,9 @@ use traffic::table::Row;
 use traffic::{FrameTable, finish};
 use wire::signature::{self, DEPARTURE_MASK, MAGIC, Signature};
 
+/// How many rows ahead are fetched: a table of a million rows is in no cache.
+const AHEAD: usize = 16;
+
 /// What is the same for all frames that are built together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -147,6 +150,10 @@ impl Builder {
         if self.row >= self.end {
             self.row -= self.span;
         }
+        match &self.templates {
+            Templates::Short(templates) => fetch(templates.get(self.row + AHEAD * self.workers)),
+            Templates::Long(templates) => fetch(templates.get(self.row + AHEAD * self.workers)),
+        }
     }
 
     fn rows(&self) -> usize {
@@ -169,6 +176,15 @@ fn templates<const N: usize>(table: &FrameTable, worker: usize) -> Vec<Template<
         Template { bytes, signature, row: *row }
     };
     table.rows.iter().enumerate().map(template).collect()
+}
+
+/// Has the first bytes of a template fetched, and what is needed beside them.
+#[inline(always)]
+fn fetch<const N: usize>(template: Option<&Template<N>>) {
+    if let Some(template) = template {
+        prefetch::to_read(template.bytes.as_ptr());
+        prefetch::to_read(std::ptr::from_ref(&template.row).cast());
+    }
 }
 
 #[inline]

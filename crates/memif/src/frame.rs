@@ -111,35 +111,6 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Has the processor fetch the cache line at an address, to be read.
-#[inline]
-pub fn prefetch_to_read(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, for whatever address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Has the processor fetch the cache line at an address for this core alone, to be written.
-///
-/// It is the instruction itself, since the compiler makes its hint `_MM_HINT_ET0` a fetch to be read unless it may use
-/// `prefetchw`, which it may not by default. A line that was fetched to be read waits for the other core once more when
-/// it is written: that halved the rate, and more.
-#[inline]
-pub fn prefetch_to_write(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, for whatever address; a processor that does not know it does nothing.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

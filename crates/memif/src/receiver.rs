@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Role;
-use crate::frame::{Frame, prefetch_to_read};
+use crate::frame::Frame;
 use crate::queue::{Attached, Link, Shared};
 use crate::ring::is_chained;
 
@@ -90,7 +90,7 @@ impl Receiver {
             let index = self.next;
             self.next = index.wrapping_add(1);
             if let Some(frame) = take(link, index, longest, &mut self.in_chain, &mut burst) {
-                prefetch_to_read(frame.start());
+                prefetch::to_read(frame.start());
                 burst.bytes += frame.length() as u64;
                 burst.frames += 1;
                 lend(frame);

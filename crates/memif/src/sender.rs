@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Role;
-use crate::frame::{Frame, copy, prefetch_to_write};
+use crate::frame::{Frame, copy};
 use crate::layout::Descriptor;
 use crate::queue::{Attached, Link, Shared};
 
@@ -166,7 +166,7 @@ impl Sender {
             let Some((buffer, _)) = link.buffers.empty(&link.ring, self.next.wrapping_add(index)) else {
                 break;
             };
-            prefetch_to_write(buffer.start.as_ptr());
+            prefetch::to_write(buffer.start.as_ptr());
             *frame = Frame::within(buffer, 0);
             self.reserved = index + 1;
         }
@@ -243,7 +243,7 @@ fn fetch_ahead(link: &Link, index: u16, end: u16) {
     if end.wrapping_sub(index) > AHEAD
         && let Some((buffer, _)) = link.buffers.empty(&link.ring, index.wrapping_add(AHEAD))
     {
-        prefetch_to_write(buffer.start.as_ptr());
+        prefetch::to_write(buffer.start.as_ptr());
     }
 }
 

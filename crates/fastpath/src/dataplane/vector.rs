@@ -414,7 +414,7 @@ impl Packets {
     /// Has the first cache line of a packet fetched.
     #[inline(always)]
     pub fn prefetch(&self, index: Index) {
-        prefetch(self.frames[index].data);
+        prefetch::to_read(self.frames[index].data);
     }
 
     /// Notes at which interface a packet arrived, and where its network header begins.
@@ -438,16 +438,4 @@ impl Packets {
             *next = self.drop(index, reason);
         }
     }
-}
-
-/// Has the core fetch the cache line of an address, which need not exist.
-#[inline(always)]
-pub fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing and faults never.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }

@@ -14,7 +14,6 @@ use super::memory::Lines;
 use super::phase::Phase;
 use super::{Flow, Moment, Terms};
 use crate::dataplane::seeded::Seeded;
-use crate::dataplane::vector::prefetch;
 
 /// Words of a line.
 const PLACES: usize = 16;
@@ -154,7 +153,7 @@ impl Table {
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         if let Some(line) = self.lines.get(self.line(hash)) {
-            prefetch(line.0.as_ptr().cast());
+            prefetch::to_read(line.0.as_ptr().cast());
         }
     }
 
@@ -165,7 +164,7 @@ impl Table {
         let Some(line) = self.lines.get(self.line(hash)) else { return Slot::NONE };
         let slot = line.slot(line.matching(tag(hash)).trailing_zeros() as usize / 8);
         if let Some(state) = self.get(slot) {
-            prefetch(std::ptr::from_ref(state).cast());
+            prefetch::to_read(std::ptr::from_ref(state).cast());
         }
         slot
     }
