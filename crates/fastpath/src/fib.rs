@@ -27,6 +27,7 @@ mod group;
 mod memory;
 mod pool;
 mod rib;
+mod summary;
 mod trie;
 
 use std::sync::Arc;
@@ -74,7 +75,7 @@ pub struct Usage {
     pub retired: usize,
     /// Groups of next hops.
     pub groups: usize,
-    /// Bytes of the root and of every node that was ever used.
+    /// Bytes of the root, its summary, and every node that was ever used.
     pub bytes: usize,
 }
 

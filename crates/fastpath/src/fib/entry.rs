@@ -100,7 +100,7 @@ impl Entry {
         Self(u32::from(length) << LENGTH_SHIFT | via.0 & VIA)
     }
 
-    pub fn to_node(node: u32) -> Self {
+    pub const fn to_node(node: u32) -> Self {
         Self(NODE | node)
     }
 

@@ -20,10 +20,13 @@ use super::entry::Entry;
 use super::epoch::Epochs;
 use super::memory::Words;
 use super::pool::Pool;
+use super::summary::Summary;
 
 /// The table; its writer is the holder of the pool of its nodes.
 pub(super) struct Trie<A> {
     root: Words,
+    /// Of the root, where that is large.
+    summary: Option<Summary>,
     nodes: Words,
     _addresses: PhantomData<fn(A)>,
 }
@@ -59,12 +62,14 @@ struct Brush<'a, A> {
 impl<A: Address> Trie<A> {
     pub fn new(nodes: u32) -> io::Result<Self> {
         let nodes = Words::zeroed(nodes as usize * entries(A::STRIDE))?;
-        Ok(Self { root: Words::zeroed(entries(A::ROOT))?, nodes, _addresses: PhantomData })
+        let (root, summary) = (Words::zeroed(entries(A::ROOT))?, Summary::new(entries(A::ROOT))?);
+        Ok(Self { root, summary, nodes, _addresses: PhantomData })
     }
 
-    /// Bytes of the root and so many nodes.
+    /// Bytes of the root, its summary and so many nodes.
     pub fn bytes(nodes: usize) -> usize {
-        (entries(A::ROOT) + nodes * entries(A::STRIDE)) * size_of::<Entry>()
+        let words = entries(A::ROOT) + nodes * entries(A::STRIDE);
+        words * size_of::<Entry>() + Summary::bytes(entries(A::ROOT))
     }
 
     /// The entry of an address, which leads to no node.
@@ -88,27 +93,10 @@ impl<A: Address> Trie<A> {
     /// many at a time.
     #[inline]
     pub fn find_bulk(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) {
-        for (address, entry) in addresses.iter().zip(entries.iter_mut()) {
-            *entry = self.root.relaxed(address.bits(0, A::ROOT));
-        }
-        let mut open = Open::new();
-        for (at, (address, entry)) in addresses.iter().zip(entries.iter()).enumerate() {
-            open.keep(at as u8, *entry, address.head() << A::ROOT);
-        }
+        let mut open = self.begin(addresses, entries);
         let mut offset = A::ROOT;
         while open.count > 0 && offset + A::STRIDE <= u64::BITS as u8 {
-            // What the entries lead to is at least as new as they are.
-            fence(Ordering::Acquire);
-            let count = std::mem::take(&mut open.count);
-            for (entry, bits) in open.entries[..count].iter_mut().zip(&open.bits) {
-                let within = (bits >> (u64::BITS - u32::from(A::STRIDE))) as usize;
-                *entry = self.nodes.relaxed(start::<A>(*entry) + within);
-            }
-            for index in 0..count {
-                let (at, entry) = (open.at[index], open.entries[index]);
-                entries[usize::from(at)] = entry;
-                open.keep(at, entry, open.bits[index] << A::STRIDE);
-            }
+            open.descend(A::STRIDE, entries, |entry, within| self.nodes.relaxed(start::<A>(entry) + within));
             offset += A::STRIDE;
         }
         for &at in &open.at[..open.count] {
@@ -119,11 +107,29 @@ impl<A: Address> Trie<A> {
         fence(Ordering::Acquire);
     }
 
+    /// The root's entries of addresses, and those that lead to nodes. If the summary helps, only those are looked up in the
+    /// root that it does not tell.
+    #[inline(always)]
+    fn begin(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) -> Open {
+        let root_index = |address: A| address.bits(0, A::ROOT);
+        let summary = self.summary.as_ref().filter(|summary| summary.helps());
+        let Some(summary) = summary else {
+            return Open::of(addresses, A::ROOT, entries, |address| self.root.relaxed(root_index(address)));
+        };
+        let mut open = Open::of(addresses, 0, entries, |address| summary.relaxed(root_index(address)));
+        open.descend(A::ROOT, entries, |_, at| self.root.relaxed(at));
+        open
+    }
+
     /// Has every address of `prefix` whose route is no longer lead to `leaf`; false, and nothing has
     /// changed, if no node is left.
     pub fn paint(&self, prefix: Prefix<A>, leaf: Entry, pool: &mut Pool, epochs: &Epochs) -> bool {
         let root = Block { words: &self.root, start: 0, offset: 0, bits: A::ROOT };
-        self.paint_in(&root, &mut Brush { prefix, leaf, pool, epochs })
+        let painted = self.paint_in(&root, &mut Brush { prefix, leaf, pool, epochs });
+        if let (true, Some(summary)) = (painted, &self.summary) {
+            summary.refresh(&self.root, &root.range(prefix));
+        }
+        painted
     }
 
     fn paint_in(&self, block: &Block, brush: &mut Brush<A>) -> bool {
@@ -169,8 +175,38 @@ impl<A: Address> Trie<A> {
 }
 
 impl Open {
-    fn new() -> Self {
-        Self { count: 0, at: [0; VECTOR], entries: [Entry::NONE; VECTOR], bits: [0; VECTOR] }
+    /// Those of `addresses` that are not found by `load`, which tells an address's entry by its first `offset` bits.
+    #[inline(always)]
+    fn of<A: Address>(
+        addresses: &[A],
+        offset: u8,
+        entries: &mut [Entry; VECTOR],
+        load: impl Fn(A) -> Entry,
+    ) -> Self {
+        for (address, entry) in addresses.iter().zip(entries.iter_mut()) {
+            *entry = load(*address);
+        }
+        let mut open = Self { count: 0, at: [0; VECTOR], entries: [Entry::NONE; VECTOR], bits: [0; VECTOR] };
+        for (at, (address, entry)) in addresses.iter().zip(entries.iter()).enumerate() {
+            open.keep(at as u8, *entry, address.head() << offset);
+        }
+        open
+    }
+
+    /// Goes one level down for all of them: `load` says where an entry leads to with the next `bits` bits.
+    #[inline(always)]
+    fn descend(&mut self, bits: u8, entries: &mut [Entry; VECTOR], load: impl Fn(Entry, usize) -> Entry) {
+        // What the entries lead to is at least as new as they are.
+        fence(Ordering::Acquire);
+        let count = std::mem::take(&mut self.count);
+        for (entry, left) in self.entries[..count].iter_mut().zip(&self.bits) {
+            *entry = load(*entry, (left >> (u64::BITS - u32::from(bits))) as usize);
+        }
+        for index in 0..count {
+            let (at, entry) = (self.at[index], self.entries[index]);
+            entries[usize::from(at)] = entry;
+            self.keep(at, entry, self.bits[index] << bits);
+        }
     }
 
     /// Keeps an address if it is not found yet: without a branch, since nobody can guess which are. There
