@@ -99,6 +99,13 @@ pub(crate) fn is_input(name: &str) -> bool {
     Part::of(name) == Part::Input
 }
 
+/// What a row of `node` is called. A node that takes packets from a device is called at each look for some, by fastpath and
+/// by VPP, and looks that found none are among its calls and clocks.
+pub(crate) fn label(node: &Node) -> String {
+    let polls = if is_input(&node.name) { " (with idle polling)" } else { "" };
+    format!("{} {}{polls}", node.thread, node.name)
+}
+
 /// Where the node that is called `name` stands among others: the less, the earlier packets pass it.
 fn place(name: &str) -> impl Ord {
     (Part::of(name), name)

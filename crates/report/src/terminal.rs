@@ -26,7 +26,7 @@ mod waterfall;
 use std::fmt::Write as _;
 
 use results::Record;
-use results::record::{Direction, LimitedBy, Node};
+use results::record::{Direction, LimitedBy};
 use wire::human::{bps, count, pps};
 
 use crate::comparison::{Cell, Comparison, Row};
@@ -254,7 +254,7 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     if let Some(device) = &record.dut.remote {
         text.push_str(&remote::table(device, colour));
     }
-    if Node::had_most(&record.nodes, record.forwarded()) {
+    if record.nodes_had_most() {
         text.push_str(&nodes::table(&record.nodes, colour));
     }
     for worker in workers::workers(&record.nodes) {

@@ -154,6 +154,12 @@ impl Record {
         self.samples.iter().flat_map(|sample| &sample.directions).map(|direction| direction.forwarded).sum()
     }
 
+    /// Whether at least half of the frames that came back passed the device's nodes, as [`Node::had_most`] says.
+    #[must_use]
+    pub fn nodes_had_most(&self) -> bool {
+        Node::had_most(&self.nodes, self.forwarded())
+    }
+
     /// What reports call the device: the name of its configuration where a bench gave it one (labels
     /// its records with `cell` = `NAME/PROFILE/DIRECTION`), else the generator where that was measured,
     /// else the device with its parameters.

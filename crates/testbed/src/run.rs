@@ -338,16 +338,15 @@ pub fn conduct(
 
 /// What to say of a device most of whose packets passed none of its nodes.
 fn beside_nodes(record: &Record) -> Option<String> {
-    let forwarded = record.forwarded();
     // Of counters that were set back meanwhile nothing is known.
     let is_known = record.nodes.iter().any(|node| node.meanwhile().is_some());
-    let few = is_known && !record::Node::had_most(&record.nodes, forwarded);
+    let few = is_known && !record.nodes_had_most();
     few.then(|| {
         format!(
             "{} packets passed the device's nodes, and {} came back: its kernel forwarded the others, so what a packet \
              costs each node is left out",
             human::count(record::Node::packets(&record.nodes)),
-            human::count(forwarded)
+            human::count(record.forwarded())
         )
     })
 }

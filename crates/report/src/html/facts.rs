@@ -182,7 +182,7 @@ pub fn run_facts(record: &Record) -> Vec<Facts> {
         let counted = moved.map(|(name, count)| pair(name, &meanwhile(*count)));
         facts.push(Facts { title: "DUT counters", pairs: counted.collect() });
     }
-    if !record.nodes.is_empty() && record::Node::had_most(&record.nodes, record.forwarded()) {
+    if !record.nodes.is_empty() && record.nodes_had_most() {
         let mut nodes: Vec<&record::Node> = record.nodes.iter().collect();
         nodes.sort_by(|one, other| in_order(one).cmp(&in_order(other)));
         let pairs = nodes.into_iter().filter_map(node).collect();
@@ -218,7 +218,7 @@ fn node(node: &record::Node) -> Option<Fact> {
     let did = node.meanwhile().filter(|did| did.vectors > 0)?;
     let (packets, per_call, clocks) = (count(did.vectors), did.vectors_per_call(), did.clocks);
     let told = format!("{packets} packets, {per_call:.1} a call, {clocks:.0} clocks each");
-    Some(pair(&format!("{} {}", node.thread, node.name), &told))
+    Some(pair(&crate::nodes::label(node), &told))
 }
 
 fn reached(remote: &record::Remote) -> Vec<Fact> {

@@ -6,7 +6,7 @@ use wire::human::count;
 
 use super::Look;
 use super::columns::{Align, Columns, Text};
-use crate::nodes::{Table, in_order};
+use crate::nodes::{Table, in_order, label};
 
 /// The rows, and what they are; nothing for other devices.
 pub fn table(nodes: &[Node], colour: bool) -> String {
@@ -27,7 +27,7 @@ pub fn table(nodes: &[Node], colour: bool) -> String {
             format!("{:.1}", did.vectors_per_call()),
             format!("{:.0}", did.clocks),
         ];
-        let name = format!("  {} {}", node.thread, node.name);
+        let name = format!("  {}", label(node));
         columns.row(Text::plain(&name), figures.map(|figure| Text::plain(&figure)));
     }
     columns.render(colour)
@@ -66,5 +66,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         assert_eq!(lines[1], ["vpp_wk_0", "ip4-lookup", "2,500", "10", "250.0", "20"]);
         assert_eq!(table(&[node("unix-epoll-input", 0)], false), "");
+        let text = table(&[node("memif-input", 2500)], false);
+        assert!(text.contains("vpp_wk_0 memif-input (with idle polling)"), "{text}");
     }
 }
