@@ -136,23 +136,22 @@ impl Builder {
     /// after it. Bytes behind the frame may change too.
     #[inline]
     pub fn build(&mut self, buffer: &mut [u8], stamp: Stamp) {
+        let ahead = self.row + AHEAD * self.workers;
         match &self.templates {
             Templates::Short(templates) => {
                 let Some(template) = templates.get(self.row) else { return };
+                fetch(templates.get(ahead));
                 write(template, buffer, stamp, &mut self.sequences, self.refill, self.shortest);
             }
             Templates::Long(templates) => {
                 let Some(template) = templates.get(self.row) else { return };
+                fetch(templates.get(ahead));
                 write(template, buffer, stamp, &mut self.sequences, self.refill, self.shortest);
             }
         }
         self.row += self.workers;
         if self.row >= self.end {
             self.row -= self.span;
-        }
-        match &self.templates {
-            Templates::Short(templates) => fetch(templates.get(self.row + AHEAD * self.workers)),
-            Templates::Long(templates) => fetch(templates.get(self.row + AHEAD * self.workers)),
         }
     }
 
