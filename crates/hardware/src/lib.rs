@@ -73,6 +73,7 @@ impl System {
                 .or_else(|| self.cpu_info("microcode")),
             mitigations: self.mitigations(),
             tsc_hz: None,
+            core_to_core_ns: BTreeMap::new(),
             max_hz: self
                 .number("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
                 .map(|khz| khz as f64 * 1e3),

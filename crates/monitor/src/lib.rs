@@ -76,12 +76,12 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// How long a cache line usually takes from the first core to each other one and back, by core:
-    /// what another process may [expect](Self::expect_handovers).
+    /// How long a cache line took from the first core to each other one and back, by core: the median of this
+    /// process. What another process may [expect](Self::expect_handovers) follows from it.
     #[must_use]
-    pub fn usual_handovers(&self) -> BTreeMap<usize, Duration> {
+    pub fn handovers(&self) -> BTreeMap<usize, Duration> {
         let guests = self.probes.iter().skip(1).map(Probe::core);
-        guests.filter_map(|core| Some((core, handover::USUAL.usual(core)?))).collect()
+        guests.filter_map(|core| Some((core, handover::USUAL.median(core)?))).collect()
     }
 
     /// How long it took before: cores may be far apart from the beginning.

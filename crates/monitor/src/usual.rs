@@ -55,6 +55,12 @@ impl Usual {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&core)?.usual()
     }
 
+    /// The median on `core` in this process, if anything is known.
+    pub(super) fn median(&self, core: usize) -> Option<Duration> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        quantile(all.get(&core)?.timings.iter().copied().collect(), 0.5)
+    }
+
     /// The speed that `timings` of a stretch show, as a share of the usual one; `None` without any.
     /// A stretch is as slow as its slower quarter, so that a phase shows that takes a part of it.
     pub(super) fn index(&self, core: usize, timings: Vec<Duration>) -> Option<f64> {
@@ -108,6 +114,16 @@ mod tests {
         history[3] = Duration::from_micros(3);
         assert_eq!(compare(micros(&[5, 5]), history.clone()), Some(1.0));
         assert_eq!(compare(micros(&[3]), history), Some(5.0 / 3.0));
+    }
+
+    #[test]
+    fn the_median_is_of_this_process_alone() {
+        let usual = Usual::new();
+        usual.expect(1, Duration::from_micros(3));
+        assert_eq!(usual.median(1), None);
+        micros(&[9, 7, 8]).into_iter().for_each(|timing| usual.remember(1, timing));
+        assert_eq!(usual.median(1), Some(Duration::from_micros(8)));
+        assert_eq!(usual.median(2), None);
     }
 
     #[test]

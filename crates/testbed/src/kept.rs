@@ -1,7 +1,7 @@
 //! Where findings about the tester are kept: a file in the user's cache directory. What is of another
 //! machine, kernel or version is no finding.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +11,9 @@ use results::record::SelfTest;
 use serde::{Deserialize, Serialize};
 
 use crate::environment;
+
+/// So many runs tell what is usual.
+const RUNS_KEPT: usize = 64;
 
 /// The file.
 pub struct Kept {
@@ -22,9 +25,9 @@ struct Content {
     /// The machine and version that all findings are of.
     of: String,
     findings: BTreeMap<String, SelfTest>,
-    /// Nanoseconds of a cache line's way to a core and back, by the cores in use and the core.
+    /// Nanoseconds of a cache line's way to a core and back in the latest runs, by the cores in use and the core.
     #[serde(default)]
-    handovers: BTreeMap<String, BTreeMap<usize, u64>>,
+    handovers_of_runs: BTreeMap<String, BTreeMap<usize, VecDeque<u64>>>,
     /// What receiving costs, by all that it depends on but the distance of the cores; one for each distance that
     /// was met.
     #[serde(default)]
@@ -84,25 +87,34 @@ impl Kept {
         self.write(&content)
     }
 
-    /// What is usual on these cores.
-    pub fn handovers(&self, cores: &str) -> BTreeMap<usize, Duration> {
-        let kept = self.read().handovers.remove(cores).unwrap_or_default();
-        kept.into_iter().map(|(core, ns)| (core, Duration::from_nanos(ns))).collect()
+    /// How long a cache line usually takes from the first of these cores to each other one and back: the time that one
+    /// run in ten did not exceed. (Not the shortest ever: a hypervisor that once put two cores on the halves of a
+    /// physical one would make all later runs far ones.)
+    pub fn usual_handovers(&self, cores: &str) -> BTreeMap<usize, Duration> {
+        let kept = self.read().handovers_of_runs.remove(cores).unwrap_or_default();
+        let usual = |runs: VecDeque<u64>| {
+            let mut runs = Vec::from(runs);
+            runs.sort_unstable();
+            runs.get(runs.len().div_ceil(10).saturating_sub(1)).copied().map(Duration::from_nanos)
+        };
+        kept.into_iter().filter_map(|(core, runs)| Some((core, usual(runs)?))).collect()
     }
 
-    /// Keeps what is less than what was usual on these cores.
-    pub fn put_handovers(&self, cores: &str, found: &BTreeMap<usize, Duration>) -> Result<()> {
-        let mut content = self.read();
-        let kept = content.handovers.entry(cores.to_owned()).or_default();
-        let mut is_news = false;
-        for (core, found) in found {
-            let found = u64::try_from(found.as_nanos()).unwrap_or(u64::MAX);
-            if kept.get(core).is_none_or(|kept| found < *kept) {
-                kept.insert(*core, found);
-                is_news = true;
-            }
+    /// Keeps how long it took in a run.
+    pub fn put_handovers(&self, cores: &str, of_run: &BTreeMap<usize, Duration>) -> Result<()> {
+        if of_run.is_empty() {
+            return Ok(());
         }
-        if is_news { self.write(&content) } else { Ok(()) }
+        let mut content = self.read();
+        let kept = content.handovers_of_runs.entry(cores.to_owned()).or_default();
+        for (core, took) in of_run {
+            let runs = kept.entry(*core).or_default();
+            if runs.len() >= RUNS_KEPT {
+                runs.pop_front();
+            }
+            runs.push_back(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        }
+        self.write(&content)
     }
 
     /// The cost of receiving that is kept for `key`, while the cores are `distance_ns` apart.
@@ -186,13 +198,6 @@ mod tests {
         kept.put("b", &SelfTest { ceiling_pps: 5e6, ..finding.clone() }).unwrap();
         assert_eq!(kept.get("a"), Some(finding));
         assert_eq!(kept.get("c"), None);
-        let handovers = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
-        assert_eq!(kept.handovers("0 and 1"), BTreeMap::new());
-        kept.put_handovers("0 and 1", &handovers(90)).unwrap();
-        kept.put_handovers("0 and 1", &handovers(400)).unwrap();
-        assert_eq!(kept.handovers("0 and 1"), handovers(90));
-        kept.put_handovers("0 and 1", &handovers(80)).unwrap();
-        assert_eq!(kept.handovers("0 and 1"), handovers(80));
         let cost = ReceiveCost { receiving: Receiving { cost_ns: 46.0, share: 0.1 }, distance_ns: 90 };
         kept.put_receive_cost("linux-router", cost).unwrap();
         assert_eq!(kept.receive_cost("linux-router", 90), Some(cost.receiving));
@@ -204,6 +209,28 @@ mod tests {
         assert_eq!(kept.receive_cost("linux-router", 90), None, "another kernel");
         fs::write(path, "no JSON").unwrap();
         assert_eq!(kept.get("a"), None);
+    }
+
+    #[test]
+    fn what_is_usual_between_cores_is_what_one_run_in_ten_does_not_exceed() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept { path: Some(directory.path().join("self-test.json")) };
+        let way = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
+        let run = |ns: u64| kept.put_handovers("0 and 1", &way(ns)).unwrap();
+        assert_eq!(kept.usual_handovers("0 and 1"), BTreeMap::new());
+        // A machine may begin with its cores far apart.
+        run(400);
+        run(90);
+        assert_eq!(kept.usual_handovers("0 and 1"), way(90));
+        // One run on the halves of a physical core does not make all others far.
+        run(35);
+        (0..9).for_each(|_| run(90));
+        assert_eq!(kept.usual_handovers("0 and 1"), way(90));
+        // What is long past counts no more.
+        (0..RUNS_KEPT).for_each(|_| run(140));
+        assert_eq!(kept.usual_handovers("0 and 1"), way(140));
+        kept.put_handovers("0 and 1", &BTreeMap::new()).unwrap();
+        assert_eq!(kept.read().handovers_of_runs["0 and 1"][&1].len(), RUNS_KEPT);
     }
 
     #[test]

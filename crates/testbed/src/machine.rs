@@ -1,6 +1,7 @@
 //! What the machine did beside a run: a monitor enters, its findings leave in words, for each
 //! stretch and for the whole run.
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use monitor::{Bounds, Disturbance, Mark, Monitor};
@@ -26,7 +27,7 @@ impl Machine {
     pub fn watch(testbed: &Testbed, bounds: Bounds) -> lab::Result<Self> {
         let monitor = testbed.monitor()?;
         let cores = testbed.cores_in_words();
-        monitor.expect_handovers(&Kept::open().handovers(&cores));
+        monitor.expect_handovers(&Kept::open().usual_handovers(&cores));
         let mark = monitor.mark();
         Ok(Self { monitor, mark, bounds, cores, worst: Vec::new() })
     }
@@ -63,6 +64,12 @@ impl Machine {
         }
     }
 
+    /// How long a cache line took from the first core in use to each other one and back, in nanoseconds, by core.
+    pub fn core_to_core_ns(&self) -> BTreeMap<usize, u64> {
+        let handovers = self.monitor.handovers().into_iter();
+        handovers.map(|(core, took)| (core, took.as_nanos() as u64)).collect()
+    }
+
     /// What a reader of the record should know; `None` if nothing happened.
     pub fn note(&self) -> Option<String> {
         let worst: Vec<String> = self.worst.iter().map(ToString::to_string).collect();
@@ -72,9 +79,9 @@ impl Machine {
 }
 
 impl Drop for Machine {
-    /// What is usual is kept for later runs, which may begin while the cores are far apart. Without
-    /// a place to keep it they only learn it themselves.
+    /// How far apart the cores were is kept for later runs, which may begin while they are farther apart than usual.
+    /// Without a place to keep it they only learn it themselves.
     fn drop(&mut self) {
-        _ = Kept::open().put_handovers(&self.cores, &self.monitor.usual_handovers());
+        _ = Kept::open().put_handovers(&self.cores, &self.monitor.handovers());
     }
 }

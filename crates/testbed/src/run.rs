@@ -321,6 +321,9 @@ pub fn conduct(
     record.gauges = gauges.and_then(Watch::finish).map(Box::new);
     watcher.progress.finish();
     let disturbed = watcher.machine.as_ref().and_then(Machine::note);
+    if let (Some(machine), Some(host)) = (&watcher.machine, &mut record.environment.host) {
+        host.core_to_core_ns = machine.core_to_core_ns();
+    }
     engine.give_way();
     record.elapsed_s = sent.began.elapsed().as_secs_f64();
     record.status = outcome.status;

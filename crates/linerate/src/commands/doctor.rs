@@ -1,5 +1,6 @@
 //! `linerate doctor`: what this machine can and cannot do, each with its remedy.
 
+mod cores;
 mod ports;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ pub fn main(args: &Args) -> Result<Exit> {
     checks.push(trex_profile::check());
     checks.push(dut::program::vm::check());
     let mut lines: Vec<Line> = checks.into_iter().map(Line::from).collect();
+    lines.extend(cores::core_to_core());
     lines.extend(args.ports.iter().flat_map(|port| ports::look_at(port)));
     if args.json {
         let list: Vec<_> = lines.iter().map(to_json).collect();

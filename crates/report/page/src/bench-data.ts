@@ -7,7 +7,8 @@ export interface Bench {
   unit: "pps" | "ns" | "share";
   /** What the numbers of devices or tests count. */
   axis: { name: string; linear: boolean } | null;
-  duts: { name: string; device: number; at: number | null; baseline: boolean }[];
+  /** The kind is what a device is without its settings, like `linux-router`. */
+  duts: { name: string; kind: string; device: number; at: number | null; baseline: boolean }[];
   tests: BenchTest[];
   /** Devices that are graphs of nodes and were measured at constant loads. */
   nodes: { device: string; loads: NodeLoad[] }[];

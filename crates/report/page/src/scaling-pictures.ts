@@ -7,29 +7,11 @@ import { cellLines, directionsOf, type Figures, figuresOf, hasProfiles, wayText 
 import { numberAxis } from "./number-axis";
 import { deviceSign, line, paintLimit, stroke } from "./paint";
 import type { Plan, Point } from "./picture";
+import { type Place, type Series, seriesOf } from "./scaling-series";
 import type { Settings } from "./settings";
-import { deviceColour, deviceLetter, deviceShape, type Shape, type Theme } from "./theme";
+import type { Theme } from "./theme";
 
 const HEIGHT = 320;
-const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
-
-interface Place {
-  at: number;
-  cell: Cell;
-  name: string;
-  colour: string;
-  shape: Shape | null;
-}
-
-/** What is joined by a line. */
-interface Series {
-  name: string;
-  colour: string;
-  /** The shape of its device. */
-  letter: string;
-  dash: number[];
-  places: Place[];
-}
 
 export function scalingPlans(bench: Bench, settings: Settings, theme: Theme): Plan[] {
   const { axis } = bench;
@@ -51,39 +33,6 @@ export function scalingPlans(bench: Bench, settings: Settings, theme: Theme): Pl
     const top = Math.max(most, ...limits.map(({ value }) => value), ...proportional.map((value) => Math.min(value, 2 * most)));
     return plan(axis, `${figures.name} against ${axis.name}${way}`, drawn.length > 1 ? "half" : "full", series, limits, top, hasProfiles(bench), figures, theme);
   });
-}
-
-/** Devices over profiles that have numbers, or profiles over devices that have. */
-function seriesOf(bench: Bench, direction: string, settings: Settings, theme: Theme): Series[] {
-  const tests = bench.tests.filter((test) => test.direction === direction);
-  const duts = bench.duts.map((dut, at) => ({ ...dut, at: dut.at, column: at })).filter(({ device }) => !settings.hiddenDevices.has(device));
-  const sorted = (places: Place[]) => places.sort((a, b) => a.at - b.at);
-  if (duts.some(({ at }) => at !== null)) {
-    return tests.map((test, number) => ({
-      name: test.profile,
-      colour: theme.muted,
-      letter: "",
-      dash: DASHES[number % DASHES.length] ?? [],
-      places: sorted(
-        duts.flatMap(({ name, at, column, device }) => {
-          const cell = test.cells[column];
-          return cell && at !== null ? [{ at, cell, name: hasProfiles(bench) ? `${name}, ${test.profile}` : name, colour: deviceColour(theme, device), shape: deviceShape(device) }] : [];
-        }),
-      ),
-    }));
-  }
-  return duts.map(({ name, column, device }) => ({
-    name,
-    colour: deviceColour(theme, device),
-    letter: deviceLetter(theme, device),
-    dash: [],
-    places: sorted(
-      tests.flatMap((test) => {
-        const cell = test.cells[column];
-        return cell && test.at !== null ? [{ at: test.at, cell, name: `${name}, ${test.profile}`, colour: deviceColour(theme, device), shape: deviceShape(device) }] : [];
-      }),
-    ),
-  }));
 }
 
 /** The baseline where it has no number itself: a line across. */
@@ -137,10 +86,10 @@ function plan(
         plot.valToPos(y(value, place.cell), "y", true),
       ];
       limits.forEach(({ value, name }) => paintLimit(ctx, plot, value, name, theme));
-      for (const { places, colour, dash } of series) {
+      for (const { places, colour, dash, joined } of series) {
         if (axis.linear) paintProportional(ctx, plot, places, figures, x, theme);
         stroke(ctx, colour, 1.6, dash);
-        line(ctx, ...places.map((place) => at(place, place.cell.median)));
+        if (joined) line(ctx, ...places.map((place) => at(place, place.cell.median)));
         for (const place of places) {
           stroke(ctx, place.colour, 1.4);
           line(ctx, at(place, place.cell.low), at(place, place.cell.high));

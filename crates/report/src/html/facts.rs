@@ -136,6 +136,9 @@ fn settings(host: &record::Host) -> Vec<Fact> {
     let mut pairs = vec![pair("Cores", &host.topology.in_words())];
     pairs.extend(host.topology.smt.iter().map(|smt| pair("SMT", hardware_threads(smt))));
     pairs.extend((!caches.is_empty()).then(|| pair("Caches", &caches.join("; "))));
+    let ways: Vec<String> =
+        host.core_to_core_ns.iter().map(|(core, ns)| format!("{ns} ns to core {core} and back")).collect();
+    pairs.extend((!ways.is_empty()).then(|| pair("Core-to-core latency", &ways.join(", "))));
     let governors: Vec<&str> = host.governors.iter().map(String::as_str).collect();
     pairs.extend((!governors.is_empty()).then(|| pair("Frequency governor", &governors.join(", "))));
     pairs.extend(host.max_hz.map(|hz| pair("Highest frequency", &format!("{:.2} GHz", hz / 1e9))));

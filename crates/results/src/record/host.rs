@@ -49,6 +49,10 @@ pub struct Host {
     /// The rate of the time stamp counter in hertz, as it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tsc_hz: Option<f64>,
+    /// How long a cache line took from the first core in use to each other one and back, by core, in nanoseconds:
+    /// the median of the run. Frames that go from core to core in memory are slower the longer it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub core_to_core_ns: BTreeMap<usize, u64>,
     /// The highest frequency of a core in hertz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hz: Option<f64>,

@@ -26,6 +26,8 @@ pub struct Chart<'a> {
 #[derive(Serialize)]
 struct Dut<'a> {
     name: &'a str,
+    /// What its records call it, like `linux-router`, whatever its settings; empty without a record.
+    kind: &'a str,
     /// Its place among the page's devices.
     device: usize,
     at: Option<f64>,
@@ -95,6 +97,7 @@ impl<'a> Chart<'a> {
         let duts = bench.description.duts.iter();
         let dut = |dut: &'a results::bench::Dut| Dut {
             name: &dut.name,
+            kind: kind(bench, &dut.name),
             device: device(comparison, &dut.name),
             at: dut.at,
             baseline: bench.is_baseline_device(&dut.name),
@@ -114,6 +117,12 @@ impl<'a> Chart<'a> {
             nodes: graphs(bench).iter().map(|graph| chart_graph(graph, comparison)).collect(),
         }
     }
+}
+
+/// What records of the device that is called `name` call it.
+fn kind<'a>(bench: &'a Bench, name: &str) -> &'a str {
+    let mut cells = bench.tests.iter().flat_map(|test| &test.cells).filter(|cell| cell.dut.name == name);
+    cells.find_map(Cell::median_run).map_or("", |run| &run.record.dut.name)
 }
 
 /// The place of the device that is called `name` among the page's.

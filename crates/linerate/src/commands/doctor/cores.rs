@@ -1,0 +1,49 @@
+//! How far the machine's cores are from each other: nothing enters, a line leaves where they can be timed.
+
+use std::time::Duration;
+
+use lab::{Level, placement};
+
+use super::Line;
+
+/// How long a cache line takes from the first core to the others and back; `None` where there are no others, or
+/// they could not be timed.
+pub fn core_to_core() -> Option<Line> {
+    let cores = placement::online().ok()?;
+    let (first, others) = cores.split_first()?;
+    let way = |core: &usize| Some((monitor::core_distance([*first, *core])?, *core));
+    let ways: Vec<(Duration, usize)> = others.iter().filter_map(way).collect();
+    let found = in_words(*first, &ways)?;
+    Some(Line { name: "core-to-core latency".to_owned(), level: Level::Good, found, remedy: None })
+}
+
+/// The nearest, and the farthest if there are several.
+fn in_words(first: usize, ways: &[(Duration, usize)]) -> Option<String> {
+    let (nearest, near) = ways.iter().min()?;
+    let (farthest, far) = ways.iter().max()?;
+    let mut words =
+        format!("a cache line takes {} ns from core {first} to core {near} and back", nearest.as_nanos());
+    if near != far {
+        words += &format!(", {} ns to core {far}", farthest.as_nanos());
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_and_the_farthest_core_are_named() {
+        let way = |core, ns| (Duration::from_nanos(ns), core);
+        assert_eq!(in_words(0, &[]), None);
+        assert_eq!(
+            in_words(0, &[way(1, 135)]).as_deref(),
+            Some("a cache line takes 135 ns from core 0 to core 1 and back")
+        );
+        assert_eq!(
+            in_words(2, &[way(3, 170), way(4, 85), way(9, 380)]).as_deref(),
+            Some("a cache line takes 85 ns from core 2 to core 4 and back, 380 ns to core 9")
+        );
+    }
+}
