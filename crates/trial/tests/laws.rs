@@ -54,9 +54,10 @@ proptest! {
     }
 
     /// With queues that hide an overload for less than one step: `2 queue slope < (0.1 s slope)^2`
-    /// where the slope is the target over 30 s. Deeper ones are the next law's.
+    /// where the slope is the target over 30 s. Deeper ones are the next law's. The load rises within a step, so one whose
+    /// mean is half a step below the capacity may lose a frame at its end, and the result is the step before it.
     #[test]
-    fn any_capacity_is_found_within_one_percent_or_one_step(
+    fn any_capacity_is_found_within_one_percent_or_a_step_and_a_half(
         target_pps in 1e5..3e6f64,
         share in 0.05..0.9f64,
         directions in 1..=2usize,
@@ -68,9 +69,10 @@ proptest! {
         let tester = Tester { directions, ..Tester::default() };
         let (outcome, _) = run(&ramp, Device { queue, ..device(capacity) }, tester);
         for found in &outcome.directions {
-            let bound = f64::max(capacity * 0.01, target_pps / 300.0);
+            let step = target_pps / 300.0;
+            let bound = f64::max(capacity * 0.01, 1.5 * step);
             let error = (found.max_rate_pps - capacity).abs();
-            prop_assert!(error <= bound, "{} for {capacity}, one step is {}", found.max_rate_pps, target_pps / 300.0);
+            prop_assert!(error <= bound, "{} for {capacity}, one step is {step}", found.max_rate_pps);
             prop_assert_eq!(found.limited_by, LimitedBy::Dut);
         }
     }
