@@ -29,6 +29,7 @@ pub use disturbance::Disturbance;
 pub use handover::core_distance;
 pub use interruptions::Interruption;
 pub use usage::{CoreClock, CoreUse, thread_time};
+pub use usual::usual_of;
 
 use counters::{Clocks, Counters, Reader};
 use lab::NapiThread;

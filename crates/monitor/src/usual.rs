@@ -21,10 +21,8 @@ struct Known {
 }
 
 impl Known {
-    /// What is usual is the fast phase: the time that one timing in ten does not exceed. (Not the
-    /// very fastest: a core may run faster for a moment, while all others are idle.)
     fn usual(&self) -> Option<Duration> {
-        let now = quantile(self.timings.iter().copied().collect(), 0.1);
+        let now = usual_of(self.timings.iter().copied().collect());
         now.into_iter().chain(self.before).min()
     }
 }
@@ -67,6 +65,13 @@ impl Usual {
         let now = quantile(timings, 0.75).filter(|now| !now.is_zero())?;
         Some(self.usual(core)?.as_secs_f64() / now.as_secs_f64())
     }
+}
+
+/// What is usual is the fast phase: the time that one timing in ten does not exceed. (Not the very fastest: a core
+/// may run faster for a moment, while all others are idle.) `None` of no timings.
+#[must_use]
+pub fn usual_of(timings: Vec<Duration>) -> Option<Duration> {
+    quantile(timings, 0.1)
 }
 
 /// By nearest rank.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use monitor::usual_of;
 use results::record::SelfTest;
 use serde::{Deserialize, Serialize};
 
@@ -92,16 +93,12 @@ impl Kept {
     /// physical one would make all later runs far ones.)
     pub fn usual_handovers(&self, cores: &str) -> BTreeMap<usize, Duration> {
         let kept = self.read().handovers_of_runs.remove(cores).unwrap_or_default();
-        let usual = |runs: VecDeque<u64>| {
-            let mut runs = Vec::from(runs);
-            runs.sort_unstable();
-            runs.get(runs.len().div_ceil(10).saturating_sub(1)).copied().map(Duration::from_nanos)
-        };
+        let usual = |runs: VecDeque<u64>| usual_of(runs.into_iter().map(Duration::from_nanos).collect());
         kept.into_iter().filter_map(|(core, runs)| Some((core, usual(runs)?))).collect()
     }
 
-    /// Keeps how long it took in a run.
-    pub fn put_handovers(&self, cores: &str, of_run: &BTreeMap<usize, Duration>) -> Result<()> {
+    /// Keeps how long it took in a run, in nanoseconds.
+    pub fn put_handovers(&self, cores: &str, of_run: &BTreeMap<usize, u64>) -> Result<()> {
         if of_run.is_empty() {
             return Ok(());
         }
@@ -112,7 +109,7 @@ impl Kept {
             if runs.len() >= RUNS_KEPT {
                 runs.pop_front();
             }
-            runs.push_back(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+            runs.push_back(*took);
         }
         self.write(&content)
     }
@@ -216,7 +213,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = Kept { path: Some(directory.path().join("self-test.json")) };
         let way = |ns: u64| BTreeMap::from([(1, Duration::from_nanos(ns))]);
-        let run = |ns: u64| kept.put_handovers("0 and 1", &way(ns)).unwrap();
+        let run = |ns: u64| kept.put_handovers("0 and 1", &BTreeMap::from([(1, ns)])).unwrap();
         assert_eq!(kept.usual_handovers("0 and 1"), BTreeMap::new());
         // A machine may begin with its cores far apart.
         run(400);

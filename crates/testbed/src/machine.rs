@@ -82,6 +82,6 @@ impl Drop for Machine {
     /// How far apart the cores were is kept for later runs, which may begin while they are farther apart than usual.
     /// Without a place to keep it they only learn it themselves.
     fn drop(&mut self) {
-        _ = Kept::open().put_handovers(&self.cores, &self.monitor.handovers());
+        _ = Kept::open().put_handovers(&self.cores, &self.core_to_core_ns());
     }
 }
