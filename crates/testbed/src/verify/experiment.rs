@@ -215,7 +215,8 @@ fn burst(host: &Host) -> Result<Vec<Finding>> {
     bursts.sort_unstable();
     // A single repeat in which a core was held up says nothing of the others.
     let median = bursts.get(bursts.len() / 2).copied().unwrap_or_default();
-    Ok(vec![Finding::new(NAME, &dut, (Unit::Frames, truth, median as f64), bound, |_| unclear)])
+    let figures = (Unit::Frames, truth, median as f64);
+    Ok(vec![Finding { searched: true, ..Finding::new(NAME, &dut, figures, bound, |_| unclear) }])
 }
 
 /// The same way with and without the delay: the device holds every second burst. So the base is
@@ -239,7 +240,7 @@ fn delay(pace: &Pace, host: &Host) -> Result<Vec<Finding>> {
                     Some(words) => Sight::Unclear(format!("{why}; {words}")),
                     None => Sight::Outside(why),
                 };
-                Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
+                missing((name, dut), (unit, truth, bound), sight)
             }
         });
     }
@@ -319,6 +320,7 @@ fn search(name: &str, mut stand: Stand, goal: Goal, pps: u32, pace: &Pace) -> Ve
         measured: Some(found.pps),
         interval: Some((found.lower_pps, found.upper_pps)),
         bound,
+        searched: true,
         sight: judge(found, truth, disturbed),
     }]
 }
@@ -353,8 +355,7 @@ fn nothing(
         Some(words) => Sight::Unclear(format!("{why}; {words}")),
         None => Sight::Outside(why),
     };
-    let (name, dut) = (name.to_owned(), dut.to_owned());
-    Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
+    missing((name.to_owned(), dut.to_owned()), (unit, truth, bound), sight)
 }
 
 /// What is found where this machine has no ports or no device in user space.
@@ -365,8 +366,13 @@ fn without_stand(
     why: &anyhow::Error,
 ) -> Finding {
     let sight = Sight::Unclear(format!("nothing was measured: {}", in_one_line(why)));
-    let (name, dut) = (name.to_owned(), dut.to_owned());
-    Finding { name, dut, unit, truth, measured: None, interval: None, bound, sight }
+    missing((name.to_owned(), dut.to_owned()), (unit, truth, bound), sight)
+}
+
+/// A finding without a figure.
+fn missing((name, dut): (String, String), (unit, truth, bound): (Unit, f64, f64), sight: Sight) -> Finding {
+    let (measured, interval, searched) = (None, None, false);
+    Finding { name, dut, unit, truth, measured, interval, bound, searched, sight }
 }
 
 #[cfg(test)]

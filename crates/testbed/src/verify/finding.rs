@@ -23,6 +23,9 @@ pub struct Finding {
     pub interval: Option<(f64, Option<f64>)>,
     /// How far off it may be.
     pub bound: f64,
+    /// Whether a search found it. A search only comes to values that it tries, so equal errors of two
+    /// attempts say nothing.
+    pub searched: bool,
     pub sight: Sight,
 }
 
@@ -53,7 +56,8 @@ impl Finding {
             false => excuse(off).map_or_else(|| Sight::Outside(BEYOND.to_owned()), Sight::Unclear),
         };
         let (name, dut) = (name.into(), dut.to_owned());
-        Self { name, dut, unit, truth, measured: Some(measured), interval: None, bound, sight }
+        let (measured, interval, searched) = (Some(measured), None, false);
+        Self { name, dut, unit, truth, measured, interval, bound, searched, sight }
     }
 
     fn error(&self) -> Option<f64> {
@@ -91,10 +95,10 @@ impl Attempts {
         self.0.iter().filter(|finding| of(&finding.sight)).count()
     }
 
-    /// Whether every attempt went wrong by exactly the same.
+    /// Whether every attempt counted wrong by exactly the same.
     fn repeats_itself(&self) -> bool {
         let first = self.0.first().and_then(Finding::error);
-        let same = |finding: &Finding| finding.error() == first;
+        let same = |finding: &Finding| !finding.searched && finding.error() == first;
         self.0.len() >= SAME && first.is_some_and(|error| error != 0.0) && self.0.iter().all(same)
     }
 
@@ -186,5 +190,14 @@ mod tests {
         let check = attempts(&[1.0, 1.0, 1.0], 10.0).check().unwrap();
         assert_eq!(check.reason.as_deref(), Some("the same error 3 times over"));
         assert_eq!(verdict(&[1.0, 1.0, 1.0, 0.0], 10.0), Verdict::Passed);
+    }
+
+    #[test]
+    fn equal_errors_of_a_search_are_only_the_values_that_it_tries() {
+        let mut attempts = attempts(&[1.0, 1.0, 1.0], 10.0);
+        for finding in &mut attempts.0 {
+            finding.searched = true;
+        }
+        assert_eq!(attempts.verdict(), Verdict::Undecided);
     }
 }
