@@ -42,7 +42,7 @@ use self::epoch::{Epochs, Slot};
 use self::group::Groups;
 use self::pool::Pool;
 use self::rib::Rib;
-use self::trie::Trie;
+use self::trie::{Search, Trie};
 
 /// The most addresses that one step of a bulk lookup works on; more are taken in several steps.
 pub const VECTOR: usize = 256;
@@ -116,7 +116,11 @@ impl<A: Address> Fib<A> {
     /// For one more worker.
     #[must_use]
     pub fn reader(&self) -> Reader<A> {
-        Reader { shared: Arc::clone(&self.shared), slot: self.shared.epochs.register() }
+        Reader {
+            shared: Arc::clone(&self.shared),
+            slot: self.shared.epochs.register(),
+            search: Search::new(),
+        }
     }
 
     /// Has packets to `prefix` go through `via`, unless a longer prefix holds them; returns what they
@@ -252,6 +256,7 @@ impl<A: Address> Fib<A> {
 pub struct Reader<A> {
     shared: Arc<Shared<A>>,
     slot: Arc<Slot>,
+    search: Box<Search>,
 }
 
 impl<A: Address> Reader<A> {
@@ -271,7 +276,7 @@ impl<A> Drop for Reader<A> {
 
 /// A worker's lookups for one vector of packets.
 pub struct Pass<'a, A> {
-    reader: &'a Reader<A>,
+    reader: &'a mut Reader<A>,
 }
 
 impl<A: Address> Pass<'_, A> {
@@ -285,14 +290,12 @@ impl<A: Address> Pass<'_, A> {
 
     /// The next hops of packets to `addresses`, as many as there are of both. `flow` says the flow hash
     /// of the packet at an index, and is asked only where a group has to choose.
-    pub fn lookup_bulk(&self, addresses: &[A], flow: impl Fn(usize) -> u32, hops: &mut [NextHop]) {
-        let shared = &self.reader.shared;
-        let mut entries = [Entry::NONE; VECTOR];
+    pub fn lookup_bulk(&mut self, addresses: &[A], flow: impl Fn(usize) -> u32, hops: &mut [NextHop]) {
+        let Reader { shared, search, .. } = &mut *self.reader;
         let vectors = addresses.chunks(VECTOR).zip(hops.chunks_mut(VECTOR));
         for (vector, (addresses, hops)) in vectors.enumerate() {
-            let count = addresses.len().min(hops.len());
-            shared.trie.find_bulk(&addresses[..count], &mut entries);
-            for (at, (hop, entry)) in hops.iter_mut().zip(&entries[..count]).enumerate() {
+            let entries = shared.trie.find_bulk(addresses, search);
+            for (at, (hop, entry)) in hops.iter_mut().zip(entries).enumerate() {
                 *hop = shared.groups.resolve(entry.via(), || flow(vector * VECTOR + at));
             }
         }

@@ -46,7 +46,7 @@ fn expected<A: Address>(reference: &Reference, address: A) -> NextHop {
 /// Compares single and bulk lookups of `addresses` with the reference.
 fn compare<A: Address>(reader: &mut Reader<A>, reference: &Reference, addresses: &[A]) {
     let mut hops = vec![NextHop::NONE; addresses.len()];
-    let pass = reader.pass();
+    let mut pass = reader.pass();
     pass.lookup_bulk(addresses, |_| 0, &mut hops);
     for (address, hop) in addresses.iter().zip(hops) {
         let expected = expected(reference, *address);

@@ -1,6 +1,7 @@
 //! The graph at work: the packets of a pass enter at a node, and go from node to node in vectors until
 //! each has left, was dropped or went to the kernel.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -126,7 +127,9 @@ impl Context {
 
 /// Which packets wait for which nodes.
 struct Waiting {
-    packets: Box<[List; Node::COUNT]>,
+    /// In boxes, which change hands as they are: to copy a few packets from list to list is a call, and costs as
+    /// much as what a node does with them.
+    packets: [Box<List>; Node::COUNT],
     /// A bit for every node that has packets.
     nodes: u64,
 }
@@ -135,7 +138,7 @@ impl Waiting {
     /// Those that wait for a node.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "there is a list for each node")]
-    fn at(&mut self, node: Node) -> &mut List {
+    fn at(&mut self, node: Node) -> &mut Box<List> {
         &mut self.packets[node as usize]
     }
 
@@ -145,11 +148,19 @@ impl Waiting {
         Node::ALL.get(self.nodes.trailing_zeros() as usize).copied()
     }
 
-    /// Moves the packets of a node to `vector`.
+    /// The first `count` packets wait for a node, and no others for any.
     #[inline(always)]
-    fn take<'a>(&mut self, node: Node, vector: &'a mut [Index; PACKETS]) -> &'a [Index] {
+    fn begin(&mut self, node: Node, count: usize) {
+        self.at(node).number(count);
+        self.nodes = u64::from(count > 0) << node as u8;
+    }
+
+    /// Exchanges the packets of a node for `vector`, which is cleared.
+    #[inline(always)]
+    fn take(&mut self, node: Node, vector: &mut Box<List>) {
         self.nodes &= !(1 << node as u8);
-        self.at(node).take(vector)
+        vector.clear();
+        mem::swap(self.at(node), vector);
     }
 
     #[inline(always)]
@@ -159,16 +170,20 @@ impl Waiting {
         }
     }
 
-    /// Sends the packets of a vector on.
+    /// Sends the packets of a vector on; what is left in it afterwards is of no use.
     #[inline(always)]
-    fn distribute(&mut self, vector: &[Index], next: &[Node]) {
+    fn distribute(&mut self, vector: &mut Box<List>, next: &[Node]) {
         let Some(&first) = next.first() else { return };
         if next.iter().fold(0, |others, &node| others | (node as u8 ^ first as u8)) == 0 {
-            if self.at(first).extend(vector) {
-                self.nodes |= 1 << first as u8;
+            let waiting = self.at(first);
+            if waiting.items().is_empty() {
+                mem::swap(waiting, vector);
+            } else {
+                waiting.extend(vector.items());
             }
+            self.nodes |= 1 << first as u8;
         } else {
-            for (&packet, &node) in vector.iter().zip(next) {
+            for (&packet, &node) in vector.items().iter().zip(next) {
                 self.enqueue(packet, node);
             }
         }
@@ -179,15 +194,15 @@ impl Waiting {
 pub struct Graph {
     waiting: Waiting,
     /// The vector that is being worked on, and where its packets go.
-    vector: Box<[Index; PACKETS]>,
+    vector: Box<List>,
     next: Box<[Node; PACKETS]>,
 }
 
 impl Default for Graph {
     fn default() -> Self {
         Self {
-            waiting: Waiting { packets: Box::new([const { List::EMPTY }; Node::COUNT]), nodes: 0 },
-            vector: Box::new([0; PACKETS]),
+            waiting: Waiting { packets: std::array::from_fn(|_| Box::new(List::EMPTY)), nodes: 0 },
+            vector: Box::new(List::EMPTY),
             next: Box::new([Node::ErrorDrop; PACKETS]),
         }
     }
@@ -207,9 +222,7 @@ impl Graph {
     ) -> u64 {
         // What was injected has no way to trace, but leaves to be captured.
         context.trace.begin(if node == Node::DeviceInput { count } else { 0 });
-        for index in 0..count {
-            self.waiting.enqueue(index as Index, node);
-        }
+        self.waiting.begin(node, count);
         let mut calls = 0;
         loop {
             calls += 1;
@@ -217,8 +230,9 @@ impl Graph {
                 self.turn_away(packets);
             }
             let Some(node) = self.waiting.first() else { break };
-            let vector = self.waiting.take(node, &mut self.vector);
-            let next = self.next.get_mut(..vector.len()).unwrap_or_default();
+            self.waiting.take(node, &mut self.vector);
+            let vector = self.vector.items();
+            let (count, next) = (vector.len(), self.next.get_mut(..vector.len()).unwrap_or_default());
             before(node, packets);
             node.process(context, packets, vector, next);
             if context.trace.on() {
@@ -226,7 +240,7 @@ impl Graph {
                 trace.note(node, *device, packets, vector, next, beside);
             }
             if !node.ends() {
-                self.waiting.distribute(vector, next);
+                self.waiting.distribute(&mut self.vector, next);
             }
             for (packet, node) in context.beside.drain(..) {
                 self.waiting.enqueue(packet, node);
@@ -234,10 +248,10 @@ impl Graph {
             let now = clocks();
             let counters = context.counters.node(node);
             counters.calls.add(1);
-            counters.vectors.add(vector.len() as u64);
+            counters.vectors.add(count as u64);
             let clocks = now.wrapping_sub(clock);
             counters.clocks.add(clocks);
-            counters.dearest.note(clocks, vector.len());
+            counters.dearest.note(clocks, count);
             clock = now;
         }
         context.trace.end();
@@ -248,7 +262,8 @@ impl Graph {
     #[cold]
     fn turn_away(&mut self, packets: &mut Packets) {
         for &node in Node::ALL.iter().filter(|node| !node.ends()) {
-            for &packet in self.waiting.take(node, &mut self.vector) {
+            self.waiting.take(node, &mut self.vector);
+            for &packet in self.vector.items() {
                 let dropped = packets.drop(packet, Reason::Rewritten);
                 self.waiting.enqueue(packet, dropped);
             }

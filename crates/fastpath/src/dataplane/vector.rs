@@ -169,30 +169,27 @@ impl List {
         room
     }
 
-    /// Adds all, if there is room for all; says whether there was.
+    /// Adds all, if there is room for all.
     #[inline(always)]
-    pub fn extend(&mut self, items: &[u16]) -> bool {
+    pub fn extend(&mut self, items: &[u16]) {
         let end = self.count + items.len();
-        let Some(places) = self.items.get_mut(self.count..end) else { return false };
-        places.copy_from_slice(items);
-        self.count = end;
-        true
+        if let Some(places) = self.items.get_mut(self.count..end) {
+            places.copy_from_slice(items);
+            self.count = end;
+        }
     }
 
-    /// Moves those that it has to the beginning of `to`, and returns them there.
+    /// Has the numbers below `count` and no others, as far as there is room.
     #[inline(always)]
-    pub fn take<'a>(&mut self, to: &'a mut [u16; PACKETS]) -> &'a [u16] {
-        let count = std::mem::take(&mut self.count);
-        match (to.get_mut(..count), self.items.get(..count)) {
-            (Some(to), Some(items)) => {
-                to.copy_from_slice(items);
-                to
-            }
-            _ => &[],
+    pub fn number(&mut self, count: usize) {
+        self.count = count.min(PACKETS);
+        for (number, place) in self.items.iter_mut().take(self.count).enumerate() {
+            *place = number as u16;
         }
     }
 
     /// Has none any more.
+    #[inline(always)]
     pub fn clear(&mut self) {
         self.count = 0;
     }

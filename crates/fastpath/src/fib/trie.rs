@@ -40,6 +40,13 @@ struct Block<'a> {
     bits: u8,
 }
 
+/// Room to look up the addresses of a vector. It is made once: to clear it costs a short vector more than to look it up.
+pub struct Search {
+    /// What has been found of each address.
+    found: [Entry; VECTOR],
+    open: Open,
+}
+
 /// The addresses of a vector that are not found yet, in its order.
 struct Open {
     count: usize,
@@ -92,33 +99,34 @@ impl<A: Address> Trie<A> {
     /// not depend on each other, and there is little else between them, so that the processor waits for
     /// many at a time.
     #[inline]
-    pub fn find_bulk(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) {
-        let mut open = self.begin(addresses, entries);
+    pub fn find_bulk<'a>(&self, addresses: &[A], search: &'a mut Search) -> &'a [Entry] {
+        self.begin(addresses, search);
+        let Search { found, open } = search;
         let mut offset = A::ROOT;
         while open.count > 0 && offset + A::STRIDE <= u64::BITS as u8 {
-            open.descend(A::STRIDE, entries, |entry, within| self.nodes.relaxed(start::<A>(entry) + within));
+            open.descend(A::STRIDE, found, |entry, within| self.nodes.relaxed(start::<A>(entry) + within));
             offset += A::STRIDE;
         }
         for &at in &open.at[..open.count] {
-            let entry = &mut entries[usize::from(at)];
+            let entry = &mut found[usize::from(at)];
             *entry = self.follow(*entry, addresses[usize::from(at)], offset);
         }
         // What the caller finds through the entries is at least as new, too.
         fence(Ordering::Acquire);
+        &found[..addresses.len()]
     }
 
     /// The root's entries of addresses, and those that lead to nodes. If the summary helps, only those are looked up in the
     /// root that it does not tell.
     #[inline(always)]
-    fn begin(&self, addresses: &[A], entries: &mut [Entry; VECTOR]) -> Open {
+    fn begin(&self, addresses: &[A], search: &mut Search) {
         let root_index = |address: A| address.bits(0, A::ROOT);
         let summary = self.summary.as_ref().filter(|summary| summary.helps());
         let Some(summary) = summary else {
-            return Open::of(addresses, A::ROOT, entries, |address| self.root.relaxed(root_index(address)));
+            return search.begin(addresses, A::ROOT, |address| self.root.relaxed(root_index(address)));
         };
-        let mut open = Open::of(addresses, 0, entries, |address| summary.relaxed(root_index(address)));
-        open.descend(A::ROOT, entries, |_, at| self.root.relaxed(at));
-        open
+        search.begin(addresses, 0, |address| summary.relaxed(root_index(address)));
+        search.open.descend(A::ROOT, &mut search.found, |_, at| self.root.relaxed(at));
     }
 
     /// Has every address of `prefix` whose route is no longer lead to `leaf`; false, and nothing has
@@ -174,28 +182,32 @@ impl<A: Address> Trie<A> {
     }
 }
 
-impl Open {
-    /// Those of `addresses` that are not found by `load`, which tells an address's entry by its first `offset` bits.
-    #[inline(always)]
-    fn of<A: Address>(
-        addresses: &[A],
-        offset: u8,
-        entries: &mut [Entry; VECTOR],
-        load: impl Fn(A) -> Entry,
-    ) -> Self {
-        for (address, entry) in addresses.iter().zip(entries.iter_mut()) {
-            *entry = load(*address);
-        }
-        let mut open = Self { count: 0, at: [0; VECTOR], entries: [Entry::NONE; VECTOR], bits: [0; VECTOR] };
-        for (at, (address, entry)) in addresses.iter().zip(entries.iter()).enumerate() {
-            open.keep(at as u8, *entry, address.head() << offset);
-        }
-        open
+impl Search {
+    pub fn new() -> Box<Self> {
+        let entries = [Entry::NONE; VECTOR];
+        Box::new(Self {
+            found: entries,
+            open: Open { count: 0, at: [0; VECTOR], entries, bits: [0; VECTOR] },
+        })
     }
 
+    /// Begins with what `load` tells of each address by its first `offset` bits.
+    #[inline(always)]
+    fn begin<A: Address>(&mut self, addresses: &[A], offset: u8, load: impl Fn(A) -> Entry) {
+        for (address, entry) in addresses.iter().zip(self.found.iter_mut()) {
+            *entry = load(*address);
+        }
+        self.open.count = 0;
+        for (at, (address, entry)) in addresses.iter().zip(self.found.iter()).enumerate() {
+            self.open.keep(at as u8, *entry, address.head() << offset);
+        }
+    }
+}
+
+impl Open {
     /// Goes one level down for all of them: `load` says where an entry leads to with the next `bits` bits.
     #[inline(always)]
-    fn descend(&mut self, bits: u8, entries: &mut [Entry; VECTOR], load: impl Fn(Entry, usize) -> Entry) {
+    fn descend(&mut self, bits: u8, found: &mut [Entry; VECTOR], load: impl Fn(Entry, usize) -> Entry) {
         // What the entries lead to is at least as new as they are.
         fence(Ordering::Acquire);
         let count = std::mem::take(&mut self.count);
@@ -204,7 +216,7 @@ impl Open {
         }
         for index in 0..count {
             let (at, entry) = (self.at[index], self.entries[index]);
-            entries[usize::from(at)] = entry;
+            found[usize::from(at)] = entry;
             self.keep(at, entry, self.bits[index] << bits);
         }
     }
