@@ -1,9 +1,11 @@
 //! The judgement: times and shares of one stretch enter, what disturbed it leaves. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::counters::{CoreTimes, Times};
 use crate::disturbance::Disturbance;
+use crate::interruptions::{Interruption, TaskName};
 
 /// A part of a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,6 +36,9 @@ pub struct Conditions {
     /// `CLOCK_MONOTONIC_RAW` (somebody corrects the time) or from `CLOCK_BOOTTIME` (the machine
     /// was suspended).
     pub clock_jump: Duration,
+    /// When the cores did not do our work, as far as it was over after the stretch began. `None` where the
+    /// kernel does not tell, or there was more than it keeps.
+    pub interruptions: Option<Vec<Interruption>>,
 }
 
 /// What happened on one core.
@@ -60,6 +65,9 @@ pub struct CoreConditions {
     /// speed in this process so far: 0.25 is four times the usual time. `None` for the first core, or if that was
     /// not timed.
     pub nearness: Option<f64>,
+    /// The other program's or the kernel's thread that had the core longest, and how long; `None` if none had it for
+    /// 50 µs at a time, or where the kernel does not tell.
+    pub other_task: Option<(TaskName, Duration)>,
 }
 
 /// How much of each kind is not yet a disturbance.
@@ -136,7 +144,7 @@ impl Conditions {
     pub fn disturbances(&self, bounds: &Bounds) -> Vec<Disturbance> {
         let clock = (self.clock_jump > self.clock_bound(bounds))
             .then_some(Disturbance::Clock { jump: self.clock_jump });
-        self.cores.iter().flat_map(|core| core.disturbances(bounds)).chain(clock).collect()
+        self.cores.iter().flat_map(|core| core.disturbances(self.duration, bounds)).chain(clock).collect()
     }
 }
 
@@ -160,8 +168,15 @@ impl CoreConditions {
         self.nearness.is_some_and(|nearness| nearness < bounds.nearness)
     }
 
-    fn disturbances(&self, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
+    /// The thread to name for a share of the time: the one that had at least half of it.
+    fn task_of(&self, share: f64, duration: Duration) -> Option<TaskName> {
+        let (task, time) = self.other_task?;
+        (Share { part: time, of: duration }.ratio() >= share / 2.0).then_some(task)
+    }
+
+    fn disturbances(&self, duration: Duration, bounds: &Bounds) -> impl Iterator<Item = Disturbance> {
         let core = self.core;
+        let task = |share| self.task_of(share, duration);
         let above = |share: Share, bound: f64| Some(share.ratio()).filter(|ratio| *ratio > bound);
         let steal = self.steal.filter(|steal| steal.part > ONE_TICK);
         let steal = steal.and_then(|steal| above(steal, bounds.steal));
@@ -172,8 +187,8 @@ impl CoreConditions {
         let delay = Some(self.wake_delay).filter(|delay| *delay > bounds.wake_delay);
         [
             steal.map(|share| Disturbance::Steal { core, share }),
-            other_work.map(|share| Disturbance::OtherWork { core, share }),
-            waited.map(|share| Disturbance::Waited { core, share }),
+            other_work.map(|share| Disturbance::OtherWork { core, share, task: task(share) }),
+            waited.map(|share| Disturbance::Waited { core, share, task: task(share) }),
             index.map(|index| Disturbance::Speed { core, index }),
             delay.map(|delay| Disturbance::WakeDelay { core, delay }),
             self.nearness.filter(|_| self.is_far(bounds)).map(|nearness| Disturbance::Far { core, nearness }),
@@ -205,6 +220,22 @@ pub(super) fn other_work(times: &Times, interrupts_are_apart: bool) -> Vec<Optio
         at_large -= taken;
     }
     left
+}
+
+/// The thread that had `core` longest after `since_ns`, and how long, of those that have a name.
+pub(super) fn longest_task(
+    interruptions: &[Interruption],
+    core: usize,
+    since_ns: u64,
+) -> Option<(TaskName, Duration)> {
+    let mut times: BTreeMap<TaskName, u64> = BTreeMap::new();
+    for it in interruptions.iter().filter(|it| it.core == core) {
+        if let Some(task) = it.task {
+            *times.entry(task).or_default() += it.end_ns.saturating_sub(it.start_ns.max(since_ns));
+        }
+    }
+    let (task, ns) = times.into_iter().max_by_key(|(_, ns)| *ns)?;
+    Some((task, Duration::from_nanos(ns)))
 }
 
 /// The longest that one of Linerate's threads waited for its core because of the work of others.
@@ -284,6 +315,12 @@ mod tests {
         assert_eq!(waited(&core(1000, &[]), ms(0)), ms(0));
     }
 
+    fn name(name: &str) -> TaskName {
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        TaskName::parse(&bytes).unwrap()
+    }
+
     fn quiet() -> CoreConditions {
         let share = |part| Share { part: ms(part), of: ms(1000) };
         CoreConditions {
@@ -295,6 +332,7 @@ mod tests {
             speed_index: Some(0.91),
             wake_delay: ms(10),
             nearness: Some(0.6),
+            other_task: None,
         }
     }
 
@@ -305,7 +343,8 @@ mod tests {
     }
 
     fn reasons(core: CoreConditions) -> Vec<String> {
-        let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(1) };
+        let conditions =
+            Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(1), interruptions: None };
         conditions.disturbances(&Bounds::default()).iter().map(ToString::to_string).collect()
     }
 
@@ -328,7 +367,8 @@ mod tests {
     #[test]
     fn the_cost_is_what_stood_still_twice() {
         let core = CoreConditions { wake_delay: ms(0), speed_index: Some(1.0), ..quiet() };
-        let conditions = Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(0) };
+        let conditions =
+            Conditions { duration: ms(1000), cores: vec![core], clock_jump: ms(0), interruptions: None };
         // 10 ms each of stolen time, kernel threads and waiting.
         assert!((conditions.cost(&Bounds::default()) - 0.06).abs() < 1e-9);
         assert!(conditions.lasting_cost(&Bounds::default()).abs() < 1e-9);
@@ -355,8 +395,10 @@ mod tests {
             speed_index: Some(0.714),
             wake_delay: Duration::from_micros(12_345),
             nearness: Some(0.24),
+            other_task: Some((name("kdamond.0"), ms(8))),
         };
-        let conditions = Conditions { duration: ms(1000), cores: vec![disturbed], clock_jump: ms(3) };
+        let conditions =
+            Conditions { duration: ms(1000), cores: vec![disturbed], clock_jump: ms(3), interruptions: None };
         let reasons = conditions.disturbances(&Bounds::default());
         let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -364,12 +406,45 @@ mod tests {
             [
                 "the hypervisor took 4.0 % of core 0",
                 "core 0 did other work for 62 % of the time",
-                "Linerate's threads were runnable but not running on core 0 for 1.5 % of the time (another task had it)",
+                "Linerate's threads were runnable but not running on core 0 for 1.5 % of the time (another task had it, mostly kdamond.0)",
                 "core 0 ran 29 % slower than normal (throttling or SMT neighbour)",
                 "a thread on core 0 woke 12.3 ms late",
                 "core-to-core latency (cache-line bounce) to core 0 was 4.2× normal: the hypervisor probably moved a vCPU",
                 "two clocks of the host drifted apart by 3.0ms",
             ]
         );
+    }
+
+    #[test]
+    fn a_thread_is_named_where_it_had_at_least_half_of_the_time() {
+        let waited = |other_task| {
+            reasons(CoreConditions { waited: Share { part: ms(20), of: ms(1000) }, other_task, ..quiet() })
+        };
+        let words = "Linerate's threads were runnable but not running on core 1 for 2.0 % of the time (another task had it";
+        assert_eq!(waited(Some((name("sh"), ms(10)))), [format!("{words}, mostly sh)")]);
+        assert_eq!(waited(Some((name("sh"), ms(9)))), [format!("{words})")]);
+        assert_eq!(waited(None), [format!("{words})")]);
+    }
+
+    #[test]
+    fn the_thread_that_had_a_core_longest_is_found_by_its_name() {
+        let stretch = |core, start_ns, end_ns, task: &str| Interruption {
+            core,
+            start_ns,
+            end_ns,
+            taken_ns: end_ns - start_ns,
+            task: (!task.is_empty()).then(|| name(task)),
+        };
+        let stretches = [
+            stretch(0, 0, 130, "early"),
+            stretch(0, 200, 220, "twice"),
+            stretch(0, 300, 320, "twice"),
+            stretch(0, 400, 490, ""),
+            stretch(1, 400, 430, "elsewhere"),
+        ];
+        let longest = |core| longest_task(&stretches, core, 100);
+        assert_eq!(longest(0), Some((name("twice"), Duration::from_nanos(40))));
+        assert_eq!(longest(1), Some((name("elsewhere"), Duration::from_nanos(30))));
+        assert_eq!(longest(2), None);
     }
 }

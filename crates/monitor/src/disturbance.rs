@@ -4,6 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::interruptions::TaskName;
+
 /// Something that the host did beside the work of the test. Its text is one clause with its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Disturbance {
@@ -20,6 +22,8 @@ pub enum Disturbance {
         core: usize,
         /// The share of the time, 0 to 1.
         share: f64,
+        /// The thread that had at least half of that, if one had.
+        task: Option<TaskName>,
     },
     /// Linerate's threads waited for their core.
     Waited {
@@ -27,6 +31,8 @@ pub enum Disturbance {
         core: usize,
         /// The share of the time, 0 to 1.
         share: f64,
+        /// The thread that had at least half of that, if one had.
+        task: Option<TaskName>,
     },
     /// A core was slower, or faster, than usual.
     Speed {
@@ -90,16 +96,21 @@ impl fmt::Display for Disturbance {
             Self::Steal { core, share } => {
                 write!(f, "the hypervisor took {} of core {core}", Percent(*share))
             }
-            Self::OtherWork { core, share } => {
-                write!(f, "core {core} did other work for {} of the time", Percent(*share))
+            Self::OtherWork { core, share, task } => {
+                write!(f, "core {core} did other work for {} of the time", Percent(*share))?;
+                task.map_or(Ok(()), |task| write!(f, " (mostly {task})"))
             }
-            Self::Waited { core, share } => {
+            Self::Waited { core, share, task } => {
                 write!(
                     f,
                     "Linerate's threads were runnable but not running on core {core} for {} of the time (another \
-                     task had it)",
+                     task had it",
                     Percent(*share)
-                )
+                )?;
+                match task {
+                    Some(task) => write!(f, ", mostly {task})"),
+                    None => f.write_str(")"),
+                }
             }
             Self::Speed { core, index } => {
                 let change = Percent((1.0 - index).abs());

@@ -23,6 +23,8 @@
 /* A timer that strikes so late was kept from it: it is a hard interrupt, which no work of ours delays. */
 #define LATE_NS (60 * 1000)
 #define MAX_OURS 1024
+/* TASK_COMM_LEN of linux/sched.h. */
+#define NAME_LENGTH 16
 #define PF_KTHREAD 0x00200000
 
 /* As much of the kernel's types as is needed; where it stands is found when the program is loaded. */
@@ -42,13 +44,17 @@ struct sched_entity {
 struct task_struct {
 	unsigned int flags;
 	int pid;
+	int tgid;
 	struct sched_entity se;
+	char comm[NAME_LENGTH];
 } __attribute__((preserve_access_index));
 
 /* Place of each core among those that are watched, plus one. Set before loading. */
 const volatile __u8 watched[MAX_CORES];
 /* How often the timer strikes. Set before loading. */
 const volatile __u64 period_ns;
+/* The process that watches. Its threads are not named. Set before loading. */
+const volatile __u32 own_process;
 
 /* The only variable, so that it stands at the beginning of its map. */
 struct core {
@@ -65,7 +71,8 @@ struct core {
 struct stretch {
 	__u64 start; /* nanoseconds of the monotonic clock */
 	__u64 end;
-	__u64 taken; /* of it */
+	__u64 taken;		/* of it */
+	char name[NAME_LENGTH]; /* of the thread that had the core; empty if none had, or one of ours */
 };
 
 struct log {
@@ -97,7 +104,8 @@ static __always_inline struct core *this_core(__u32 *place)
 	return *place < MAX_WATCHED ? &cores[*place] : 0;
 }
 
-static __always_inline void log_stretch(struct core *core, __u32 place, __u64 start, __u64 end, __u64 taken)
+static __always_inline void log_stretch(struct core *core, __u32 place, __u64 start, __u64 end, __u64 taken,
+					const struct task_struct *task)
 {
 	struct log *log = bpf_map_lookup_elem(&logs, &place);
 	struct stretch *stretch;
@@ -108,6 +116,9 @@ static __always_inline void log_stretch(struct core *core, __u32 place, __u64 st
 	stretch->start = start;
 	stretch->end = end;
 	stretch->taken = taken;
+	__builtin_memset(stretch->name, 0, NAME_LENGTH);
+	if (task)
+		bpf_core_read_str(stretch->name, NAME_LENGTH, &task->comm);
 	core->logged++;
 }
 
@@ -164,7 +175,7 @@ int on_timer(void *context __attribute__((unused)))
 	late = now - last > period_ns && !core->idled ? now - last - period_ns : 0;
 	stolen = steal_of(core->queue) - core->known_ns;
 	if (last && (late >= LATE_NS || stolen >= SHORTEST_NS))
-		log_stretch(core, place, last, now, late > stolen ? late : stolen);
+		log_stretch(core, place, last, now, late > stolen ? late : stolen, 0);
 	core->known_ns += stolen;
 	core->timer_at = now;
 	core->idled = 0;
@@ -190,7 +201,8 @@ int on_switch(__u64 *arguments)
 	if (previous->flags & PF_KTHREAD)
 		core->kernel_ns += now - since;
 	if (now - since >= SHORTEST_NS)
-		log_stretch(core, place, since, now, now - since);
+		log_stretch(core, place, since, now, now - since,
+			    (__u32)previous->tgid == own_process ? 0 : previous);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::process;
 use std::thread;
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ const KEPT: u64 = 2048;
 const TIMER_NS: u64 = 250_000;
 /// Words of `struct core` there.
 const WORDS: usize = 8;
-/// Words of `struct stretch` there.
-const STRETCH: usize = 3;
+/// Words of `struct stretch` there: three numbers, and a name.
+const STRETCH: usize = 5;
 
 /// A stretch of time in which a core did not do our work. Ends are nanoseconds of
 /// `CLOCK_MONOTONIC`. Of time in which the core stood still altogether, they are when its timer struck
@@ -44,6 +45,33 @@ pub struct Interruption {
     pub end_ns: u64,
     /// How much of the stretch was taken: all of it by a thread, some of it by a standstill.
     pub taken_ns: u64,
+    /// The thread that had the core. `None` if the core stood still, or if the thread is of this process.
+    pub task: Option<TaskName>,
+}
+
+/// What a thread is called: 15 bytes at most, which its program may choose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskName([u8; 16]);
+
+impl TaskName {
+    /// The name in the kernel's form, which ends at the first zero. `None` if it is empty.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        bytes.first_chunk().filter(|name| name[0] != 0).copied().map(Self)
+    }
+}
+
+impl fmt::Display for TaskName {
+    /// Without what would be more than a letter to a terminal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
+        f.write_str(&String::from_utf8_lossy(name).replace(char::is_control, "?"))
+    }
+}
+
+impl fmt::Debug for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 /// What was taken from one core, since the machine or the watch began.
@@ -73,6 +101,7 @@ impl Watch {
         let mut open = program::InterruptionsSkelBuilder::default().open(&mut object).ok()?;
         let constants = open.maps.rodata_data.as_deref_mut()?;
         constants.period_ns = TIMER_NS;
+        constants.own_process = process::id();
         for (place, core) in (1..=MAX_WATCHED).zip(cores) {
             *constants.watched.get_mut(*core)? = u8::try_from(place).ok()?;
         }
@@ -155,7 +184,8 @@ fn parse(log: &[u8], core: usize, logged: u64, since_ns: u64) -> Option<Vec<Inte
         if end_ns <= since_ns {
             break;
         }
-        interruptions.push(Interruption { core, start_ns, end_ns, taken_ns });
+        let task = log.get((at + 3) * 8..).and_then(TaskName::parse);
+        interruptions.push(Interruption { core, start_ns, end_ns, taken_ns, task });
     }
     interruptions.reverse();
     Some(interruptions)
@@ -176,6 +206,7 @@ fn run(program: &impl AsRawFd) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
     use std::time::Instant;
 
     use nix::time::{ClockId, clock_gettime};
@@ -185,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_log_gives_what_was_over_since() {
-        let stretch = |start: u64| [start, start + 5, 5].map(u64::to_ne_bytes).concat();
+        let stretch = |start: u64| [start, start + 5, 5, 0, 0].map(u64::to_ne_bytes).concat();
         let mut log = [stretch(10), stretch(20), stretch(30)].concat();
         let starts = |log: &[u8], logged, since| {
             let interruptions = parse(log, 1, logged, since)?;
@@ -198,6 +229,40 @@ mod tests {
         log.resize(KEPT as usize * STRETCH * 8, 0xff);
         assert_eq!(starts(&log, KEPT + 3, 25), Some(vec![30]));
         assert_eq!(starts(&log, KEPT + 3, 0), None);
+    }
+
+    #[test]
+    fn a_name_is_what_a_terminal_can_show() {
+        let name = |bytes: &[u8; 16]| TaskName::parse(bytes).map(|name| name.to_string());
+        assert_eq!(name(b"kworker/0:1\0\0\0\0\0").as_deref(), Some("kworker/0:1"));
+        assert_eq!(name(b"\x1b[2J\xff and more\0\0").as_deref(), Some("?[2J\u{fffd} and more"));
+        assert_eq!(name(&[0; 16]), None);
+    }
+
+    #[test]
+    fn another_program_s_work_has_its_name_and_ours_has_none() {
+        let core = lab::placement::online().unwrap()[0];
+        let Some(watch) = Watch::start(&[core], &[]) else {
+            eprintln!("skipped: the kernel does not let its changes of threads be watched");
+            return;
+        };
+        let ours = thread::spawn(move || {
+            assert!(scheduling::pin(core).is_ok());
+            let until = Instant::now() + Duration::from_millis(20);
+            while Instant::now() < until {}
+            // A child has the cores of its parent.
+            let burn = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+            Command::new("sh").args(["-c", burn]).status().unwrap().success()
+        });
+        assert!(ours.join().unwrap());
+        let interruptions = watch.since(0).unwrap();
+        let taken = |of: fn(&str) -> bool| {
+            let named =
+                interruptions.iter().filter(|it| of(&it.task.map_or(String::new(), |it| it.to_string())));
+            named.map(|it| it.taken_ns).sum::<u64>()
+        };
+        assert!(taken(|name| name == "sh") > 1_000_000, "{interruptions:?}");
+        assert!(taken(str::is_empty) > 1_000_000, "{interruptions:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use conditions::{Bounds, Conditions, CoreConditions, Share};
 pub use core_meter::CoreMeter;
 pub use disturbance::Disturbance;
 pub use handover::core_distance;
-pub use interruptions::Interruption;
+pub use interruptions::{Interruption, TaskName};
 pub use usage::{CoreClock, CoreUse, thread_time};
 pub use usual::usual_of;
 
@@ -114,18 +114,17 @@ impl Monitor {
         self.between(&std::mem::replace(mark, now.clone()), &now)
     }
 
-    /// When the cores did not do our work, as far as it was over after `mark`. `None` where the kernel
-    /// does not tell, or there was more than it keeps.
-    #[must_use]
-    pub fn interruptions_since(&self, mark: &Mark) -> Option<Vec<Interruption>> {
-        self.reader.interruptions(mark.counters.wall_ns())
-    }
-
     fn between(&self, from: &Mark, to: &Mark) -> Conditions {
         let pooled = self.far_enough(from, to);
         let times = to.counters.since(&from.counters);
         let pooled_times = to.counters.since(&pooled.counters);
         let other_work = conditions::other_work(&pooled_times, self.reader.interrupts_are_apart());
+        let since_ns = from.counters.wall_ns();
+        let until_ns = to.counters.wall_ns();
+        let mut interruptions = self.reader.interruptions(since_ns);
+        // What ended later is of the next stretch.
+        interruptions.iter_mut().for_each(|found| found.retain(|it| it.end_ns <= until_ns));
+        let known = interruptions.as_deref().unwrap_or_default();
         let cores = self.probes.iter().zip(times.cores.iter().zip(&pooled_times.cores)).zip(other_work);
         let cores = cores.map(|((probe, (core, pooled_core)), other_work)| {
             let seen = probe.between(from.at, to.at);
@@ -142,12 +141,15 @@ impl Monitor {
                 speed_index: seen.speed_index,
                 wake_delay: seen.wake_delay,
                 nearness: seen.nearness,
+                other_task: conditions::longest_task(known, probe.core(), since_ns),
             }
         });
+        let cores = cores.collect();
         Conditions {
             duration: to.at.saturating_duration_since(from.at),
-            cores: cores.collect(),
+            cores,
             clock_jump: to.clocks.jump_since(&from.clocks),
+            interruptions,
         }
     }
 

@@ -34,7 +34,6 @@ impl Machine {
 
     /// The noise of the stretch since the last call.
     pub fn noise(&mut self) -> Noise {
-        let interruptions = self.monitor.interruptions_since(&self.mark);
         let conditions = self.monitor.renew(&mut self.mark);
         let found = conditions.disturbances(&self.bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -48,7 +47,9 @@ impl Machine {
         Noise {
             cost: conditions.cost(&self.bounds),
             lasting: conditions.lasting_cost(&self.bounds),
-            interruptions: interruptions.map(|found| found.into_iter().map(interruption).collect()),
+            interruptions: conditions
+                .interruptions
+                .map(|found| found.into_iter().map(interruption).collect()),
             disturbed,
         }
     }
