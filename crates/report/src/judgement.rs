@@ -74,6 +74,7 @@ pub fn sentence(what: &Compared, set: &Judged) -> String {
     let change = match (comparison.change, comparison.interval) {
         (Some(change), Some(interval)) => format!("{}, {}", signed(change), between(interval)),
         (Some(change), None) => signed(change),
+        (None, _) if comparison.verdict == Verdict::Equal => "zero each time".to_owned(),
         (None, _) => "from zero, so by no percentage".to_owned(),
     };
     let outlook = outlook(set).map_or_else(String::new, |outlook| format!("; {outlook}"));
@@ -220,8 +221,31 @@ pub fn signed(change: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stats::comparison;
+
     use super::*;
     use crate::metric::Metric;
+
+    #[test]
+    fn sets_of_zeros_are_equal_and_what_comes_from_zero_has_no_percentage() {
+        let question = Question { less_is_better: true, ..Question::default() };
+        let what = Compared {
+            metric: "loss".to_owned(),
+            words: Metric::Loss.comparatives(),
+            reference: "one".to_owned(),
+            family: 1,
+            confidence: question.confidence,
+            equal_within: question.equal_within,
+            resolution: 0.0,
+        };
+        let told = |values: &[f64]| {
+            let compared = comparison::compare(&[0.0; 6], &[values], &question).remove(0);
+            sentence(&what, &Judged::new("other", compared, &[0.0; 6], values, &question))
+        };
+        assert_eq!(told(&[0.0; 6]), "equal within ±1 %: zero each time");
+        let more = told(&[0.1, 0.2, 0.1, 0.3, 0.2, 0.1]);
+        assert_eq!(more, "loses more: from zero, so by no percentage");
+    }
 
     #[test]
     fn lost_frames_are_not_slower() {

@@ -179,7 +179,9 @@ pub fn compare_pairs(pairs: &[(&[f64], &[f64])], question: &Question) -> Vec<Com
     });
     let p_equal = both().map(|(scaled, means)| {
         let margin = scaled.distance(question.equal_within) - scaled.distance(question.resolution);
-        means.filter(|_| scaled.shares).map_or(1.0, |means| means.p_beyond(margin))
+        // A share of zero is zero: only sets of nothing but zeros are within it.
+        let margin = if scaled.shares { margin } else { f64::MIN_POSITIVE };
+        means.map_or(1.0, |means| means.p_beyond(margin))
     });
     let p_differs: Vec<f64> = p_differs.collect();
     let adjusted_differs = adjusted(&p_differs);

@@ -278,7 +278,13 @@ fn values_that_have_no_logarithm_are_compared_as_they_are() {
     assert_eq!(from_below.verdict, Verdict::Better);
     assert!((from_below.change.unwrap() + 1.05).abs() < 1e-9);
     let nothing = judge(&[0.0; 6], &[0.0; 6], &question);
-    assert_eq!(nothing.verdict, Verdict::NotProven(Outlook::Hopeless));
+    assert_eq!(
+        (nothing.verdict, nothing.change),
+        (Verdict::Equal, None),
+        "as of any values that are all the same"
+    );
+    let once = judge(&[0.0; 6], &[0.0, 0.0, 0.0, 0.0, 0.0, 0.1], &question);
+    assert!(matches!(once.verdict, Verdict::NotProven(Outlook::Repeats(_))), "{once:?}");
 }
 
 #[test]
