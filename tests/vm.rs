@@ -8,6 +8,7 @@ mod cards;
 mod device;
 mod guest;
 mod initramfs;
+mod interrupts;
 mod kernels;
 mod lab;
 mod slow;
@@ -144,9 +145,13 @@ fn full_queues_several_queues_and_offloads_on_the_newest_kernel_of_the_archive()
 }
 
 #[test]
-fn full_queues_several_queues_offloads_and_a_limited_router_on_the_kernel_of_the_release() {
+fn full_queues_several_queues_interrupts_offloads_and_a_limited_router_on_the_kernel_of_the_release() {
     let bridged = with_bridges();
     on(Kernel::Release, &[&[SLOW, E1000E], bridged].concat(), |guest| {
+        interrupts::are_pinned_and_put_back(guest, "e1000e-0", 1);
+        if bridged.contains(&QUEUES) {
+            interrupts::are_pinned_and_put_back(guest, "queues-0", 2);
+        }
         a_full_queue_is_the_testers(guest);
         virtio_counts_with_queues_and_offloads(guest, bridged);
         let mut wired = Wired::new(guest, E1000E);
