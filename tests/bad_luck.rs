@@ -4,6 +4,7 @@
 //!
 //! `LINERATE_SOAK` is how many minutes all of it takes.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File};
 use std::io::Write;
@@ -30,6 +31,8 @@ const MINUTES: f64 = 120.0;
 const PERIOD: Duration = Duration::from_secs(15);
 /// How long one lasts.
 const LASTING: Duration = Duration::from_secs(2);
+/// What the kernel grants by default to threads that go before all others, in microseconds of each second.
+const REAL_TIME: i64 = 950_000;
 /// As long before and after one, intervals may or may not be marked, in seconds.
 const MARGIN: f64 = 2.0;
 
@@ -102,7 +105,7 @@ impl Group {
         fs::create_dir_all(&path).ok()?;
         let group = Self(path);
         // Threads that go before all others have a budget of their own; without one they cannot enter.
-        group.set("cpu.rt_runtime_us", 400_000);
+        group.set("cpu.rt_runtime_us", REAL_TIME);
         pids.iter().all(|pid| group.set("cgroup.procs", i64::from(*pid))).then_some(group)
     }
 
@@ -165,7 +168,9 @@ impl Soak<'_> {
                 if !cpu.set("cpu.cfs_quota_us", 5_000) {
                     return false;
                 }
+                cpu.set("cpu.rt_runtime_us", REAL_TIME / 20);
                 thread::sleep(LASTING);
+                cpu.set("cpu.rt_runtime_us", REAL_TIME);
                 cpu.set("cpu.cfs_quota_us", -1);
             }
             Bad::Memory => {
@@ -302,6 +307,21 @@ fn is_marked(sample: &Sample) -> bool {
     sample.disturbed.is_some() || sample.directions.iter().any(|direction| direction.unsent > 0)
 }
 
+/// How many intervals have each mark, whatever its figures are.
+fn marks(samples: &[&&Sample]) -> BTreeMap<String, usize> {
+    let mut marks = BTreeMap::new();
+    for sample in samples {
+        let words =
+            sample.disturbed.as_deref().unwrap_or_default().split("; ").filter(|words| !words.is_empty());
+        let without_figures = words.map(|words| words.replace(|letter: char| letter.is_ascii_digit(), "#"));
+        let unsent = sample.directions.iter().any(|direction| direction.unsent > 0);
+        for mark in without_figures.chain(unsent.then(|| "unsent frames".to_owned())) {
+            *marks.entry(mark).or_default() += 1;
+        }
+    }
+    marks
+}
+
 /// What disturbed the run is seen in its record, and what did not is not.
 fn verdict_is_right(record: &Record, happened: &[(Bad, [f64; 2])]) {
     let soaked: Vec<&Sample> = record.samples.iter().filter(|sample| sample.phase == Phase::Hold).collect();
@@ -327,6 +347,7 @@ fn verdict_is_right(record: &Record, happened: &[(Bad, [f64; 2])]) {
     };
     let quiet: Vec<_> = soaked.iter().filter(|sample| is_quiet(sample)).collect();
     let marked = quiet.iter().filter(|sample| is_marked(sample)).count();
+    eprintln!("marks of quiet intervals: {:#?}", marks(&quiet));
     let lost = |sample: &Sample| sample.directions[0].offered.saturating_sub(sample.directions[0].forwarded);
     let lossy = quiet.iter().filter(|sample| !is_marked(sample) && lost(sample) > 5).count();
     eprintln!(
