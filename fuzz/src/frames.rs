@@ -171,7 +171,7 @@ fn add_routes(router: &mut Router, hops: &[Hop]) -> Result<(), Error> {
     for (first, to) in
         [(16u32, &[hops[0]][..]), (48, &[hops[2]]), (49, &[hops[4]]), (50, &[hops[2], hops[4]])]
     {
-        router.add_route(Prefix::new(first << 24, 8)?, to)?;
+        router.add_route(Prefix::new(first << 24, 16)?, to)?;
     }
     router.add_route(Prefix::new(0x2001_0db8_0001_u128 << 80, 48)?, &[hops[3], hops[5]])
 }
