@@ -54,10 +54,11 @@ fn a_ramp_is_shown_while_it_goes_on() {
     assert!(samples.len() > 5 && samples.is_sorted(), "{samples:?}");
     let shown = *samples.last().unwrap() as usize;
     assert!((1..=record.samples.len()).contains(&shown), "{shown} of {}", record.samples.len());
-    // Counts are final only in the record: those of a sample are read when it ends, some 100 µs before all are there.
+    // Counts are final only in the record: those of a sample are read when it ends, 0.1 ms before all are there, or
+    // some milliseconds where the machine holds the generator up.
     let offered: u64 = record.samples[..shown].iter().map(|sample| sample.directions[0].offered).sum();
     let told = value(&last, "linerate_offered_frames_total{direction=\"0-1\"}").unwrap();
-    assert!((told - offered as f64).abs() <= offered as f64 * 0.01, "{told} is shown, {offered} recorded");
+    assert!((0.95..=1.0).contains(&(told / offered as f64)), "{told} is shown, {offered} recorded");
     assert!(last.contains("strategy=\"ramp\""), "{last}");
 }
 

@@ -44,7 +44,7 @@ impl Host {
         if let Err(error) = &machine {
             self.unwatched.borrow_mut().get_or_insert_with(|| error.to_string());
         }
-        Watch { machine: machine.ok() }
+        Watch { machine: machine.ok(), pauses: Vec::new() }
     }
 }
 
@@ -170,6 +170,14 @@ impl Stand {
         self.watch.machine.as_ref().and_then(Machine::note)
     }
 
+    /// The longest time for which a core did not do our work since the stand was opened, the second longest and so on;
+    /// none where the kernel does not tell.
+    pub fn pauses(&self) -> Vec<Duration> {
+        let mut pauses = self.watch.pauses.clone();
+        pauses.sort_unstable_by(|one, other| other.cmp(one));
+        pauses
+    }
+
     /// All that was sent and returned, one for each direction.
     pub fn totals(&mut self) -> Result<Vec<Totals>> {
         Ok(self.engine.totals()?)
@@ -209,9 +217,10 @@ impl Stand {
     }
 }
 
-/// Asks after the machine, and has no other use for what it sees.
+/// Asks after the machine, and keeps how long cores did not do our work.
 struct Watch {
     machine: Option<Machine>,
+    pauses: Vec<Duration>,
 }
 
 impl Observer for Watch {
@@ -222,6 +231,9 @@ impl Observer for Watch {
 
 impl Surroundings for Watch {
     fn noise(&mut self) -> Noise {
-        self.machine.as_mut().map(Machine::noise).unwrap_or_default()
+        let noise = self.machine.as_mut().map(Machine::noise).unwrap_or_default();
+        let taken = noise.interruptions.iter().flatten().map(|it| Duration::from_nanos(it.taken_ns));
+        self.pauses.extend(taken);
+        noise
     }
 }
