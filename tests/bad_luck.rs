@@ -156,7 +156,7 @@ impl Soak<'_> {
 
     /// Has something happen to it; false where it cannot happen here.
     fn disturb(&mut self, bad: Bad) -> bool {
-        let from = self.now();
+        let (from, began) = (self.now(), Instant::now());
         match bad {
             Bad::StoppedProgram => stop(self.run.pid()),
             Bad::StoppedDevice => {
@@ -195,7 +195,9 @@ impl Soak<'_> {
             }
         }
         thread::sleep(Duration::from_millis(500));
-        self.happened.push((bad, [from, self.now()]));
+        // The record may be behind: who was kept from running wrote none.
+        let until = self.now().max(from + began.elapsed().as_secs_f64());
+        self.happened.push((bad, [from, until]));
         true
     }
 
