@@ -214,6 +214,16 @@ mod tests {
     use super::*;
     use crate::usage;
 
+    /// A core that is watched; `None`, with the reason printed, where the kernel does not allow it.
+    fn watched() -> Option<(usize, Watch)> {
+        let core = lab::placement::online().unwrap()[0];
+        let watch = Watch::start(&[core], &[]);
+        if watch.is_none() {
+            eprintln!("skipped: the kernel does not let its changes of threads be watched");
+        }
+        Some((core, watch?))
+    }
+
     #[test]
     fn a_log_gives_what_was_over_since() {
         let stretch = |start: u64| [start, start + 5, 5, 0, 0].map(u64::to_ne_bytes).concat();
@@ -241,11 +251,7 @@ mod tests {
 
     #[test]
     fn another_program_s_work_has_its_name_and_ours_has_none() {
-        let core = lab::placement::online().unwrap()[0];
-        let Some(watch) = Watch::start(&[core], &[]) else {
-            eprintln!("skipped: the kernel does not let its changes of threads be watched");
-            return;
-        };
+        let Some((core, watch)) = watched() else { return };
         let ours = thread::spawn(move || {
             assert!(scheduling::pin(core).is_ok());
             let until = Instant::now() + Duration::from_millis(20);
@@ -267,11 +273,7 @@ mod tests {
 
     #[test]
     fn a_stranger_s_work_on_a_core_is_seen_and_timed() {
-        let core = lab::placement::online().unwrap()[0];
-        let Some(watch) = Watch::start(&[core], &[]) else {
-            eprintln!("skipped: the kernel does not let its changes of threads be watched");
-            return;
-        };
+        let Some((core, watch)) = watched() else { return };
         let ns = |clock| Duration::from(clock_gettime(clock).unwrap()).as_nanos() as u64;
         let now = move || ns(ClockId::CLOCK_MONOTONIC);
         let busy = |length: Duration| {
@@ -294,11 +296,7 @@ mod tests {
 
     #[test]
     fn the_timer_of_each_core_strikes() {
-        let core = lab::placement::online().unwrap()[0];
-        let Some(watch) = Watch::start(&[core], &[]) else {
-            eprintln!("skipped: the kernel does not let its changes of threads be watched");
-            return;
-        };
+        let Some((_, watch)) = watched() else { return };
         let struck = || {
             let variables = watch.variables.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
             word(&variables, 2).unwrap()
