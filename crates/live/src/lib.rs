@@ -288,10 +288,10 @@ impl Observer for Watched<'_> {
         self.next.drain(planned);
     }
 
-    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+    fn settled(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.waiting.push_back(Arc::new(sample.clone()));
         self.board.put(&mut self.waiting);
-        self.next.sample(sample)
+        self.next.settled(sample)
     }
 
     fn surroundings(&mut self) -> Option<&mut dyn Surroundings> {
@@ -334,7 +334,7 @@ mod tests {
     fn a_board_is_bounded_and_tells_what_is_new() {
         let (board, mut silent) = (Board::default(), trial::Silent);
         let mut watched = Watched::new(&board, About::default(), &mut silent);
-        samples(5_000).for_each(|sample| watched.sample(&sample).unwrap());
+        samples(5_000).for_each(|sample| watched.settled(&sample).unwrap());
         let page = board.since(0);
         assert_eq!((page.next, page.samples.len(), page.running), (5_000, 600, true));
         assert_eq!(board.since(4_998).samples.len(), 2);
@@ -351,7 +351,7 @@ mod tests {
         let (board, mut silent) = (Board::default(), trial::Silent);
         let mut watched = Watched::new(&board, About::default(), &mut silent);
         for sample in samples(SHOWN + 500) {
-            watched.sample(&Sample { at_s: sample.at_s / 1e3, duration_s: 1e-3, ..sample }).unwrap();
+            watched.settled(&Sample { at_s: sample.at_s / 1e3, duration_s: 1e-3, ..sample }).unwrap();
         }
         assert_eq!(board.since(0).samples.len(), SHOWN);
     }
@@ -361,10 +361,10 @@ mod tests {
         let (board, mut silent) = (Board::default(), trial::Silent);
         let mut watched = Watched::new(&board, About::default(), &mut silent);
         let reading = board.lock();
-        samples(3).for_each(|sample| watched.sample(&sample).unwrap());
+        samples(3).for_each(|sample| watched.settled(&sample).unwrap());
         drop(reading);
         assert_eq!(board.since(0).samples.len(), 0);
-        samples(1).for_each(|sample| watched.sample(&sample).unwrap());
+        samples(1).for_each(|sample| watched.settled(&sample).unwrap());
         assert_eq!(board.since(0).samples.len(), 4);
     }
 

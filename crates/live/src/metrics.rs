@@ -52,7 +52,7 @@ fn sums(shown: &Shown, text: &mut Text) {
         ("linerate_forwarded_frames_total", "Frames of these that came back.", |sums| sums.forwarded),
         (
             "linerate_lost_frames_total",
-            "Frames that left and had not come back when their sample ended.",
+            "Frames that left and did not come back before their sample was shown.",
             |sums| sums.offered.saturating_sub(sums.forwarded),
         ),
         ("linerate_unsent_frames_total", "Frames that were due and did not leave.", |sums| sums.unsent),

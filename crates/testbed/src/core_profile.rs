@@ -449,11 +449,15 @@ impl<S: Sampler> Observer for Sampled<'_, S> {
         self.progress.drain();
     }
 
-    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
-        self.progress.sample(sample);
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
         if self.sampler.has_ended() {
             return Err("what samples the device ended before the load did".into());
         }
+        Ok(())
+    }
+
+    fn settled(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.progress.sample(sample);
         Ok(())
     }
 }

@@ -399,9 +399,13 @@ impl Observer for Watcher<'_> {
         self.progress.drain();
     }
 
-    fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
-        self.progress.sample(sample);
+    fn sample(&mut self, _sample: &Sample) -> Result<(), ObserverError> {
         self.testbed.check_program()?;
+        Ok(())
+    }
+
+    fn settled(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.progress.sample(sample);
         self.writer.append(&Entry::Sample(Cow::Borrowed(sample)))?;
         Ok(())
     }

@@ -33,12 +33,22 @@ pub trait Observer {
     }
 
     /// An interval ended. Its counts are preliminary: frames that have not returned yet count as
-    /// lost. The [`crate::Outcome`] holds the final ones.
+    /// lost. [`Observer::settled`] tells of it once more.
     ///
     /// # Errors
     /// An error ends the run; what was measured so far stands.
     fn sample(&mut self, sample: &Sample) -> Result<(), ObserverError> {
         self.next().map_or(Ok(()), |next| next.sample(sample))
+    }
+
+    /// All frames of an interval have left, and had time to return: as long as any frame took so far, a second at
+    /// most, or a drain. Each interval is told once, in order; what returns still later is only in the
+    /// [`crate::Outcome`].
+    ///
+    /// # Errors
+    /// An error ends the run; what was measured so far stands.
+    fn settled(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        self.next().map_or(Ok(()), |next| next.settled(sample))
     }
 
     /// A trial of a search ended, with final counts; `results` is what is found so far, by goal,

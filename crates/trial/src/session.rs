@@ -2,8 +2,8 @@
 //!
 //! Loads enter; samples leave, first live with preliminary counts, in the end with final ones.
 //! An interval ends when the next one begins, so its frames are known to the frame, but they
-//! return later: every interval is read when it ends and again after the drain (or once 900 more
-//! have begun, because an engine keeps a thousand).
+//! return later: every interval is read when it ends, when they had time for that, and again after
+//! the drain (or once 900 more have begun, because an engine keeps a thousand).
 
 mod drain;
 mod finish;
@@ -28,6 +28,9 @@ pub(crate) use stop::Stop;
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
+/// Frames that take longer to return are told to the observer as lost, though they may still return. It hears of nothing
+/// for as long while none has returned.
+const LONGEST_RETURN: Duration = Duration::from_secs(1);
 /// How often the totals are read at most; a little less than 100 ms, a usual step.
 const TOTALS_EVERY: Duration = Duration::from_millis(90);
 /// How often the observer is asked at most what disturbed the machine; as above.
@@ -67,6 +70,8 @@ pub(crate) struct Session<'a> {
     samples: Vec<Sample>,
     /// What is not: with the number of the reading of the totals that its percentiles come from.
     unsettled: VecDeque<(usize, Measured)>,
+    /// As many of these, the last, are not yet told to the observer as settled.
+    untold: usize,
     /// What returned between two readings of the totals, by reading, then direction.
     readings: Vec<Vec<Option<Percentiles>>>,
     totals: Vec<Totals>,
@@ -105,6 +110,7 @@ impl<'a> Session<'a> {
             noise: Noise::default(),
             samples: Vec::new(),
             unsettled: VecDeque::new(),
+            untold: 0,
             readings: Vec::new(),
             totals,
             totals_read: started,
@@ -284,26 +290,25 @@ impl<'a> Session<'a> {
         trial: &Trial,
         results: &BTreeMap<String, GoalResult>,
     ) -> Result<(), Stop> {
-        if self.forsaken {
-            return Ok(());
-        }
-        let shown = self.observer.trial(trial, results);
-        self.shown(shown)
+        self.tell(|observer| observer.trial(trial, results))
     }
 
     /// Shows the observer a load whose latency is measured, the next one of a test.
     pub(crate) fn show_latency(&mut self, test: &LatencyTest, measured: &LoadLatency) -> Result<(), Stop> {
+        self.tell(|observer| observer.latency(test, measured))
+    }
+
+    /// Tells the observer something. One that fails is left alone from then on, and the session ends.
+    fn tell(
+        &mut self,
+        something: impl FnOnce(&mut dyn Observer) -> Result<(), ObserverError>,
+    ) -> Result<(), Stop> {
         if self.forsaken {
             return Ok(());
         }
-        let shown = self.observer.latency(test, measured);
-        self.shown(shown)
-    }
-
-    /// Leaves an observer alone that failed, and ends the session.
-    fn shown(&mut self, shown: Result<(), ObserverError>) -> Result<(), Stop> {
-        self.forsaken = shown.is_err();
-        shown.map_err(|error| Stop::Failed(Failure::Observer(error)))
+        let told = something(self.observer);
+        self.forsaken = told.is_err();
+        told.map_err(|error| Stop::Failed(Failure::Observer(error)))
     }
 
     /// All samples whose counts are final, as those of ended intervals are after a drain.
@@ -428,29 +433,48 @@ impl<'a> Session<'a> {
         };
         let reading = self.readings.len();
         self.unsettled.push_back((reading, measured.clone()));
+        self.untold += 1;
         if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
             self.read_totals()?;
         }
         self.show(&measured)?;
-        self.settle(MAX_UNSETTLED);
+        self.tell_of_returned()?;
+        self.settle(MAX_UNSETTLED)?;
         let stalled = self.silence.stalled(self.totals_read, &self.totals, planned);
         stalled.map_or(Ok(()), |note| Err(Stop::Stalled(note)))
     }
 
     /// Hands a live sample to the observer, with the percentiles that were read last.
     fn show(&mut self, measured: &Measured) -> Result<(), Stop> {
-        if self.forsaken {
-            return Ok(());
-        }
         let percentiles = self.readings.last().map(Vec::as_slice).unwrap_or_default();
-        let shown = self.observer.sample(&measured.sample(self.started, percentiles));
-        self.shown(shown)
+        let sample = measured.sample(self.started, percentiles);
+        self.tell(|observer| observer.sample(&sample))
+    }
+
+    /// Tells the observer of intervals whose frames have left and had time to return, but not of the one that ended last.
+    fn tell_of_returned(&mut self) -> Result<(), Stop> {
+        let return_time =
+            self.longest_latency().map_or(LONGEST_RETURN, |longest| longest.min(LONGEST_RETURN));
+        while self.untold > 1 {
+            let next = self.unsettled.len() - self.untold;
+            let Some((reading, measured)) = self.unsettled.get_mut(next) else { break };
+            if measured.ended + return_time > self.engine.now() || !self.engine.has_left(measured.interval) {
+                break;
+            }
+            measured.counts = self.engine.counts(measured.interval)?;
+            let reading = self.readings.get(*reading).or(self.readings.last());
+            let sample = measured.sample(self.started, reading.map(Vec::as_slice).unwrap_or_default());
+            self.untold -= 1;
+            self.tell(|observer| observer.settled(&sample))?;
+        }
+        Ok(())
     }
 
     /// Reads the final counts of all intervals but the last `keep`.
-    fn settle(&mut self, keep: usize) {
+    fn settle(&mut self, keep: usize) -> Result<(), Stop> {
+        let mut told = Ok(());
         while self.unsettled.len() > keep {
-            let Some((reading, mut measured)) = self.unsettled.pop_front() else { return };
+            let Some((reading, mut measured)) = self.unsettled.pop_front() else { break };
             match self.engine.counts(measured.interval) {
                 Ok(counts) => measured.counts = counts,
                 Err(error) => {
@@ -461,8 +485,14 @@ impl<'a> Session<'a> {
             }
             let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();
             self.pass.settled(measured.interval, measured.load, measured.lasting);
-            self.samples.push(measured.sample(self.started, percentiles));
+            let sample = measured.sample(self.started, percentiles);
+            if self.untold > self.unsettled.len() {
+                self.untold -= 1;
+                told = told.and(self.tell(|observer| observer.settled(&sample)));
+            }
+            self.samples.push(sample);
         }
+        told
     }
 
     /// Reads the totals, and the percentiles of what returned since the last time.
@@ -475,6 +505,12 @@ impl<'a> Session<'a> {
         self.silence.read(self.totals_read, &totals, &self.totals);
         self.totals = totals;
         Ok(())
+    }
+
+    /// The longest that any frame took to return, as read last, if one has returned.
+    fn longest_latency(&self) -> Option<Duration> {
+        let longest = self.totals.iter().filter_map(|totals| totals.latency.percentile(100.0)).max();
+        longest.map(Duration::from_nanos)
     }
 
     /// Frames that came back in all directions, as read last.

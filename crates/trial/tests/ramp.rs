@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{SECOND, Witness, check, conditions, device, ramp, run};
 use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
-use results::record::{Finding, LimitedBy, Phase, Status};
+use results::record::{Finding, LimitedBy, Phase, Sample, Status};
 use trial::{Conditions, Failure, Ramp, Silent, Strategy as _, WarmUp};
 
 /// When the rise begins: after a second of warm-up, and its drain, which ends at the first look for what has returned.
@@ -219,6 +219,26 @@ fn an_observer_sees_every_phase_and_sample() {
     }
     assert_eq!(witness.samples.len(), outcome.samples.len());
     assert!(outcome.samples.iter().all(|sample| sample.dut_core_busy.is_some()));
+    // They are told once more when their frames had time to return.
+    assert_eq!(counts_of(&witness.settled), counts_of(&outcome.samples));
+}
+
+fn counts_of(samples: &[Sample]) -> Vec<(f64, u64, u64)> {
+    let count = |it: &Sample| (it.at_s, it.directions[0].offered, it.directions[0].forwarded);
+    samples.iter().map(count).collect()
+}
+
+#[test]
+fn samples_are_told_as_settled_while_the_run_goes_on() {
+    // Frames of a step of 10 ms take three steps to return.
+    let conditions = Conditions { step: Duration::from_millis(10), ..conditions() };
+    let device = Device { base_latency: Duration::from_millis(30), ..device(5e6) };
+    let mut engine = SimulatedEngine::new(device, Tester::default());
+    let mut witness = Witness { fail_at: Some(500), ..Witness::default() };
+    let outcome = Ramp { conditions, ..ramp() }.run(&mut engine, &mut witness);
+    assert_eq!((outcome.status, outcome.samples.len()), (Status::Failed, 501));
+    assert!((490..=498).contains(&witness.settled.len()), "{}", witness.settled.len());
+    assert_eq!(counts_of(&witness.settled), counts_of(&outcome.samples)[..witness.settled.len()]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::record::{GoalResult, LatencyTest, LoadLatency, Record, Sample, Trial}
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entry<'a> {
-    /// A sample, with preliminary counts.
+    /// A sample, with the counts of when its frames had time to return.
     Sample(Cow<'a, Sample>),
     /// A trial of a search, and what is found so far.
     Trial(Cow<'a, Trial>, Cow<'a, BTreeMap<String, GoalResult>>),

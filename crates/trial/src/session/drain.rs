@@ -37,8 +37,7 @@ impl Session<'_> {
         }
         if self.all_left() && is_over(missing, quiet) {
             self.read_totals()?;
-            self.settle(0);
-            return Ok(());
+            return self.settle(0);
         }
         self.end_drain(duration, duration.saturating_sub(waited))
     }
@@ -51,8 +50,7 @@ impl Session<'_> {
 
     /// How long no frame must come in a drain of `duration` until none is expected.
     fn quiet_enough(&self, duration: Duration) -> Duration {
-        let longest = self.totals.iter().filter_map(|totals| totals.latency.percentile(100.0)).max();
-        let longest = Duration::from_nanos(longest.unwrap_or_default());
+        let longest = self.longest_latency().unwrap_or_default();
         duration.mul_f64(QUIET_SHARE).max(longest.saturating_mul(QUIET_LATENCIES))
     }
 
@@ -77,8 +75,7 @@ impl Session<'_> {
                 "frames still returned when a drain of {duration:?} ended; what came later counts as lost: lengthen the drain"
             ));
         }
-        self.settle(0);
-        Ok(())
+        self.settle(0)
     }
 
     /// Frames that are missing of what left in the intervals that are not settled.

@@ -58,16 +58,16 @@ impl Session<'_> {
             // The engine did not even end the interval.
             result = result.and(self.close(open, self.engine.now()));
         }
-        if let Err(stop) = result {
+        let was_cut_short = result.is_err();
+        if was_cut_short {
             let _ = self.read_totals();
             self.notes.push(
                 "the final drain was cut short: frames on their way count as lost in the last samples".into(),
             );
-            if let Stop::Failed(Failure::Observer(error)) = stop {
-                self.notes.push(error.to_string());
-            }
         }
-        self.settle(0);
+        if let Err(Stop::Failed(Failure::Observer(error))) = result.and(self.settle(0)) {
+            self.notes.push(error.to_string());
+        }
     }
 
     fn note_untaken(&mut self) {

@@ -74,6 +74,7 @@ pub struct Witness {
     pub phases: Vec<(Phase, Duration)>,
     pub drains: usize,
     pub samples: Vec<Sample>,
+    pub settled: Vec<Sample>,
     pub asked: usize,
     pub fail_at: Option<usize>,
 }
@@ -92,6 +93,13 @@ impl Observer for Witness {
             return Err("no space left on the disk of the record: free some".into());
         }
         self.samples.push(sample.clone());
+        Ok(())
+    }
+
+    fn settled(&mut self, sample: &Sample) -> Result<(), ObserverError> {
+        // It is told of before the run ends, but not before it ended itself.
+        assert!(self.settled.len() < self.samples.len());
+        self.settled.push(sample.clone());
         Ok(())
     }
 
