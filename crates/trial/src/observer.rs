@@ -41,8 +41,8 @@ pub trait Observer {
         self.next().map_or(Ok(()), |next| next.sample(sample))
     }
 
-    /// All frames of an interval have left, and had time to return: as long as any frame took so far, a second at
-    /// most, or a drain. Each interval is told once, in order; what returns still later is only in the
+    /// All frames of an interval have left and had time to return, as long as any frame took so far; or a second has
+    /// passed, or a drain. Each interval is told once, in order. What returns still later is only in the
     /// [`crate::Outcome`].
     ///
     /// # Errors

@@ -28,9 +28,8 @@ pub(crate) use stop::Stop;
 
 /// Intervals that may wait for their final reading.
 const MAX_UNSETTLED: usize = 900;
-/// Frames that take longer to return are told to the observer as lost, though they may still return. It hears of nothing
-/// for as long while none has returned.
-const LONGEST_RETURN: Duration = Duration::from_secs(1);
+/// How long an interval waits at most for its frames to leave and return before the observer is told of it as settled.
+const LONGEST_WAIT_FOR_FRAMES: Duration = Duration::from_secs(1);
 /// How often the totals are read at most; a little less than 100 ms, a usual step.
 const TOTALS_EVERY: Duration = Duration::from_millis(90);
 /// How often the observer is asked at most what disturbed the machine; as above.
@@ -452,13 +451,15 @@ impl<'a> Session<'a> {
     }
 
     /// Tells the observer of intervals whose frames have left and had time to return, but not of the one that ended last.
+    /// Before any frame has returned, nobody knows how long that takes.
     fn tell_of_returned(&mut self) -> Result<(), Stop> {
-        let return_time =
-            self.longest_latency().map_or(LONGEST_RETURN, |longest| longest.min(LONGEST_RETURN));
+        let return_time = self.longest_latency().unwrap_or(LONGEST_WAIT_FOR_FRAMES);
         while self.untold > 1 {
             let next = self.unsettled.len() - self.untold;
             let Some((reading, measured)) = self.unsettled.get_mut(next) else { break };
-            if measured.ended + return_time > self.engine.now() || !self.engine.has_left(measured.interval) {
+            let since = self.engine.now().saturating_sub(measured.ended);
+            let is_settled = since >= return_time && self.engine.has_left(measured.interval);
+            if !is_settled && since < LONGEST_WAIT_FOR_FRAMES {
                 break;
             }
             measured.counts = self.engine.counts(measured.interval)?;

@@ -228,17 +228,29 @@ fn counts_of(samples: &[Sample]) -> Vec<(f64, u64, u64)> {
     samples.iter().map(count).collect()
 }
 
-#[test]
-fn samples_are_told_as_settled_while_the_run_goes_on() {
-    // Frames of a step of 10 ms take three steps to return.
-    let conditions = Conditions { step: Duration::from_millis(10), ..conditions() };
-    let device = Device { base_latency: Duration::from_millis(30), ..device(5e6) };
+/// What is told as settled, and what is final, of a run in steps of 10 ms that ends with its sample 500.
+fn told(base_latency: Duration) -> (Vec<Sample>, Vec<Sample>) {
+    let conditions = Conditions { step: Duration::from_millis(10), drain: 2 * SECOND, ..conditions() };
+    let device = Device { base_latency, ..device(5e6) };
     let mut engine = SimulatedEngine::new(device, Tester::default());
     let mut witness = Witness { fail_at: Some(500), ..Witness::default() };
     let outcome = Ramp { conditions, ..ramp() }.run(&mut engine, &mut witness);
     assert_eq!((outcome.status, outcome.samples.len()), (Status::Failed, 501));
-    assert!((490..=498).contains(&witness.settled.len()), "{}", witness.settled.len());
-    assert_eq!(counts_of(&witness.settled), counts_of(&outcome.samples)[..witness.settled.len()]);
+    (witness.settled, outcome.samples)
+}
+
+#[test]
+fn samples_are_told_as_settled_when_their_frames_had_time_to_return() {
+    let (settled, last) = told(Duration::from_millis(30));
+    assert!((490..=498).contains(&settled.len()), "{}", settled.len());
+    assert_eq!(counts_of(&settled), counts_of(&last)[..settled.len()]);
+}
+
+#[test]
+fn after_a_second_samples_are_told_as_settled_in_any_case() {
+    let (settled, _) = told(Duration::from_millis(1_500));
+    assert!((396..=402).contains(&settled.len()), "{}", settled.len());
+    assert_eq!(settled.last().unwrap().directions[0].forwarded, 0);
 }
 
 #[test]
