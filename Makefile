@@ -9,12 +9,13 @@ BUILD_PACKAGES := clang-16 libelf-dev zlib1g-dev pkg-config make gcc nodejs npm
 TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nftables iptables iperf3 snmpd snmp chromium fonts-dejavu-core jq \
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
-	libzmq5 dpkg-dev
+	libzmq5 dpkg-dev qemu-user
 # What packages and static programs are made and tried with.
 PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap autoconf automake autopoint libtool flex bison gawk
 STATIC_TARGET := $(shell uname -m)-unknown-linux-musl
-# What builds the static program for arm64 on another processor, and runs it there.
-ARM64_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+# What builds the static program for arm64 on another processor.
+ARM64_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+ARM64_TARGET := aarch64-unknown-linux-musl
 PAGE := crates/report/page
 # Programs say which commit they are of.
 RELEASE = LINERATE_COMMIT="$$(tools/commit)" cargo build --release --locked
@@ -38,6 +39,8 @@ setup: setup-build ## installs what testing needs, too
 		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
 	@target/python/bin/python3 -m pip show --quiet lbr-trex-client 2>/dev/null || { echo "setup: TRex's client, in target/python" && \
 		target/python/bin/python3 -m pip install --quiet --disable-pip-version-check lbr-trex-client==3.4.0; }
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(ARM64_TARGET)" ] || rustup target add $(ARM64_TARGET) || \
+		echo "setup: without Rust's standard library for arm64, nothing is tested for that processor"
 
 build: setup-build ## builds the release binary, target/release/linerate
 	$(RELEASE)
@@ -57,7 +60,7 @@ static: setup-packages ## makes an archive of a static program without DPDK for 
 
 static-arm64: setup-packages ## makes the same for arm64 on any processor
 	@tools/setup $(if $(SUDO),--sudo) arm64 $(ARM64_PACKAGES)
-	@[ -d "$$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-musl" ] || rustup target add aarch64-unknown-linux-musl
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(ARM64_TARGET)" ] || rustup target add $(ARM64_TARGET)
 	tools/static target/dist aarch64
 
 test: setup ## runs every test; those that need root run through sudo

@@ -225,26 +225,6 @@ fn a_static_program_for_arm64_runs_by_emulation() {
     assert!(matches!(doctor.status.code(), Some(0 | 1)) && said.contains("kernel"), "{doctor:?}");
 }
 
-/// Crates whose tests need no C library of another processor.
-const EMULATED: [&str; 7] = ["wire", "wording", "foreign", "stats", "rights", "scheduling", "memif"];
-
-#[test]
-#[ignore = "takes minutes: make test-long"]
-fn tests_of_crates_pass_on_arm64_by_emulation() {
-    if !is_installed(EMULATOR) || !is_installed("aarch64-linux-gnu-gcc") {
-        return;
-    }
-    let mut command = Command::new("cargo");
-    command
-        .current_dir(REPOSITORY)
-        .args("test --quiet --locked --lib --target aarch64-unknown-linux-musl".split(' '));
-    command.args(EMULATED.iter().flat_map(|name| ["--package", name]));
-    command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "aarch64-linux-gnu-gcc");
-    command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER", EMULATOR);
-    // The emulator has no asynchronous I/O, which the memif bell needs.
-    tool(command.args(["--", "--skip", "bell::"]));
-}
-
 fn write_record(directory: &Path) {
     let record = serde_json::to_string(&Scenario::default().record()).unwrap();
     fs::write(directory.join("run.json"), record).unwrap();
