@@ -36,6 +36,9 @@ const REAL_TIME: i64 = 950_000;
 /// As long before and after one, intervals may or may not be marked, in seconds.
 const MARGIN: f64 = 2.0;
 
+/// The program marks an interval in which other tasks had more than this share of a core, 0 to 1.
+const MARKED: f64 = 0.01;
+
 /// Adds the seconds in a file to what the clock of the day says, as if somebody set it. Other clocks stay.
 const CLOCK: &str = r#"
 #define _GNU_SOURCE
@@ -370,7 +373,8 @@ fn verdict_is_right(record: &Record, happened: &[(Bad, [f64; 2])]) {
     assert!(quiet.len() > soaked.len() / 2, "{} of {} intervals are quiet", quiet.len(), soaked.len());
     if marked > quiet.len() / 10 || lossy > 0 {
         let worst = Core::worst(&watch(Duration::from_secs(2)));
-        assert!(!worst.is_at_rest(), "{marked} quiet intervals are marked, {lossy} lost frames");
+        let is_at_rest = worst.is_at_rest() && (lossy > 0 || worst.share() <= MARKED);
+        assert!(!is_at_rest, "{marked} quiet intervals are marked, {lossy} lost frames");
         eprintln!("skipped: what is said of quiet intervals, as the machine is not at rest: {worst}");
     }
 }

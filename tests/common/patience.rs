@@ -137,7 +137,8 @@ impl Core {
         cores.iter().copied().max_by(|a, b| by_limits(a).total_cmp(&by_limits(b))).unwrap_or_default()
     }
 
-    fn share(&self) -> f64 {
+    /// How much of the time the thread was not running, 0 to 1.
+    pub fn share(&self) -> f64 {
         if self.time.is_zero() { 0.0 } else { self.away.div_duration_f64(self.time) }
     }
 }
