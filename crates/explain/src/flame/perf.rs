@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -66,15 +67,18 @@ impl Profiler {
                 BUFFER_PAGES,
                 "--no-bpf-event",
             ])
-            // Told over its standard input when to begin and when to pause. It ends when that does.
-            .args(["--delay", "-1", "--control", "fd:0", "--no-buildid", "--output", &path_of(&samples)])
+            // Told over its standard input when to begin and when to pause, which it confirms on its standard output. It
+            // ends when its input does.
+            .args(["--delay", "-1", "--control", "fd:0,1", "--no-buildid", "--output", &path_of(&samples)])
             .args(["--", "sleep", &seconds])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(copy(&said)?)
             .spawn()
             .map_err(|cause| missing(&cause))?;
-        Ok(Recording { child, samples, said })
+        let mut recording = Recording { child, samples, said };
+        recording.wait_until_ready()?;
+        Ok(recording)
     }
 }
 
@@ -96,6 +100,29 @@ pub struct Samples {
 }
 
 impl Recording {
+    /// Waits until `perf` takes commands. A load that begins before that may leave it no time to start. If `perf` has ended
+    /// instead, [`Recording::end`] says why.
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        self.tell("disable\n");
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_ended() && !self.has_confirmed() {
+            if Instant::now() > deadline {
+                return Err(format!(
+                    "'perf record' did not start within {PATIENCE:?}: try again on a quieter machine"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `perf` confirms a command within a moment.
+    fn has_confirmed(&self) -> bool {
+        let Some(output) = &self.child.stdout else { return false };
+        let mut wanted = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+        poll(&mut wanted, PollTimeout::from(10_u8)).is_ok()
+            && wanted[0].revents().is_some_and(|found| found.contains(PollFlags::POLLIN))
+    }
+
     /// Samples from now on.
     pub fn begin(&mut self) {
         self.tell("enable\n");
