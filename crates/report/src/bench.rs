@@ -134,7 +134,8 @@ impl<'a> Bench<'a> {
                 let (before, now): (Vec<f64>, Vec<f64>) =
                     rounds.map(|(_, before, now)| (before, now)).unzip();
                 if !now.is_empty() {
-                    places.push((member.place, member.name.to_owned()));
+                    let open = [contrast.reference.cell, member.cell].map(Cell::is_open);
+                    places.push((member.place, member.name.to_owned(), open));
                     pairs.push((before, now));
                 }
             }
@@ -143,8 +144,9 @@ impl<'a> Bench<'a> {
         let values: Vec<(&[f64], &[f64])> =
             pairs.iter().map(|(before, now)| (before.as_slice(), now.as_slice())).collect();
         let compared = compare_pairs(&values, &self.question);
-        for ((((test, dut), name), (before, now)), comparison) in places.into_iter().zip(&pairs).zip(compared)
-        {
+        let judged = places.into_iter().zip(&pairs).zip(compared);
+        for ((((test, dut), name, open), (before, now)), comparison) in judged {
+            let comparison = comparison.with_open_ends(open, self.question.less_is_better);
             let cell = self.tests.get_mut(test).and_then(|test| test.cells.get_mut(dut));
             if let Some(cell) = cell {
                 cell.judged = Some(Judged::new(&name, comparison, before, now, &self.question));
@@ -247,6 +249,11 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         self.readings().map(|reading| reading.value).collect()
+    }
+
+    /// Whether the truth may lie above some of the figures.
+    fn is_open(&self) -> bool {
+        self.readings().any(|reading| reading.is_open)
     }
 
     /// The rounds that this and the `other` cell have, with the figures of both.

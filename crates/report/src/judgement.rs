@@ -104,6 +104,12 @@ pub fn outlook(set: &Judged) -> Option<String> {
         Verdict::NotProven(Outlook::Unknown) => {
             Some(format!("one value has no spread: repeat each measurement {ADVISED} times"))
         }
+        Verdict::NotProven(Outlook::Further) => {
+            Some("not every figure is the limit of a device: a higher load would tell".to_owned())
+        }
+        Verdict::Better | Verdict::Worse if set.comparison.open.contains(&true) => {
+            Some("it may be more: not every figure is the limit of a device".to_owned())
+        }
         Verdict::Equal if set.comparison.differs => {
             Some("the difference is significant but within the threshold".to_owned())
         }

@@ -72,6 +72,8 @@ pub struct Reading {
     pub resolution: f64,
     /// What makes it doubtful, in words.
     pub doubts: Vec<String>,
+    /// Whether the truth may lie above it: the load's target or the tester ended the measurement, and not the device.
+    pub is_open: bool,
 }
 
 /// The percentiles' names.
@@ -244,7 +246,9 @@ impl Metric {
             });
             doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
         }
-        Some(Reading { value, resolution, doubts: distinct(doubts) })
+        let is_within = record.finding.generator().is_some_and(|found| !found.across);
+        let is_open = !is_within && record.directions.iter().any(|direction| goes_on(direction.limited_by));
+        Some(Reading { value, resolution, doubts: distinct(doubts), is_open })
     }
 }
 
@@ -282,6 +286,7 @@ fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
         value: result.pps,
         resolution: width(result.pps, result.upper_pps),
         doubts: distinct(doubts),
+        is_open: goes_on(result.limited_by) || result.irregular == Some(Irregular::MaxLoadIsLowerBound),
     })
 }
 
@@ -291,7 +296,8 @@ fn throughput(record: &Record) -> Option<Reading> {
     doubts.extend(found.irregular.map(irregular));
     let resolution = width(found.pps, found.upper_pps);
     let value = found.pps * record.directions.len().max(1) as f64;
-    Some(Reading { value, resolution, doubts: distinct(doubts) })
+    let is_open = goes_on(found.limited_by) || found.irregular == Some(Irregular::MaxLoadIsLowerBound);
+    Some(Reading { value, resolution, doubts: distinct(doubts), is_open })
 }
 
 fn loss(record: &Record) -> Option<Reading> {
@@ -302,7 +308,7 @@ fn loss(record: &Record) -> Option<Reading> {
     if soak.hiccup_count > 0 {
         doubts.push(format!("the tester was held up {} times", soak.hiccup_count));
     }
-    Some(Reading { value: lost as f64 / offered as f64, resolution: 0.0, doubts })
+    Some(Reading { value: lost as f64 / offered as f64, resolution: 0.0, doubts, is_open: false })
 }
 
 /// How much of the logarithmic way from the lowest to the highest load lies in ranges of stalls. An edge lies somewhere
@@ -333,7 +339,7 @@ fn stalls(search: &StallSearch) -> Option<Reading> {
         doubts.push("what it does at some loads is not known".to_owned());
     }
     let resolution = if stalled > 0.0 { (doubtful / stalled).min(1.0) } else { 0.0 };
-    (!search.ranges.is_empty()).then_some(Reading { value, resolution, doubts })
+    (!search.ranges.is_empty()).then_some(Reading { value, resolution, doubts, is_open: false })
 }
 
 fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading> {
@@ -345,7 +351,7 @@ fn latency(record: &Record, delay: Delay, load: Option<&str>) -> Option<Reading>
     let value = load.directions.iter().filter_map(figure).reduce(f64::max)?;
     let resolution = if delay == Delay::Mean { 0.0 } else { BUCKET };
     let disturbed = load.disturbed.iter().map(|what| format!("host interference affected it: {what}"));
-    Some(Reading { value, resolution, doubts: disturbed.collect() })
+    Some(Reading { value, resolution, doubts: disturbed.collect(), is_open: false })
 }
 
 /// The load that is asked for; else half of what the device bears, else the first.
@@ -376,6 +382,11 @@ fn step(record: &Record) -> f64 {
         width(found, higher.reduce(f64::min))
     });
     steps.fold(0.0, f64::max)
+}
+
+/// Whether the device might have gone on.
+fn goes_on(limited_by: LimitedBy) -> bool {
+    matches!(limited_by, LimitedBy::LineRate | LimitedBy::Tester)
 }
 
 fn limit(limited_by: LimitedBy) -> Option<String> {

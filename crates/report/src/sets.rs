@@ -4,7 +4,7 @@
 use results::Record;
 use results::facts;
 use stats::comparison::{Question, Verdict, compare, regresses};
-use stats::{Confidence, ranks};
+use stats::{Comparison, Confidence, ranks};
 
 use crate::judgement::Judged;
 use crate::metric::{Metric, Missing, Reading};
@@ -19,13 +19,21 @@ pub struct Set {
     pub resolution: f64,
     /// The ids of the records whose values are doubtful, and why.
     doubts: Vec<(String, Vec<String>)>,
+    /// Whether the truth may lie above some of the values.
+    is_open: bool,
 }
 
 impl Set {
     /// Plain numbers.
     #[must_use]
     pub fn of_numbers(name: &str, values: &[f64]) -> Self {
-        Self { name: name.to_owned(), values: values.to_vec(), resolution: 0.0, doubts: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            values: values.to_vec(),
+            resolution: 0.0,
+            doubts: Vec::new(),
+            is_open: false,
+        }
     }
 
     /// `metric` of `records`, or their headline.
@@ -43,6 +51,7 @@ impl Set {
             name: name.to_owned(),
             resolution: readings.iter().map(|reading| reading.resolution).fold(0.0, f64::max),
             doubts: records.iter().zip(&readings).filter_map(doubtful).collect(),
+            is_open: readings.iter().any(|reading| reading.is_open),
             values: readings.into_iter().map(|reading| reading.value).collect(),
         })
     }
@@ -175,7 +184,12 @@ pub fn judge(
         return Err(Unjudged::Rounds(names.0, count, names.1, odd.values.len()));
     }
     let sets: Vec<&[f64]> = others.iter().map(|set| set.values.as_slice()).collect();
-    let comparisons = compare(&reference.values, &sets, question);
+    let compared = compare(&reference.values, &sets, question).into_iter().zip(others);
+    let comparisons: Vec<Comparison> = compared
+        .map(|(comparison, set)| {
+            comparison.with_open_ends([reference.is_open, set.is_open], question.less_is_better)
+        })
+        .collect();
     if !matches!(asked, Regressions::Unasked) {
         others.iter().try_for_each(|set| can_tell(reference, set, question.confidence))?;
     }

@@ -73,6 +73,8 @@ pub enum Outlook {
     Hopeless,
     /// Nothing is known of the noise: a set has a single value.
     Unknown,
+    /// A measurement that goes further: the truth may lie above the values of a set.
+    Further,
 }
 
 /// One set against the first. Changes are shares of the reference, 0.03 is three percent more.
@@ -102,9 +104,32 @@ pub struct Comparison {
     pub shift: Option<(f64, Option<(f64, f64)>)>,
     /// Whether `ministat` says that they differ; `None` if it does not compare sets so small.
     pub ministat: Option<bool>,
+    /// Whether the truth may lie above the values of the reference, and of the set.
+    pub open: [bool; 2],
 }
 
 impl Comparison {
+    /// What is proven where the truth may lie above the values of the reference, or of the set (right-censored), as that of a
+    /// device does which passed the highest load. A set that is greater than values which are no limits is not proven to
+    /// be greater than their truth; nor are two sets equal that ended at the same load.
+    #[must_use]
+    pub fn with_open_ends(mut self, open: [bool; 2], less_is_better: bool) -> Self {
+        let [reference, set] = open;
+        let is_proven = match self.verdict {
+            Verdict::Better | Verdict::Worse => {
+                let greater = (self.verdict == Verdict::Better) != less_is_better;
+                if greater { !reference } else { !set }
+            }
+            Verdict::Equal => !reference && !set,
+            Verdict::NotProven(_) => !reference || !set,
+        };
+        if !is_proven {
+            self.verdict = Verdict::NotProven(Outlook::Further);
+        }
+        self.open = open;
+        self
+    }
+
     /// Whether `ministat`'s practice and ours say different things.
     #[must_use]
     pub fn disagrees_with_ministat(&self) -> bool {
@@ -255,6 +280,7 @@ fn one(
         signed_rank_p,
         shift,
         ministat,
+        open: [false; 2],
     }
 }
 

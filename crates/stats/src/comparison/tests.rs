@@ -297,3 +297,22 @@ fn a_regression_is_one_beyond_the_bound() {
     let found = |ratio: f64| regresses(&SLOW, &[&by(ratio)], 0.03, &times)[0];
     assert_eq!([0.8, 1.0, 1.025, 1.05].map(found), [false, false, false, true]);
 }
+
+#[test]
+fn values_that_the_truth_may_exceed_are_not_equal_and_not_proven_to_be_less() {
+    let further = Verdict::NotProven(Outlook::Further);
+    let around = |value: f64| [0.999, 1.0, 1.001, 0.9995, 1.0005, 1.0].map(|factor| value * factor);
+    let verdict = |value: f64, open, less_is_better| {
+        let question = Question { less_is_better, ..Question::default() };
+        judge(&around(100.0), &around(value), &question).with_open_ends(open, less_is_better).verdict
+    };
+    let (neither, reference, set, both) = ([false; 2], [true, false], [false, true], [true; 2]);
+    assert_eq!(verdict(100.0, neither, false), Verdict::Equal);
+    assert_eq!([reference, set, both].map(|open| verdict(100.0, open, false)), [further; 3]);
+    let greater = [neither, set, reference, both].map(|open| verdict(200.0, open, false));
+    assert_eq!(greater, [Verdict::Better, Verdict::Better, further, further]);
+    let less = [neither, reference, set, both].map(|open| verdict(50.0, open, false));
+    assert_eq!(less, [Verdict::Worse, Verdict::Worse, further, further]);
+    let slower = [neither, set, reference, both].map(|open| verdict(200.0, open, true));
+    assert_eq!(slower, [Verdict::Worse, Verdict::Worse, further, further]);
+}
