@@ -148,6 +148,27 @@ fn a_file_defines_a_generator_and_real_interfaces_take_one_that_the_device_drops
 }
 
 #[test]
+fn ports_that_take_no_redirected_frames_are_sent_to_by_af_xdp() {
+    if !has_namespaces() {
+        return;
+    }
+    let site = Site::cables();
+    site.far.run("ethtool -K far1 gro off");
+    site.tester.run("ip link set eth1 down && ip link set eth1 up");
+    let line =
+        "generator --ports eth1,eth2 --warm-up-duration 100ms --duration 300ms --step 100ms --cores 0 --json";
+    let run = linerate(line).inside(&site.tester).run().well();
+    let record = run.record();
+    let found = record.finding.generator().unwrap();
+    assert_eq!(
+        (record.tester.engine.as_str(), found.program.as_str()),
+        ("linerate-af-xdp", "linerate-af-xdp")
+    );
+    assert!(run.stderr.contains("engine: af_xdp, because"), "{}", run.stderr);
+    assert!(record.directions[0].forwarded > 0, "{found:?}");
+}
+
+#[test]
 fn a_generator_sends_across_a_device_and_is_counted_behind_it() {
     if !has_namespaces() || !is_installed("iperf3") || !is_installed("trafgen") {
         return;

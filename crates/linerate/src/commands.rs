@@ -161,6 +161,11 @@ pub fn run(command: &Command) -> Result<Exit> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use clap::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -183,5 +188,71 @@ mod tests {
         let help = ramp.render_help().to_string();
         assert!(help.lines().count() <= 40, "{help}");
         assert!(help.contains("--dut") && !help.contains("--receive-cores"), "{help}");
+    }
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// The commands that a document names within its sentences: what stands between backquotes and begins with the
+    /// program's name.
+    fn commands_in_sentences(document: &str) -> Vec<String> {
+        let lines = document.lines().scan(false, |in_block, line| {
+            let fence = line.trim_start().starts_with("```");
+            *in_block ^= fence;
+            Some(if *in_block || fence { "\n" } else { line })
+        });
+        let text: String = lines.flat_map(|line| [line, " "]).collect();
+        let quoted = text.split('`').skip(1).step_by(2);
+        quoted.filter(|code| code.starts_with("linerate ")).map(str::to_owned).collect()
+    }
+
+    /// What the program has against `command` as a text shows it: what is needed may be left out, "…" stands for a value
+    /// or for more, COMMAND for any subcommand, and files are those of the repository.
+    fn objection(command: &str) -> Option<String> {
+        let files = format!(" {}/generators/", root().display());
+        let command = command.replace(" COMMAND", " ramp").replace(" generators/", &files);
+        let mut words: Vec<&str> = Vec::new();
+        for word in command.split_whitespace() {
+            match words.last() {
+                Some(flag) if word == "…" && flag.starts_with("--") => words.push("x"),
+                _ if word == "…" => {}
+                _ => words.push(word),
+            }
+        }
+        let error = super::command().try_get_matches_from(words).err()?;
+        let is_shortened = matches!(
+            error.kind(),
+            ErrorKind::MissingRequiredArgument
+                | ErrorKind::MissingSubcommand
+                | ErrorKind::DisplayHelp
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                | ErrorKind::DisplayVersion
+        );
+        (!is_shortened).then(|| format!("{command}: {error}"))
+    }
+
+    #[test]
+    fn every_command_in_a_sentence_of_the_documents_is_understood() {
+        let root = root();
+        let beside = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"];
+        let docs = fs::read_dir(root.join("docs")).unwrap().flatten().map(|entry| entry.path());
+        let pages = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+        let texts = beside.map(|path| root.join(path)).into_iter().chain(pages);
+        let commands: Vec<String> =
+            texts.flat_map(|path| commands_in_sentences(&fs::read_to_string(path).unwrap())).collect();
+        assert!(commands.len() > 150, "{} commands found", commands.len());
+        let objections: Vec<String> = commands.iter().filter_map(|command| objection(command)).collect();
+        assert!(objections.is_empty(), "{}", objections.join("\n"));
+    }
+
+    #[test]
+    fn a_command_in_a_sentence_may_be_shortened_and_must_exist() {
+        let text = "Try `linerate ramp --dut sink …`, not `linerate\nrampe`.\n```sh\nlinerate no `linerate never`\n```\n`linerate -V`";
+        let found = commands_in_sentences(text);
+        assert_eq!(found, ["linerate ramp --dut sink …", "linerate rampe", "linerate -V"]);
+        assert!(objection(&found[0]).is_none() && objection("linerate compare").is_none());
+        assert!(objection(&found[1]).is_some() && objection("linerate ramp --no-such-flag").is_some());
+        assert!(objection("linerate ramp --duration tomorrow").is_some());
     }
 }

@@ -267,9 +267,8 @@ pub fn verdict(record: &Record, colour: bool) -> String {
     for (name, energy) in crate::energy::lines(record).iter().filter(|(name, _)| *name != "not available") {
         let _ = writeln!(text, "  {}", Look::Faint.paint(&format!("{name}: {energy}"), colour));
     }
-    let alone = record.directions.len() == 1;
-    for spread in record.directions.iter().filter_map(|direction| departures::line(direction, alone)) {
-        let _ = writeln!(text, "  {}", Look::Faint.paint(&spread, colour));
+    for departures in departures::lines(record) {
+        let _ = writeln!(text, "  {}", Look::Faint.paint(&departures, colour));
     }
     for remark in remarks(record, &run) {
         let _ = writeln!(text, "  {}", Look::Warning.paint(&remark, colour));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use programs::is_installed;
+use testbed::target::EngineName;
 
 use super::datagram::Datagram;
 use super::defined::Defined;
@@ -36,6 +37,13 @@ const FILE: &str = ".toml";
 pub struct Chosen(pub &'static dyn Program);
 
 impl Chosen {
+    /// The same where the ports are for `engine`: Linerate's own by AF_XDP where they take nothing else.
+    #[must_use]
+    pub fn by(self, engine: EngineName) -> Self {
+        let is_refused = engine == EngineName::AfXdp && self.0.name() == own::KERNEL.name();
+        if is_refused { Self(&own::AF_XDP) } else { self }
+    }
+
     /// The device of the lab that it sends to, or through if it sends `across` one, unless the user names another.
     #[must_use]
     pub fn default_device(self, across: bool) -> &'static str {
@@ -89,6 +97,15 @@ pub fn refusal(program: &dyn Program, datagram: Datagram, core: usize) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn linerate_sends_by_the_engine_that_the_ports_take() {
+        let program: Chosen = "linerate".parse().unwrap();
+        assert_eq!(program.by(EngineName::Xdp).0.name(), "linerate");
+        assert_eq!(program.by(EngineName::AfXdp).0.name(), "linerate-af-xdp");
+        let other: Chosen = "trafgen".parse().unwrap();
+        assert_eq!(other.by(EngineName::AfXdp).0.name(), "trafgen");
+    }
 
     #[test]
     fn generators_are_known_by_name() {

@@ -85,12 +85,11 @@ impl Measurement {
         given: BTreeMap<String, String>,
         directory: &Path,
     ) -> Result<record::Record> {
-        let program = self.program.0;
         let target = target(self)?;
         let stop = stop::flag()?;
         let mut generator = Generator {
             saturate: saturate(self),
-            frames: program.frames(self.datagram),
+            frames: self.program.0.frames(self.datagram),
             datagram: self.datagram,
             across: self.across,
         };
@@ -101,9 +100,13 @@ impl Measurement {
         let mut testbed = Testbed::open(&target, datagram::MTU)?;
         let core = testbed.generating_cores().first().copied().unwrap_or(0);
         testbed.prepare()?;
+        // The steps of a waterfall have their engines' names.
+        let chosen =
+            if self.beside.steps.is_empty() { self.program.by(testbed.engine()) } else { self.program };
+        let program = chosen.0;
         generator.saturate.conditions.line_rate_bps = testbed.line_rate_bps();
         let began = Instant::now();
-        let Started { launch, ground, before } = start(self, &testbed, core)?;
+        let Started { launch, ground, before } = start(self, program, &testbed, core)?;
         let mean = generator.mean_frame_size();
         let mut engine = ProgramEngine::start(program.name(), (ground, before), core, mean, &stop)?;
         stop::sleep(&stop, self.warm_up);
@@ -219,9 +222,13 @@ fn saturate(wanted: &Measurement) -> Saturate {
     }
 }
 
-/// Starts the program on `core`.
-fn start<'a>(wanted: &Measurement, testbed: &'a Testbed, core: usize) -> Result<Started<'a>> {
-    let program = wanted.program.0;
+/// Starts `program` on `core`.
+fn start<'a>(
+    wanted: &Measurement,
+    program: &'static dyn Program,
+    testbed: &'a Testbed,
+    core: usize,
+) -> Result<Started<'a>> {
     if program.target() != Target::Lab {
         let task = task(wanted, testbed, core, user_space::device(testbed));
         return user_space::start(program, &task, testbed);

@@ -17,6 +17,11 @@ const HELD_UP_NS: u64 = 100_000;
 /// for that part of the time that it is late; and a little longer, since the end of it is not seen.
 const CATCH_UP: f64 = 10.0;
 
+/// Whether a tester that sent `sent` frames and gave up `unsent` was at its limit.
+pub(crate) fn at_its_limit(sent: u64, unsent: u64) -> bool {
+    unsent as f64 > (sent + unsent) as f64 * AT_ITS_LIMIT
+}
+
 /// The noise in a trial in which `sent` frames left, as late as `lateness` says in ns, and `unsent`
 /// were given up. What is sent late comes on top of what is sent in time, so as much may be lost
 /// at a device's limit.
@@ -26,7 +31,7 @@ pub(crate) fn noise(lateness: &Histogram, sent: u64, unsent: u64) -> Noise {
         late.map(|(_, count)| count).sum::<u64>() as f64 / lateness.total().max(1) as f64
     };
     let share = later(LATE_NS);
-    if unsent as f64 > (sent + unsent) as f64 * AT_ITS_LIMIT {
+    if at_its_limit(sent, unsent) {
         return Noise::default();
     }
     let held_up = share > FORGIVEN;

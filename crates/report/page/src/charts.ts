@@ -53,7 +53,7 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
         alone: ({ record }) => {
           const ceiling = ceilingOf(record);
           if (ceiling === null) return null;
-          return { value: fromPps(ceiling, record, settings.unit), name: "tester max (loopback)" };
+          return { value: fromPps(ceiling, record, settings.unit), name: "tester max received (loopback)" };
         },
       },
     },
@@ -100,11 +100,11 @@ function kinds(settings: Settings, channels: Channel[]): Kind[] {
   return all.filter((kind): kind is Kind => kind !== false);
 }
 
-/** What the tester reaches alone; null where the run itself offered more, so that it is no ceiling. */
+/** The most that the tester receives alone; null where more came back in the run itself, so that it is no ceiling. */
 function ceilingOf(record: RunRecord): number | null {
   const ceiling = record.tester?.self_test?.ceiling_pps ?? 0;
-  const offered = measured(record).flatMap((sample) => sample.directions.map((d) => d.offered_pps));
-  return ceiling > 0 && offered.every((pps) => pps <= ceiling) ? ceiling : null;
+  const forwarded = measured(record).flatMap((sample) => sample.directions.map((d) => d.forwarded_pps));
+  return ceiling > 0 && forwarded.every((pps) => pps <= ceiling) ? ceiling : null;
 }
 
 /** The median of the tester alone; null where the run itself saw a lower median, so that it is no baseline. */

@@ -182,7 +182,7 @@ class Search {
   /** What the tester reaches without a device, if that is in sight. */
   private paintCeiling(ctx: CanvasRenderingContext2D, plot: uPlot): void {
     const ceiling = this.run.record.tester?.self_test?.ceiling_pps;
-    if (ceiling !== undefined) paintLimit(ctx, plot, this.rate(ceiling), "tester max (loopback)", this.theme);
+    if (ceiling !== undefined) paintLimit(ctx, plot, this.rate(ceiling), "tester max received (loopback)", this.theme);
   }
 
   /** The final intervals as brackets at the right, with their figures. */

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct SelfTest {
     /// When that was measured (RFC 3339, UTC).
     pub measured: String,
-    /// The most that it sends and receives in each direction, in frames a second. What comes near
-    /// that is its limit, not the device's.
+    /// The most that it receives of what it sends in each direction, in frames a second. What comes back near
+    /// that rate is its limit, not the device's. Frames that a device drops cost less: more of them may be offered.
     pub ceiling_pps: f64,
     /// The shortest time that a frame takes, at a low load, in nanoseconds.
     pub base_latency_min_ns: u64,

@@ -7,6 +7,7 @@ use results::record::{Finding, Status};
 use wire::human;
 
 use super::{Session, Stop};
+use crate::lateness;
 use crate::outcome::{Failure, Outcome};
 use crate::verdict::{Judge, direction_name};
 
@@ -81,6 +82,9 @@ impl Session<'_> {
 
     fn note_lateness(&mut self) {
         for (direction, totals) in self.totals.iter().enumerate() {
+            if lateness::at_its_limit(totals.offered, totals.unsent) {
+                continue;
+            }
             let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
             self.notes.extend(late.map(|late| {
                 format!(
