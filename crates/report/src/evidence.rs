@@ -36,9 +36,16 @@ pub fn bounds(interval: RateInterval) -> String {
     format!("{} {unit}", between(lower_pps / factor, upper / factor))
 }
 
-/// Both bounds in the unit of `headline_pps`, which is not repeated: `1.08–1.12`.
+/// So many digits before the point are more than a bound beside a headline has.
+const FAR_BEYOND: f64 = 1e4;
+
+/// Both bounds in the unit of `headline_pps`, which is not repeated: `1.08–1.12`. One that is far beyond the headline, as
+/// beside 0, has a unit of its own.
 pub fn bounds_beside(interval: RateInterval, headline_pps: f64) -> String {
     let (factor, _) = unit_of(headline_pps);
+    if interval.upper_pps.is_some_and(|upper| upper >= factor * FAR_BEYOND) {
+        return bounds(interval);
+    }
     let lower = interval.lower_pps / factor;
     interval.upper_pps.map_or_else(|| format!("≥ {lower:.2}"), |upper| between(lower, upper / factor))
 }
@@ -239,6 +246,8 @@ mod tests {
         let interval = |upper_pps| RateInterval { lower_pps: 930e3, upper_pps };
         assert_eq!(bounds_beside(interval(Some(1.3e6)), 930e3), "930.00–1300.00");
         assert_eq!(bounds_beside(interval(None), 1.1e6), "≥ 0.93");
+        let nothing = RateInterval { lower_pps: 0.0, upper_pps: Some(4.51e6) };
+        assert_eq!(bounds_beside(nothing, 0.0), "0.00–4.51 Mpps");
     }
 
     #[test]

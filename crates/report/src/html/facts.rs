@@ -66,7 +66,7 @@ pub fn certificate_facts(certificate: &Certificate) -> Vec<Fact> {
         pair("Seed", &certificate.seed.to_string()),
     ];
     facts.extend(machine(&certificate.environment));
-    facts.extend(certificate.environment.host.iter().flat_map(|host| settings(host)));
+    facts.extend(certificate.environment.host.iter().flat_map(|host| settings(host, &Ways::of(host))));
     facts
 }
 
@@ -78,20 +78,55 @@ pub struct Environment {
     pub settings: Vec<Fact>,
 }
 
-/// Each environment that occurs, once.
+/// Each environment that occurs, once. What each run measures anew, how long a cache line takes between cores, does not
+/// make another of it.
 pub fn environments<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Environment> {
-    let mut environments: Vec<Environment> = Vec::new();
+    let mut found: Vec<(Environment, Option<&record::Host>, Ways)> = Vec::new();
     for record in records {
         let mut pairs = machine(&record.environment);
         pairs.push(pair("Line rate", &format!("{} (L1, each direction)", bps(record.line_rate_bps))));
-        let settings: Vec<Fact> = record.environment.host.iter().flat_map(|host| settings(host)).collect();
-        let is_it = |known: &&mut Environment| known.pairs == pairs && known.settings == settings;
-        match environments.iter_mut().find(is_it) {
-            Some(environment) => environment.runs += 1,
-            None => environments.push(Environment { runs: 1, pairs, settings }),
+        let host = record.environment.host.as_deref();
+        let settings: Vec<Fact> = host.iter().flat_map(|host| settings(host, &Ways::default())).collect();
+        let ways = host.map(Ways::of).unwrap_or_default();
+        match found.iter_mut().find(|(known, ..)| known.pairs == pairs && known.settings == settings) {
+            Some((environment, _, known)) => {
+                environment.runs += 1;
+                known.join(ways);
+            }
+            None => found.push((Environment { runs: 1, pairs, settings }, host, ways)),
         }
     }
-    environments
+    let complete = |(environment, host, ways): (Environment, Option<&record::Host>, Ways)| Environment {
+        settings: host.iter().flat_map(|host| settings(host, &ways)).collect(),
+        ..environment
+    };
+    found.into_iter().map(complete).collect()
+}
+
+/// The least and the most nanoseconds that a cache line took to each core and back, in several runs.
+#[derive(Default)]
+struct Ways(BTreeMap<usize, (u64, u64)>);
+
+impl Ways {
+    fn of(host: &record::Host) -> Self {
+        Self(host.core_to_core_ns.iter().map(|(core, ns)| (*core, (*ns, *ns))).collect())
+    }
+
+    fn join(&mut self, others: Self) {
+        for (core, (least, most)) in others.0 {
+            let known = self.0.entry(core).or_insert((least, most));
+            *known = (known.0.min(least), known.1.max(most));
+        }
+    }
+
+    fn in_words(&self) -> Option<String> {
+        let way = |(core, (least, most)): (&usize, &(u64, u64))| match least == most {
+            true => format!("{least} ns to core {core} and back"),
+            false => format!("{least} to {most} ns to core {core} and back"),
+        };
+        let ways: Vec<String> = self.0.iter().map(way).collect();
+        (!ways.is_empty()).then(|| ways.join(", "))
+    }
 }
 
 fn pair(name: &str, value: &str) -> Fact {
@@ -121,8 +156,8 @@ fn hardware_threads(word: &str) -> &str {
     }
 }
 
-/// How the cores are arranged and set.
-fn settings(host: &record::Host) -> Vec<Fact> {
+/// How the cores are arranged and set, and how far they were from each other.
+fn settings(host: &record::Host, ways: &Ways) -> Vec<Fact> {
     let cache = |cache: &record::Cache| {
         let record::Cache { level, kind, kib, count, cores } = cache;
         let shared = if *cores == 1 {
@@ -136,9 +171,7 @@ fn settings(host: &record::Host) -> Vec<Fact> {
     let mut pairs = vec![pair("Cores", &host.topology.in_words())];
     pairs.extend(host.topology.smt.iter().map(|smt| pair("SMT", hardware_threads(smt))));
     pairs.extend((!caches.is_empty()).then(|| pair("Caches", &caches.join("; "))));
-    let ways: Vec<String> =
-        host.core_to_core_ns.iter().map(|(core, ns)| format!("{ns} ns to core {core} and back")).collect();
-    pairs.extend((!ways.is_empty()).then(|| pair("Core-to-core latency", &ways.join(", "))));
+    pairs.extend(ways.in_words().map(|ways| pair("Core-to-core latency", &ways)));
     let governors: Vec<&str> = host.governors.iter().map(String::as_str).collect();
     pairs.extend((!governors.is_empty()).then(|| pair("Frequency governor", &governors.join(", "))));
     pairs.extend(host.max_hz.map(|hz| pair("Highest frequency", &format!("{:.2} GHz", hz / 1e9))));
@@ -294,6 +327,32 @@ mod tests {
         let told = |name: &str| device.pairs.iter().find(|(known, _)| known == name).unwrap().1.clone();
         assert_eq!(told("connections at the end"), "1,000,000");
         assert_eq!(told("memory of connections"), "256,000,000 bytes");
+    }
+
+    #[test]
+    fn runs_of_one_machine_are_told_together_however_far_its_cores_were_apart() {
+        let record = results::fixtures::Scenario::default().record();
+        let ran = |core_to_core_ns: u64, command_line: &str| {
+            let host = record::Host {
+                core_to_core_ns: BTreeMap::from([(1, core_to_core_ns)]),
+                command_line: Some(command_line.to_owned()),
+                ..record::Host::default()
+            };
+            let environment =
+                record::Environment { host: Some(Box::new(host)), ..record.environment.clone() };
+            Record { environment, ..record.clone() }
+        };
+        let runs = [ran(90, "quiet"), ran(80, "quiet"), ran(80, "mitigations=off"), ran(200, "quiet")];
+        let found = environments(&runs);
+        assert_eq!(found.iter().map(|it| it.runs).collect::<Vec<_>>(), [3, 1]);
+        let way = |it: &Environment| {
+            let ways = it.settings.iter().find(|(name, _)| name == "Core-to-core latency");
+            ways.unwrap().1.clone()
+        };
+        assert_eq!(
+            found.iter().map(way).collect::<Vec<_>>(),
+            ["80 to 200 ns to core 1 and back", "80 ns to core 1 and back"]
+        );
     }
 
     #[test]
