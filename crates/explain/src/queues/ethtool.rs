@@ -117,9 +117,11 @@ fn read(interface: &str) -> nix::Result<Vec<(String, u64)>> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let count = count(&socket, interface)?;
     // struct ethtool_gstrings: cmd, string_set, len, then the names.
-    let names = ask(&socket, interface, &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32])?;
+    let request = [ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32];
+    let names = ask(&socket, interface, &request, 3 * WORD + count * ETH_GSTRING_LEN)?;
     // struct ethtool_stats: cmd, n_stats, then the values of 64 bits.
-    let values = ask(&socket, interface, &[ETHTOOL_GSTATS, count as u32])?;
+    let request = [ETHTOOL_GSTATS, count as u32];
+    let values = ask(&socket, interface, &request, 2 * WORD + count * size_of::<u64>())?;
     let (names, _) = names.get(3 * WORD..).unwrap_or_default().as_chunks::<ETH_GSTRING_LEN>();
     let (values, _) = values.get(2 * WORD..).unwrap_or_default().as_chunks();
     let values = values.iter().copied().map(u64::from_ne_bytes);
@@ -137,7 +139,7 @@ fn count(socket: &OwnedFd, interface: &str) -> nix::Result<usize> {
     // struct ethtool_sset_info: cmd, reserved, a mask of 64 bits, then a number for each bit of it.
     let mask = u64::from(1_u32 << ETH_SS_STATS).to_ne_bytes();
     let [low, high] = [&mask[..4], &mask[4..]].map(|half| half.try_into().map_or(0, u32::from_ne_bytes));
-    let answer = ask(socket, interface, &[ETHTOOL_GSSET_INFO, 0, low, high])?;
+    let answer = ask(socket, interface, &[ETHTOOL_GSSET_INFO, 0, low, high], 5 * WORD)?;
     // The kernel clears the bits of sets that the driver has not.
     let has_any = answer.get(2 * WORD..4 * WORD).is_some_and(|mask| mask.iter().any(|byte| *byte != 0));
     let count = answer.get(4 * WORD..).and_then(|rest| rest.first_chunk()).copied().map(u32::from_ne_bytes);
@@ -146,9 +148,9 @@ fn count(socket: &OwnedFd, interface: &str) -> nix::Result<usize> {
     if count > MOST / 2 { Err(Errno::EOVERFLOW) } else { Ok(count) }
 }
 
-/// One request of ethtool, of 32-bit numbers; the answer begins with them and has room for [`MOST`]
-/// names.
-fn ask(socket: &OwnedFd, interface: &str, request: &[u32]) -> nix::Result<Vec<u8>> {
+/// One request of ethtool, of 32-bit numbers; the answer begins with them, and has room for [`MOST`] names. Its first
+/// `wanted` bytes leave, in whole words.
+fn ask(socket: &OwnedFd, interface: &str, request: &[u32], wanted: usize) -> nix::Result<Vec<u8>> {
     let mut message = vec![0_u64; MOST * ETH_GSTRING_LEN / size_of::<u64>()];
     let words = request.chunks(2).map(|pair| {
         let [low, high] = [0, 1].map(|at| pair.get(at).copied().unwrap_or_default().to_ne_bytes());
@@ -175,7 +177,7 @@ fn ask(socket: &OwnedFd, interface: &str, request: &[u32]) -> nix::Result<Vec<u8
     // more than twice as many as it had a moment before, and for any that a driver is known to have.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut envelope) };
     Errno::result(answer)?;
-    Ok(message.iter().flat_map(|word| word.to_ne_bytes()).collect())
+    Ok(message.iter().take(wanted.div_ceil(size_of::<u64>())).flat_map(|word| word.to_ne_bytes()).collect())
 }
 
 #[cfg(test)]
