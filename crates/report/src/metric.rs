@@ -247,7 +247,8 @@ impl Metric {
             doubts.extend(direction.stalled.map(|_| "the device stalled".to_owned()));
         }
         let is_within = record.finding.generator().is_some_and(|found| !found.across);
-        let is_open = !is_within && record.directions.iter().any(|direction| goes_on(direction.limited_by));
+        let is_open =
+            !is_within && record.directions.iter().any(|direction| is_open(direction.limited_by, None));
         Some(Reading { value, resolution, doubts: distinct(doubts), is_open })
     }
 }
@@ -286,7 +287,7 @@ fn goal_reading(record: &Record, goal: &str) -> Option<Reading> {
         value: result.pps,
         resolution: width(result.pps, result.upper_pps),
         doubts: distinct(doubts),
-        is_open: goes_on(result.limited_by) || result.irregular == Some(Irregular::MaxLoadIsLowerBound),
+        is_open: is_open(result.limited_by, result.irregular),
     })
 }
 
@@ -296,7 +297,7 @@ fn throughput(record: &Record) -> Option<Reading> {
     doubts.extend(found.irregular.map(irregular));
     let resolution = width(found.pps, found.upper_pps);
     let value = found.pps * record.directions.len().max(1) as f64;
-    let is_open = goes_on(found.limited_by) || found.irregular == Some(Irregular::MaxLoadIsLowerBound);
+    let is_open = is_open(found.limited_by, found.irregular);
     Some(Reading { value, resolution, doubts: distinct(doubts), is_open })
 }
 
@@ -384,9 +385,9 @@ fn step(record: &Record) -> f64 {
     steps.fold(0.0, f64::max)
 }
 
-/// Whether the device might have gone on.
-fn goes_on(limited_by: LimitedBy) -> bool {
-    matches!(limited_by, LimitedBy::LineRate | LimitedBy::Tester)
+/// Whether the truth may lie above a figure: the device did not end the measurement, or the highest load passed.
+fn is_open(limited_by: LimitedBy, irregular: Option<Irregular>) -> bool {
+    limited_by != LimitedBy::Dut || irregular == Some(Irregular::MaxLoadIsLowerBound)
 }
 
 fn limit(limited_by: LimitedBy) -> Option<String> {

@@ -193,7 +193,12 @@ pub fn judge(
     if !matches!(asked, Regressions::Unasked) {
         others.iter().try_for_each(|set| can_tell(reference, set, question.confidence))?;
     }
-    let worse = |bound: f64| regresses(&reference.values, &sets, bound, question).into_iter().map(Some);
+    // Nobody knows how much worse a truth is that may lie above the lesser values.
+    let lesser_is_open = |set: &Set| if question.less_is_better { reference.is_open } else { set.is_open };
+    let worse = |bound: f64| {
+        let regresses = regresses(&reference.values, &sets, bound, question).into_iter().zip(others);
+        regresses.map(|(regresses, set)| Some(regresses && !lesser_is_open(set)))
+    };
     let regressions: Vec<Option<bool>> = match asked {
         Regressions::Unasked => vec![None; sets.len()],
         Regressions::Any => comparisons.iter().map(|one| Some(one.verdict == Verdict::Worse)).collect(),
@@ -252,6 +257,12 @@ mod tests {
         assert_eq!(told(&slower, Regressions::Any), Some(true));
         assert_eq!(told(&slower, Regressions::Beyond(0.1)), Some(true));
         assert_eq!(told(&slower, Regressions::Beyond(0.3)), Some(false));
+        // Values that a lower target ended.
+        let [mut ended] = slower;
+        ended.is_open = true;
+        let ended = [ended];
+        assert_eq!(told(&ended, Regressions::Any), Some(false));
+        assert_eq!(told(&ended, Regressions::Beyond(0.1)), Some(false));
         let few = judge(&before, &now(&[80.0]), &question(false), Regressions::Any).unwrap_err().to_string();
         assert!(
             few.contains("1 of now can prove nothing") && few.contains("measure each at least 4"),

@@ -354,6 +354,25 @@ pub struct Direction {
     pub latency_ns: Vec<(u64, u64)>,
 }
 
+impl Direction {
+    /// The share of the frames due that it was too late for, 0 to 1.
+    #[must_use]
+    pub fn too_late(&self) -> f64 {
+        too_late(self.offered, self.unsent, self.untaken.values().sum())
+    }
+}
+
+/// A tester that is too late for more than this share of the frames due is not held up but at its limit:
+/// the delay of the others says how long it waits before it gives them up.
+pub const AT_ITS_LIMIT: f64 = 0.01;
+
+/// The share of the frames due that it was too late for, 0 to 1: `offered` left, `unsent` did not, and
+/// `untaken` of these because the port did not take them.
+#[must_use]
+pub fn too_late(offered: u64, unsent: u64, untaken: u64) -> f64 {
+    unsent.saturating_sub(untaken) as f64 / (offered + unsent).max(1) as f64
+}
+
 /// A device that stopped forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -87,24 +87,25 @@ impl Measurement {
     ) -> Result<record::Record> {
         let target = target(self)?;
         let stop = stop::flag()?;
-        let mut generator = Generator {
-            saturate: saturate(self),
-            frames: self.program.0.frames(self.datagram),
-            datagram: self.datagram,
-            across: self.across,
-        };
-        generator.saturate.check().map_err(|refused| misuse(refused.to_string()))?;
+        let mut saturate = saturate(self);
+        saturate.check().map_err(|refused| misuse(refused.to_string()))?;
         if let Some(refusal) = self.refusal() {
             bail!(refusal);
         }
         let mut testbed = Testbed::open(&target, datagram::MTU)?;
         let core = testbed.generating_cores().first().copied().unwrap_or(0);
         testbed.prepare()?;
+        saturate.conditions.line_rate_bps = testbed.line_rate_bps();
         // The steps of a waterfall have their engines' names.
         let chosen =
             if self.beside.steps.is_empty() { self.program.by(testbed.engine()) } else { self.program };
         let program = chosen.0;
-        generator.saturate.conditions.line_rate_bps = testbed.line_rate_bps();
+        let generator = Generator {
+            saturate,
+            frames: program.frames(self.datagram),
+            datagram: self.datagram,
+            across: self.across,
+        };
         let began = Instant::now();
         let Started { launch, ground, before } = start(self, program, &testbed, core)?;
         let mean = generator.mean_frame_size();

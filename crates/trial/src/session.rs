@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::{Engine, Interval, Load, Totals};
-use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial};
+use results::record::{GoalResult, LatencyTest, LoadLatency, Phase, Sample, Trial, too_late};
 
 use crate::conditions::{Conditions, WarmUp};
 use crate::lateness;
@@ -253,9 +253,13 @@ impl<'a> Session<'a> {
         let sample =
             sample.ok_or_else(|| Failure::Engine(engine::Error::Failed("no interval was counted".into())))?;
         let late = self.totals.iter().zip(&before).map(|(now, then)| {
-            let sent = now.offered.saturating_sub(then.offered);
-            let unsent = now.unsent.saturating_sub(then.unsent);
-            lateness::noise(&now.lateness.since(&then.lateness), sent, unsent)
+            let since = |count: fn(&Totals) -> u64| count(now).saturating_sub(count(then));
+            let given_up = too_late(
+                since(|totals| totals.offered),
+                since(|totals| totals.unsent),
+                since(|totals| totals.untaken.total()),
+            );
+            lateness::noise(&now.lateness.since(&then.lateness), given_up)
         });
         let late = late.max_by(|one, two| one.cost.total_cmp(&two.cost)).unwrap_or_default();
         let overrun = by_rules.zip(self.observer.ask(|around| around.lost_by_rules())).map(|(then, now)| {

@@ -2,22 +2,19 @@
 //! up, where the tester could not keep to it.
 
 use results::Record;
+use results::record::AT_ITS_LIMIT;
 use stats::Histogram;
 
 use crate::figures::{duration, percent};
 
-/// A tester that gives up a larger share of the frames was at its limit: the delay of the others says how long it waits
-/// before it gives up.
-const AT_ITS_LIMIT: f64 = 0.01;
-
 /// The lines; none for a direction whose departures had no time.
 pub fn lines(record: &Record) -> impl Iterator<Item = String> {
     let alone = record.directions.len() == 1;
-    record.directions.iter().enumerate().filter_map(move |(way, direction)| {
+    record.directions.iter().filter_map(move |direction| {
         let of = if alone { String::new() } else { format!("{} ", direction.name) };
-        let given_up = given_up(record, way);
-        if given_up > AT_ITS_LIMIT {
-            let share = percent(given_up * 100.0);
+        let too_late = direction.too_late();
+        if too_late > AT_ITS_LIMIT {
+            let share = percent(too_late * 100.0);
             return Some(format!(
                 "{of}unsent: {share} of the frames that were due, beyond the tester's own limit"
             ));
@@ -30,16 +27,6 @@ pub fn lines(record: &Record) -> impl Iterator<Item = String> {
     })
 }
 
-/// The share of the frames of direction `way` that were not sent because it was too late for them, 0 to 1.
-fn given_up(record: &Record, way: usize) -> f64 {
-    let samples = || record.samples.iter().filter_map(|sample| sample.directions.get(way));
-    let too_late = |sample: &results::record::DirectionSample| {
-        sample.unsent.saturating_sub(sample.untaken.values().sum())
-    };
-    let due: u64 = samples().map(|sample| sample.offered + sample.unsent).sum();
-    samples().map(too_late).sum::<u64>() as f64 / due.max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -49,7 +36,7 @@ mod tests {
     fn record(lateness_ns: Vec<(u64, u64)>) -> Record {
         let mut record = results::fixtures::Scenario::default().record();
         record.directions[0].lateness_ns = lateness_ns;
-        record.samples.iter_mut().flat_map(|sample| &mut sample.directions).for_each(|it| it.unsent = 0);
+        record.directions[0].unsent = 0;
         record
     }
 
@@ -69,13 +56,12 @@ mod tests {
     #[test]
     fn a_tester_at_its_limit_tells_what_it_gave_up_instead() {
         let mut record = record(vec![(5_000_000, 1000)]);
-        let due = record.samples.iter().map(|sample| sample.directions[0].offered).sum::<u64>();
-        let last = &mut record.samples.last_mut().unwrap().directions[0];
-        last.unsent = due;
+        let first = &mut record.directions[0];
+        first.unsent = first.offered;
         assert_eq!(said(&record), ["unsent: 50% of the frames that were due, beyond the tester's own limit"]);
         // What a port did not take was not late.
-        let last = &mut record.samples.last_mut().unwrap().directions[0];
-        last.untaken = BTreeMap::from([("its queue was full".to_owned(), due)]);
+        let first = &mut record.directions[0];
+        first.untaken = BTreeMap::from([("its queue was full".to_owned(), first.unsent)]);
         assert!(said(&record)[0].starts_with("transmit delay"));
     }
 }

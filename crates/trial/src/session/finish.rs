@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use results::record::{Finding, Status};
+use results::record::{AT_ITS_LIMIT, Finding, Status, too_late};
 use wire::human;
 
 use super::{Session, Stop};
-use crate::lateness;
 use crate::outcome::{Failure, Outcome};
 use crate::verdict::{Judge, direction_name};
 
@@ -82,7 +81,7 @@ impl Session<'_> {
 
     fn note_lateness(&mut self) {
         for (direction, totals) in self.totals.iter().enumerate() {
-            if lateness::at_its_limit(totals.offered, totals.unsent) {
+            if too_late(totals.offered, totals.unsent, totals.untaken.total()) > AT_ITS_LIMIT {
                 continue;
             }
             let late = totals.lateness.percentile(99.0).filter(|late| *late > LATE_NS);
