@@ -75,8 +75,8 @@ pub enum PlacementError {
     /// More workers of the device than cores to put them on.
     #[error(
         "the device needs {needed} cores beside the {tester} that the tester generates on, and there are {cores} in all. \
-         Ask for fewer workers, take a host with more cores, or name cores that both then share (cores={})",
-        shared(*cores)
+         Ask for fewer workers{}",
+        other_remedies(*needed, *cores)
     )]
     TooFewForDevice {
         /// Cores that the device needs.
@@ -99,9 +99,14 @@ pub enum PlacementError {
     Unknown(#[from] nix::Error),
 }
 
-/// Cores of a host with so many, as a device's parameter names them.
-fn shared(cores: usize) -> String {
-    (0..cores.clamp(1, 2)).map(|core| core.to_string()).collect::<Vec<_>>().join("+")
+/// What helps beside fewer workers where a device needs more cores than the tester leaves.
+fn other_remedies(needed: usize, cores: usize) -> String {
+    // Where there are enough for the device alone, both can share some.
+    if needed > cores {
+        return " or take a host with more cores".to_owned();
+    }
+    let shared = (0..cores.clamp(1, 2)).map(|core| core.to_string()).collect::<Vec<_>>().join("+");
+    format!(", take a host with more cores, or name cores that both then share (cores={shared})")
 }
 
 fn numbers(cores: &[usize]) -> String {
@@ -323,6 +328,9 @@ mod tests {
              workers, take a host with more cores, or name cores that both then share (cores=0+1)"
         );
         assert!(matches!(of(&[0, 1, 2], 2, &[], 1), Err(PlacementError::TooFewForDevice { needed: 3, .. })));
+        // One with a thread beside its workers has no cores to share.
+        let refused = of(&[0, 1], 2, &[0, 1], 1).unwrap_err().to_string();
+        assert!(refused.ends_with("Ask for fewer workers or take a host with more cores"), "{refused}");
         assert!(matches!(of(&[0, 1], 2, &[0, 7], 0), Err(PlacementError::NoSuchCore { core: 7, .. })));
     }
 
