@@ -36,8 +36,8 @@ pub use patience::eventually;
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 /// The repository.
 pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// A ramp of half a second.
-pub const QUICK: &str = "--warm-up-duration 50ms --duration 300ms --hold-duration 100ms --drain 100ms";
+/// A ramp of two seconds.
+pub const QUICK: &str = "--warm-up-duration 100ms --duration 500ms --hold-duration 200ms --drain 100ms";
 
 /// How long anything may take before it counts as hanging: a run of seconds takes a minute where others have
 /// nearly all of the machine.

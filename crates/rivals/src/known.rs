@@ -37,7 +37,8 @@ const FILE: &str = ".toml";
 pub struct Chosen(pub &'static dyn Program);
 
 impl Chosen {
-    /// The same where the ports are for `engine`: Linerate's own by AF_XDP, which refuses the same datagrams, where they take nothing else.
+    /// The same where the ports are for `engine`: Linerate's own by AF_XDP, which refuses the same datagrams, where they
+    /// take nothing else.
     #[must_use]
     pub fn by(self, engine: EngineName) -> Self {
         let is_refused = engine == EngineName::AfXdp && self.0.name() == own::KERNEL.name();
