@@ -293,7 +293,8 @@ fn a_profile_file_that_is_wrong_is_refused_with_line_and_reason() {
 fn a_core_that_is_not_there_is_refused_with_those_that_are() {
     refuses("ramp --cores 4095", &["4095", "There are: 0"]);
     refuses("ramp --dut-core 4095", &["4095", "There are: 0"]);
-    let workers = ["the device needs 64 cores beside the 1", "take a host with more cores"];
+    let workers =
+        ["the device needs 64 cores beside the 1", "Ask for fewer workers or take a host with more cores"];
     refuses("ramp --dut fastpath:workers=64", &workers);
     refuses("ramp --engine memif --dut fastpath:workers=64,rss=on", &workers);
 }

@@ -378,7 +378,7 @@ mod tests {
                 said.starts_with("fastpath:workers=64: the device needs 64 cores beside the 1"),
                 "{said}"
             );
-            assert!(said.contains("take a host with more cores"), "{said}");
+            assert!(said.contains("Ask for fewer workers or take a host with more cores"), "{said}");
         }
         let (beyond, dut) =
             (["--cores".to_owned(), "0,1,4095".to_owned()], "fastpath:workers=3".parse().unwrap());
