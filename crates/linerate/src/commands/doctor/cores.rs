@@ -1,4 +1,4 @@
-//! How far the machine's cores are from each other: nothing enters, a line leaves where they can be timed.
+//! How far the machine's cores are from each other: nothing enters, a line leaves where there are several.
 
 use std::time::Duration;
 
@@ -9,16 +9,28 @@ use super::Line;
 /// Each takes 20 ms at most, and a second is not too long without progress.
 const MOST: usize = 48;
 
-/// How long a cache line takes from the first core to the others and back; `None` where there are no others, or
-/// they could not be timed.
+/// How long a cache line takes from the first core to the others and back, or that it could not be timed; `None` where
+/// there are no others.
 pub fn core_to_core() -> Option<Line> {
     let cores = placement::online().ok()?;
     let (first, others) = cores.split_first()?;
     let way = |core: &usize| Some((monitor::core_distance([*first, *core])?, *core));
     let stride = others.len().div_ceil(MOST).max(1);
     let ways: Vec<(Duration, usize)> = others.iter().step_by(stride).filter_map(way).collect();
-    let found = in_words(*first, &ways, others.len())?;
-    Some(Line { name: "core-to-core latency".to_owned(), level: Level::Good, found, remedy: None })
+    let name = "core-to-core latency".to_owned();
+    if others.is_empty() {
+        return None;
+    }
+    Some(match in_words(*first, &ways, others.len()) {
+        Some(found) => Line { name, level: Level::Good, found, remedy: None },
+        None => Line {
+            name,
+            level: Level::Degraded,
+            found: "could not be timed: the cores were busy, or this user may not go before other tasks"
+                .to_owned(),
+            remedy: Some("Run linerate doctor as root while nothing else runs".to_owned()),
+        },
+    })
 }
 
 /// The nearest, and the farthest if there are several, of so many `others`.
