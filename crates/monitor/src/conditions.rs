@@ -65,6 +65,11 @@ pub struct CoreConditions {
     /// speed in this process so far: 0.25 is four times the usual time. `None` for the first core, or if that was
     /// not timed.
     pub nearness: Option<f64>,
+    /// How long the core had nothing to do; `None` where the kernel does not tell, or the stretch is too short for its
+    /// ticks.
+    pub idle: Option<Share>,
+    /// Whether Linerate's threads there only send: frames that such a thread is too slow for are counted as unsent.
+    pub only_sends: bool,
     /// The other program's or the kernel's thread that had the core longest, and how long; `None` if none had it for
     /// 50 µs at a time, or where the kernel does not tell.
     pub other_task: Option<(TaskName, Duration)>,
@@ -112,10 +117,23 @@ const CLOCK_READING: Duration = Duration::from_micros(50);
 const ONE_TICK: Duration = Duration::from_millis(10);
 /// How late a sleeping thread may wake on a quiet core.
 const WAKING: Duration = Duration::from_micros(100);
+/// The share of the time that a core must have been idle, so that it did all its work, however slow it was.
+const TIME_TO_SPARE: f64 = 0.5;
 /// What it takes from waking to running with nobody in the way, on average.
 const TURN: Duration = Duration::from_nanos(200);
 
 impl Conditions {
+    /// The same without what slow and far cores cannot have cost under a load that was paced: those that only send, and
+    /// those that had time to spare. (A host gives cores that idle less power, or moves them apart; they are all that a
+    /// low load needs.)
+    #[must_use]
+    pub fn paced(mut self) -> Self {
+        for core in self.cores.iter_mut().filter(|core| core.had_time_to_spare()) {
+            (core.speed_index, core.nearness) = (None, None);
+        }
+        self
+    }
+
     /// The share of the frames whose loss all this may account for, 0 to 1: an upper estimate. A
     /// core that stands still for a moment loses what comes meanwhile, and when it is overloaded
     /// by what waited, as much once more.
@@ -162,6 +180,10 @@ impl CoreConditions {
     /// The share of the work that a core did not do because it was slower than usual.
     fn slowness(&self, bounds: &Bounds) -> f64 {
         self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index)
+    }
+
+    fn had_time_to_spare(&self) -> bool {
+        self.only_sends || self.idle.is_some_and(|idle| idle.ratio() >= TIME_TO_SPARE)
     }
 
     fn is_far(&self, bounds: &Bounds) -> bool {
@@ -332,6 +354,8 @@ mod tests {
             speed_index: Some(0.91),
             wake_delay: ms(10),
             nearness: Some(0.6),
+            idle: None,
+            only_sends: false,
             other_task: None,
         }
     }
@@ -384,6 +408,30 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_had_time_to_spare_or_only_sends_cost_a_paced_load_nothing_by_being_slow_or_far() {
+        let slow_and_far = CoreConditions { speed_index: Some(0.7), nearness: Some(0.2), ..quiet() };
+        let lasting = |core: CoreConditions| {
+            let conditions = Conditions { duration: ms(1000), cores: vec![core], ..Conditions::default() };
+            let bounds = Bounds::default();
+            let paced = conditions.clone().paced();
+            assert!(conditions.lasting_cost(&bounds) >= 1.0 && conditions.disturbances(&bounds).len() == 2);
+            (paced.lasting_cost(&bounds) > 0.0, paced.disturbances(&bounds).len())
+        };
+        let idle = |part| CoreConditions {
+            idle: Some(Share { part: ms(part), of: ms(1000) }),
+            ..slow_and_far.clone()
+        };
+        assert_eq!(lasting(idle(500)), (false, 0));
+        assert_eq!(lasting(idle(490)), (true, 2));
+        assert_eq!(lasting(CoreConditions { only_sends: true, ..idle(0) }), (false, 0));
+        assert_eq!(lasting(CoreConditions { idle: None, ..slow_and_far.clone() }), (true, 2));
+        // What takes a core away has its cost all the same.
+        let stolen = CoreConditions { steal: Some(Share { part: ms(200), of: ms(1000) }), ..idle(600) };
+        let conditions = Conditions { duration: ms(1000), cores: vec![stolen], ..Conditions::default() };
+        assert!(conditions.paced().cost(&Bounds::default()) > 0.4);
+    }
+
+    #[test]
     fn each_reason_is_told_with_its_number() {
         let share = |part| Share { part: ms(part), of: ms(1000) };
         let disturbed = CoreConditions {
@@ -395,6 +443,8 @@ mod tests {
             speed_index: Some(0.714),
             wake_delay: Duration::from_micros(12_345),
             nearness: Some(0.24),
+            idle: Some(share(300)),
+            only_sends: false,
             other_task: Some((name("kdamond.0"), ms(8))),
         };
         let conditions =

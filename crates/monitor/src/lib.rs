@@ -31,7 +31,7 @@ pub use interruptions::{Interruption, TaskName};
 pub use usage::{CoreClock, CoreUse, thread_time};
 pub use usual::usual_of;
 
-use counters::{Clocks, Counters, Reader};
+use counters::{Clocks, CoreTimes, Counters, Reader};
 use lab::NapiThread;
 use lab::Result;
 use probe::Probe;
@@ -39,6 +39,8 @@ use probe::Probe;
 /// The kernel counts idle time in ticks of 10 ms, and stolen time too where it cannot be asked more
 /// exactly: they are judged over this long at least, reaching back before shorter stretches.
 const TICK_WINDOW: Duration = Duration::from_secs(1);
+/// Of shorter stretches ticks do not tell how idle a core was.
+const TOLD_BY_TICKS: Duration = Duration::from_millis(50);
 /// Moments that are kept to reach back to.
 const KEPT: usize = 64;
 
@@ -47,6 +49,8 @@ const KEPT: usize = 64;
 pub struct Monitor {
     probes: Vec<Probe>,
     reader: Reader,
+    /// Cores where Linerate's threads only send.
+    senders: Vec<usize>,
     past: Mutex<VecDeque<Mark>>,
 }
 
@@ -60,19 +64,19 @@ pub struct Mark {
 
 impl Monitor {
     /// Watches `cores`. What this process does there is no disturbance, nor is what the kernel
-    /// threads `ours` do. To be started after all of them, since those it does not know by then
+    /// threads `ours` do. On `senders` Linerate's threads only send. To be started after all of them, since those it does not know by then
     /// count as other work.
     ///
     /// # Errors
     /// [`lab::Error`], when a core cannot be used.
-    pub fn start(cores: &[usize], ours: &[NapiThread]) -> Result<Self> {
+    pub fn start(cores: &[usize], ours: &[NapiThread], senders: &[usize]) -> Result<Self> {
         let mut cores = cores.to_vec();
         cores.sort_unstable();
         cores.dedup();
         // First, so that the probes are not taken for workers.
         let reader = Reader::open(&cores, ours);
         let probes = Probe::start_all(&cores)?;
-        let monitor = Self { probes, reader, past: Mutex::default() };
+        let monitor = Self { probes, reader, senders: senders.to_vec(), past: Mutex::default() };
         monitor.mark();
         Ok(monitor)
     }
@@ -141,6 +145,8 @@ impl Monitor {
                 speed_index: seen.speed_index,
                 wake_delay: seen.wake_delay,
                 nearness: seen.nearness,
+                idle: idle(core, times.wall),
+                only_sends: self.senders.contains(&probe.core()),
                 other_task: conditions::longest_task(known, probe.core(), since_ns),
             }
         });
@@ -165,4 +171,10 @@ impl Monitor {
         let oldest = past.front().filter(|mark| mark.at < from.at);
         past.iter().rev().find(far).or(oldest).unwrap_or(from).clone()
     }
+}
+
+/// How long a core had nothing to do in a stretch of `wall`.
+fn idle(core: &CoreTimes, wall: Duration) -> Option<Share> {
+    let taken = core.busy? + core.steal?;
+    (wall >= TOLD_BY_TICKS).then(|| Share { part: wall.saturating_sub(taken), of: wall })
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
+use engine::Load;
 use monitor::{Bounds, Disturbance, Mark, Monitor};
 use trial::{Interruption, Noise};
 
@@ -32,12 +33,16 @@ impl Machine {
         Ok(Self { monitor, mark, bounds, cores, worst: Vec::new() })
     }
 
-    /// The noise of the stretch since the last call.
-    pub fn noise(&mut self) -> Noise {
+    /// The noise of the stretch since the last call, as far as it may have cost frames of this load. What happened while
+    /// nothing was sent is not kept.
+    pub fn noise(&mut self, load: Load) -> Noise {
         let conditions = self.monitor.renew(&mut self.mark);
+        let conditions = if matches!(load, Load::Rate(_)) { conditions.paced() } else { conditions };
         let found = conditions.disturbances(&self.bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
-        found.into_iter().for_each(|disturbance| self.keep(disturbance));
+        if load != Load::Idle {
+            found.into_iter().for_each(|disturbance| self.keep(disturbance));
+        }
         let disturbed = (!words.is_empty()).then(|| words.join("; "));
         let interruption = |it: monitor::Interruption| Interruption {
             start_ns: it.start_ns,

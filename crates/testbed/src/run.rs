@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
-use engine::Engine;
+use engine::{Engine, Load};
 use lab::InterfaceCounters;
 use live::{About, Watched};
 use monitor::Bounds;
@@ -428,8 +428,8 @@ impl Observer for Watcher<'_> {
 }
 
 impl Surroundings for Watcher<'_> {
-    fn noise(&mut self) -> Noise {
-        self.machine.as_mut().map(Machine::noise).unwrap_or_default()
+    fn noise(&mut self, load: Load) -> Noise {
+        self.machine.as_mut().map(|machine| machine.noise(load)).unwrap_or_default()
     }
 
     fn reset(&mut self) -> Result<(), String> {

@@ -19,6 +19,8 @@ pub(crate) struct Measured {
     /// Since the engine was made.
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
+    /// Whether it lasted for less than a tenth of its planned time.
+    pub(crate) hardly_began: bool,
     pub(crate) dut_core_busy: Option<f64>,
     pub(crate) disturbed: Option<String>,
     /// The share of its frames whose loss that may account for, 0 to 1.
@@ -70,6 +72,11 @@ impl Percentiles {
 }
 
 impl Measured {
+    /// Whether no frame was due in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.iter().all(|counts| counts.offered == 0 && counts.unsent == 0)
+    }
+
     /// How long the interval was: by what the engine intended to send at its rate, because the
     /// engine's own bounds are those that the counts belong to; else by our clock around it. So is an interval of less than
     /// one frame: a worker that had no core for all of it notes it as a nanosecond, and a frame of it would be 1 Gpps.
@@ -166,6 +173,7 @@ mod tests {
             load,
             began: Duration::from_millis(2_500),
             ended: Duration::from_millis(3_000),
+            hardly_began: false,
             disturbed: None,
             noise: None,
             lasting: false,

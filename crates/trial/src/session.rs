@@ -6,6 +6,7 @@
 //! the drain (or once 900 more have begun, because an engine keeps a thousand).
 
 mod drain;
+mod ended;
 mod finish;
 mod interrupted;
 mod silence;
@@ -26,13 +27,7 @@ use crate::{Bursts, Interruption, Noise, Observer, ObserverError};
 use silence::{EndOnStall, Silence};
 pub(crate) use stop::Stop;
 
-/// Intervals that may wait for their final reading.
-const MAX_UNSETTLED: usize = 900;
-/// How long an interval waits at most for its frames to leave and return before the observer is told of it as settled.
-const LONGEST_WAIT_FOR_FRAMES: Duration = Duration::from_secs(1);
-/// How often the totals are read at most; a little less than 100 ms, a usual step.
-const TOTALS_EVERY: Duration = Duration::from_millis(90);
-/// How often the observer is asked at most what disturbed the machine; as above.
+/// How often the observer is asked at most what disturbed the machine; a little less than 100 ms, a usual step.
 const ASK_EVERY: Duration = Duration::from_millis(90);
 /// How long it waits at most for noise that lasts to be over: it may last for minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -149,7 +144,7 @@ impl<'a> Session<'a> {
             self.observer.drain(look);
             self.engine.wait(look)?;
             left -= look;
-            noise = self.observer.ask(|around| around.noise());
+            noise = self.observer.ask(|around| around.noise(Load::Idle));
         }
         let end = if noise.hides_all() { "it did not recover, measured anyway" } else { "it recovered" };
         self.note(format!("{cause}, before the run; waited {:?}, {end}", patience - left));
@@ -161,7 +156,7 @@ impl<'a> Session<'a> {
         let Ok(intervals @ 1..) = u32::try_from(loads.len()) else { return Ok(()) };
         let step = duration / intervals;
         self.observer.phase(phase, duration);
-        self.observer.ask(|around| (around.dut_core_busy(), around.noise()));
+        self.observer.ask(|around| (around.dut_core_busy(), around.noise(Load::Idle)));
         if phase != Phase::Hold {
             self.pass.begin();
         }
@@ -183,7 +178,9 @@ impl<'a> Session<'a> {
             open.dut_core_busy = self.observer.ask(|around| around.dut_core_busy());
             let now = self.engine.now();
             if now.saturating_sub(asked) >= ASK_EVERY || end == intervals {
-                open.noise = self.observer.ask(|around| around.noise());
+                // What follows a warm-up may leave the cores no time.
+                let load = if phase == Phase::WarmUp { Load::Idle } else { open.load };
+                open.noise = self.observer.ask(|around| around.noise(load));
                 self.pass.heard(open.noise.interruptions.as_deref());
                 self.spread_noise(asked, now, step);
                 asked = now;
@@ -410,94 +407,6 @@ impl<'a> Session<'a> {
         self.engine.begin(Load::Idle)?;
         let now = self.engine.now();
         self.open.take().map_or(Ok(()), |ended| self.close(ended, now))
-    }
-
-    /// Reads the counts of an interval that ended, unless it hardly began.
-    fn close(&mut self, open: Open, ended: Duration) -> Result<(), Stop> {
-        if ended.saturating_sub(open.began) < open.planned / 10 {
-            return Ok(());
-        }
-        let Open { interval, phase, load, began, planned, dut_core_busy, noise, share, lasting } = open;
-        self.noise = noise;
-        let disturbed = self.noise.disturbed.clone();
-        let counts = self.engine.counts(interval)?;
-        let noise = share;
-        let measured = Measured {
-            interval,
-            phase,
-            load,
-            began,
-            ended,
-            dut_core_busy,
-            disturbed,
-            noise,
-            lasting,
-            counts,
-        };
-        let reading = self.readings.len();
-        self.unsettled.push_back((reading, measured.clone()));
-        self.untold += 1;
-        if self.engine.now().saturating_sub(self.totals_read) >= TOTALS_EVERY {
-            self.read_totals()?;
-        }
-        self.show(&measured)?;
-        self.tell_of_returned()?;
-        self.settle(MAX_UNSETTLED)?;
-        let stalled = self.silence.stalled(self.totals_read, &self.totals, planned);
-        stalled.map_or(Ok(()), |note| Err(Stop::Stalled(note)))
-    }
-
-    /// Hands a live sample to the observer, with the percentiles that were read last.
-    fn show(&mut self, measured: &Measured) -> Result<(), Stop> {
-        let percentiles = self.readings.last().map(Vec::as_slice).unwrap_or_default();
-        let sample = measured.sample(self.started, percentiles);
-        self.tell(|observer| observer.sample(&sample))
-    }
-
-    /// Tells the observer of intervals whose frames have left and had time to return, but not of the one that ended last.
-    /// Before any frame has returned, nobody knows how long that takes.
-    fn tell_of_returned(&mut self) -> Result<(), Stop> {
-        let return_time = self.longest_latency().unwrap_or(LONGEST_WAIT_FOR_FRAMES);
-        while self.untold > 1 {
-            let next = self.unsettled.len() - self.untold;
-            let Some((reading, measured)) = self.unsettled.get_mut(next) else { break };
-            let since = self.engine.now().saturating_sub(measured.ended);
-            let is_settled = since >= return_time && self.engine.has_left(measured.interval);
-            if !is_settled && since < LONGEST_WAIT_FOR_FRAMES {
-                break;
-            }
-            measured.counts = self.engine.counts(measured.interval)?;
-            let reading = self.readings.get(*reading).or(self.readings.last());
-            let sample = measured.sample(self.started, reading.map(Vec::as_slice).unwrap_or_default());
-            self.untold -= 1;
-            self.tell(|observer| observer.settled(&sample))?;
-        }
-        Ok(())
-    }
-
-    /// Reads the final counts of all intervals but the last `keep`.
-    fn settle(&mut self, keep: usize) -> Result<(), Stop> {
-        let mut told = Ok(());
-        while self.unsettled.len() > keep {
-            let Some((reading, mut measured)) = self.unsettled.pop_front() else { break };
-            match self.engine.counts(measured.interval) {
-                Ok(counts) => measured.counts = counts,
-                Err(error) => {
-                    self.note(format!(
-                        "final counts could not be read, samples may show too much loss: {error}"
-                    ));
-                }
-            }
-            let percentiles = self.readings.get(reading).map(Vec::as_slice).unwrap_or_default();
-            self.pass.settled(measured.interval, measured.load, measured.lasting);
-            let sample = measured.sample(self.started, percentiles);
-            if self.untold > self.unsettled.len() {
-                self.untold -= 1;
-                told = told.and(self.tell(|observer| observer.settled(&sample)));
-            }
-            self.samples.push(sample);
-        }
-        told
     }
 
     /// Reads the totals, and the percentiles of what returned since the last time.

@@ -1,6 +1,7 @@
 //! What is around a strategy: the machine's noise, the device's core, nodes and counters, and the person who steers. A
 //! strategy asks, and what is known here leaves.
 
+use engine::Load;
 use results::record::{DeviceCounted, NodeRuntimes};
 
 use crate::{Bursts, Noise};
@@ -12,11 +13,12 @@ pub trait Surroundings {
         None
     }
 
-    /// What the machine did since the last call beside the measurement. Asked at the beginning of
+    /// What the machine did since the last call beside the measurement, as far as that may have cost frames of this
+    /// load; of [`Load::Idle`], what a load that begins now must expect. Asked at the beginning of
     /// each phase and of each trial of a search, where the answer is not used, and at the end of
     /// each interval; but of intervals that are shorter than 90 ms, only at the end of some.
-    fn noise(&mut self) -> Noise {
-        self.beyond().map(Surroundings::noise).unwrap_or_default()
+    fn noise(&mut self, load: Load) -> Noise {
+        self.beyond().map(|next| next.noise(load)).unwrap_or_default()
     }
 
     /// Resets the device, as RFC 2544 section 26.6 asks for. Returns once that is under way.

@@ -6,6 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{conditions, device};
+use engine::Load;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use results::record::{Phase, RateInterval, Sample};
 use stats::Random;
@@ -50,7 +51,7 @@ impl Observer for Host {
 }
 
 impl Surroundings for Host {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let (from, until) = (self.ended_s, self.ended_s + STEP.as_secs_f64());
         let seen = || self.interruptions.iter().filter(|it| it.length >= Duration::from_millis(3));
         let taken: f64 = seen()

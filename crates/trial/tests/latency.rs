@@ -7,8 +7,8 @@ mod common;
 use std::time::Duration;
 
 use common::{SECOND, any_device, any_tester, conditions, device};
-use engine::Engine;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
+use engine::{Engine, Load};
 use proptest::prelude::*;
 use results::record::{Distribution, LatencyTest, LoadLatency, Percentiles, Sample, Status};
 use trial::{
@@ -150,7 +150,7 @@ impl Observer for Noisy {
 }
 
 impl Surroundings for Noisy {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let cost = self.costs.pop().unwrap_or_default();
         Noise { cost, disturbed: (cost > 0.0).then(|| format!("{cost}")), ..Noise::default() }
     }

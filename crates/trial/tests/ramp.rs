@@ -5,8 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{SECOND, Witness, check, conditions, device, ramp, run};
-use engine::Engine;
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
+use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use results::record::{Finding, LimitedBy, Phase, Sample, Status};
 use trial::{Conditions, Failure, Ramp, Silent, Strategy as _, WarmUp};
 
@@ -90,6 +90,55 @@ fn a_stall_ends_the_ramp_early_with_its_second_and_count() {
     assert!(outcome.notes[0].starts_with("ended early"), "{:?}", outcome.notes);
     assert!(engine.now() < Duration::from_secs_f64(second) + 7 * SECOND);
     assert!((found.max_rate_pps - 257_000.0).abs() < 5_000.0, "{found:?}");
+}
+
+/// An engine whose caller is held up each time that a load has begun.
+struct HeldUp(SimulatedEngine);
+
+impl Engine for HeldUp {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn directions(&self) -> usize {
+        self.0.directions()
+    }
+
+    fn begin(&mut self, load: Load) -> Result<Interval, Error> {
+        let interval = self.0.begin(load)?;
+        if load != Load::Idle {
+            self.0.wait(Duration::from_millis(90))?;
+        }
+        Ok(interval)
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Error> {
+        self.0.wait(duration)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn counts(&mut self, interval: Interval) -> Result<Vec<Counts>, Error> {
+        self.0.counts(interval)
+    }
+
+    fn totals(&mut self) -> Result<Vec<Totals>, Error> {
+        self.0.totals()
+    }
+}
+
+#[test]
+fn what_left_in_an_interval_that_a_stall_ends_at_once_is_in_a_sample() {
+    let device = Device { stall: Some(Stall::AfterFrames(1_000_000)), ..device(5e6) };
+    let (mut engine, mut witness) =
+        (HeldUp(SimulatedEngine::new(device, Tester::default())), Witness::default());
+    let outcome = ramp().run(&mut engine, &mut witness);
+    let offered = |samples: &[Sample]| samples.iter().map(|it| it.directions[0].offered).sum::<u64>();
+    assert!(outcome.directions[0].stalled.is_some());
+    assert_eq!(offered(&outcome.samples), outcome.directions[0].offered);
+    assert_eq!(offered(&witness.settled), outcome.directions[0].offered);
 }
 
 #[test]

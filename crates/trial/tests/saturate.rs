@@ -65,7 +65,7 @@ impl Observer for Elsewhere {
 }
 
 impl Surroundings for Elsewhere {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         self.0 = self.0.saturating_sub(1);
         let lasting = if self.0 > 0 { 1.0 } else { 0.0 };
         Noise { cost: lasting, lasting, disturbed: Some("far cores".to_owned()), ..Noise::default() }

@@ -304,7 +304,7 @@ impl Observer for Noisy {
 }
 
 impl Surroundings for Noisy {
-    fn noise(&mut self) -> trial::Noise {
+    fn noise(&mut self, _load: Load) -> trial::Noise {
         let disturbed = self.disturbed.contains(&self.sample).then(|| "a backup ran".to_owned());
         trial::Noise { disturbed, ..trial::Noise::default() }
     }

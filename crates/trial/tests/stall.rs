@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{SECOND, any_device, any_tester, conditions, device};
+use engine::Load;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;
 use results::record::{DeviceCounted, Recovered, StallSearch as Found, StallVerdict, Status};
@@ -203,7 +204,7 @@ impl Observer for BusyHost {
 }
 
 impl Surroundings for BusyHost {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let taken_ns = self.0.as_nanos() as u64;
         let interruptions = (0..100u64).map(|tenth| {
             let start_ns = tenth * 100_000_000;

@@ -202,7 +202,21 @@ impl Testbed {
             Site::UserSpace(user_space) if user_space.has_own_dut() => user_space.dut_threads(),
             Site::UserSpace(_) | Site::Real(..) | Site::Testers(_) => Vec::new(),
         };
-        Monitor::start(&self.cores_in_use(), &threads)
+        Monitor::start(&self.cores_in_use(), &threads, &self.senders())
+    }
+
+    /// Cores where threads only send, and nothing else of ours is done.
+    fn senders(&self) -> Vec<usize> {
+        let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
+        let does_more = |core: &usize| match &self.site {
+            Site::Lab(..) => dut_workers.contains(core) || receive == core,
+            Site::UserSpace(_) => {
+                receive_cores.is_empty() || receive_cores.contains(core) || dut_workers.contains(core)
+            }
+            // Their interrupts may be anywhere.
+            Site::Real(..) | Site::Testers(_) => true,
+        };
+        generate.iter().copied().filter(|core| !does_more(core)).collect()
     }
 
     /// Who tells the power, and what energy costs.

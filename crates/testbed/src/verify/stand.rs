@@ -110,12 +110,13 @@ impl Stand {
 
     /// Offers `load` for `duration`, and waits for the last frames.
     pub fn send(&mut self, load: Load, duration: Duration) -> Result<Sent> {
-        self.watch.noise();
+        self.watch.noise(Load::Idle);
         let interval = self.engine.begin(load)?;
         self.engine.wait(duration)?;
         self.engine.begin(Load::Idle)?;
         self.engine.wait(DRAIN)?;
-        let noise = self.watch.noise();
+        // The cores idled in the drain, which says nothing of the load.
+        let noise = self.watch.noise(Load::Max);
         let counts = self.engine.counts(interval)?;
         let sum = |field: fn(&Counts) -> u64| counts.iter().map(field).sum();
         Ok(Sent {
@@ -139,7 +140,7 @@ impl Stand {
         const PPS: f64 = 2_000.0;
         let each = Duration::from_secs_f64(frames as f64 / PPS) + Duration::from_millis(10);
         let pairs = (duration.as_secs_f64() / each.as_secs_f64() / 2.0).ceil() as usize;
-        self.watch.noise();
+        self.watch.noise(Load::Idle);
         let mut bursts = Vec::new();
         for _ in 0..2 * pairs {
             bursts.push(self.engine.begin(Load::Burst { pps: PPS, frames })?);
@@ -147,7 +148,7 @@ impl Stand {
         }
         self.engine.begin(Load::Idle)?;
         self.engine.wait(DRAIN)?;
-        self.watch.noise();
+        self.watch.noise(Load::Idle);
         let mut lowest = [f64::INFINITY; 2];
         for (number, burst) in bursts.into_iter().enumerate() {
             let counts = self.engine.counts(burst)?;
@@ -230,8 +231,8 @@ impl Observer for Watch {
 }
 
 impl Surroundings for Watch {
-    fn noise(&mut self) -> Noise {
-        let noise = self.machine.as_mut().map(Machine::noise).unwrap_or_default();
+    fn noise(&mut self, load: Load) -> Noise {
+        let noise = self.machine.as_mut().map(|machine| machine.noise(load)).unwrap_or_default();
         let taken = noise.interruptions.iter().flatten().map(|it| Duration::from_nanos(it.taken_ns));
         self.pauses.extend(taken);
         noise

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use engine::Load;
 use results::record::{Phase, Sample};
 
 use crate::sample::{lost, offered};
@@ -88,8 +89,8 @@ impl Surroundings for Hearing<'_> {
         self.observer.surroundings()
     }
 
-    fn noise(&mut self) -> Noise {
-        let noise = self.observer.ask(|around| around.noise());
+    fn noise(&mut self, load: Load) -> Noise {
+        let noise = self.observer.ask(|around| around.noise(load));
         if !std::mem::take(&mut self.before) {
             self.heard.now.set(Some(noise.cost));
         }
@@ -139,7 +140,7 @@ mod tests {
         }
 
         impl Surroundings for Says {
-            fn noise(&mut self) -> Noise {
+            fn noise(&mut self, _load: Load) -> Noise {
                 Noise { cost: self.0, ..Noise::default() }
             }
         }
@@ -148,9 +149,9 @@ mod tests {
         let mut hearing = Hearing::new(&mut says, &heard);
         let samples = [0.0, 0.1, 0.2].map(|at_s| sample(at_s, 100));
         hearing.phase(Phase::Trial, Duration::ZERO);
-        hearing.noise();
+        hearing.noise(Load::Max);
         hearing.sample(&samples[0]).unwrap();
-        hearing.noise();
+        hearing.noise(Load::Max);
         hearing.sample(&samples[1]).unwrap();
         hearing.sample(&samples[2]).unwrap();
         assert_eq!(heard.losses(&samples), [0, 0, 100]);

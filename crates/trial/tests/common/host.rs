@@ -116,7 +116,7 @@ impl Observer for Host {
 }
 
 impl Surroundings for Host {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let (from, until) = (std::mem::replace(&mut self.asked, self.now.get()), self.now.get());
         let taken = Self::share(&self.seen, from, until);
         // As the probe, which looks ten times a second, is fooled by short ones.

@@ -9,8 +9,8 @@ mod conformance;
 mod failures;
 mod findings;
 
-use engine::Engine;
 use engine::simulated::{Device, SimulatedEngine, Tester};
+use engine::{Engine, Load};
 use results::record::{self, Sample};
 use trial::rfc2544::{Rfc2544, Test, Timing};
 use trial::{Noise, Observer, ObserverError, Outcome, Silent, Strategy as _, Surroundings};
@@ -93,7 +93,7 @@ impl Observer for Noisy {
 }
 
 impl Surroundings for Noisy {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         if self.now_s < self.from_s {
             return Noise::default();
         }

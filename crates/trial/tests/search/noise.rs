@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use engine::Load;
 use engine::simulated::{Device, Disturbance, Tester};
 use results::record::{GoalResult, Trial, TrialVerdict};
 use trial::{Interruption, Noise, Observer, ObserverError, Search, Surroundings};
@@ -35,7 +36,7 @@ impl<F: FnMut(usize) -> f64> Observer for Noisy<F> {
 
 impl<F: FnMut(usize) -> f64> Surroundings for Noisy<F> {
     /// Asked before a trial, where the answer is not used, and at its end.
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let cost = (self.cost)(self.shown.len());
         Noise { cost, disturbed: (cost > 0.0).then(|| "stolen time".to_owned()), ..Noise::default() }
     }
@@ -76,7 +77,7 @@ impl Observer for Elsewhere {
 }
 
 impl Surroundings for Elsewhere {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         let began = self.shown.last().map_or(0.0, |trial| trial.at_s + trial.duration_s);
         if !self.stretch.contains(&began) {
             return Noise::default();
@@ -171,7 +172,7 @@ impl Observer for Watchful {
 }
 
 impl Surroundings for Watchful {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         Noise { cost: 0.04, interruptions: Some(self.0.clone()), ..Noise::default() }
     }
 }
@@ -187,7 +188,7 @@ impl Observer for Ruled {
 }
 
 impl Surroundings for Ruled {
-    fn noise(&mut self) -> Noise {
+    fn noise(&mut self, _load: Load) -> Noise {
         Noise { interruptions: Some(self.0.clone()), ..Noise::default() }
     }
 
