@@ -208,15 +208,15 @@ impl Testbed {
     /// Cores where threads only send, and nothing else of ours is done.
     fn senders(&self) -> Vec<usize> {
         let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
-        let does_more = |core: &usize| match &self.site {
-            Site::Lab(..) => dut_workers.contains(core) || receive == core,
-            Site::UserSpace(_) => {
-                receive_cores.is_empty() || receive_cores.contains(core) || dut_workers.contains(core)
-            }
-            // Their interrupts may be anywhere.
-            Site::Real(..) | Site::Testers(_) => true,
+        // Workers in user space receive where they send unless others do, and cards interrupt any core.
+        let senders_are_apart = match &self.site {
+            Site::Lab(..) => self.engine == EngineName::Xdp || !receive_cores.is_empty(),
+            Site::UserSpace(_) => !receive_cores.is_empty(),
+            Site::Real(..) | Site::Testers(_) => false,
         };
-        generate.iter().copied().filter(|core| !does_more(core)).collect()
+        let does_more =
+            |core: &usize| dut_workers.contains(core) || receive == core || receive_cores.contains(core);
+        generate.iter().copied().filter(|core| senders_are_apart && !does_more(core)).collect()
     }
 
     /// Who tells the power, and what energy costs.
