@@ -79,6 +79,20 @@ fn configuration(directory: &std::path::Path, core: usize) -> String {
     )
 }
 
+/// Sends frames of another length until one arrives: a peer hears of its connection before the router's worker does.
+fn until_it_forwards(lan: &mut Opened, wan: &mut Opened) {
+    let probe = frame(OURS[0], [48, 0, 0, 1], 64, 61);
+    let mut received = [Frame::NONE; 64];
+    process::until("a forwarded frame", || {
+        lan.senders[0].send(&[&probe]);
+        let count = wan.receivers[0].receive(&mut received);
+        // SAFETY: they are lent until the release below.
+        let arrived = received[..count].iter().any(|frame| unsafe { frame.bytes() }.len() == probe.len());
+        wan.receivers[0].release();
+        arrived.then_some(())
+    });
+}
+
 /// Sends frames with these numbers, and has them all back in their order at the other side.
 fn pass(lan: &mut Opened, wan: &mut Opened, numbers: std::ops::Range<u64>) {
     let frames: Vec<Vec<u8>> = numbers
@@ -253,6 +267,7 @@ fn beside_a_hostile_one(time: Duration) {
     fs::write(&file, configuration(directory.path(), core)).unwrap();
     let mut router = Router::started(fastpath(&file).spawn().unwrap());
     let (mut lan, mut wan) = (peer("lan"), peer("wan"));
+    until_it_forwards(&mut lan, &mut wan);
     let (ending, stop) = (Instant::now() + time, AtomicBool::new(false));
     thread::scope(|scope| {
         let stop = &stop;
