@@ -64,8 +64,8 @@ pub struct Mark {
 
 impl Monitor {
     /// Watches `cores`. What this process does there is no disturbance, nor is what the kernel
-    /// threads `ours` do. On `senders` Linerate's threads only send. To be started after all of them, since those it does not know by then
-    /// count as other work.
+    /// threads `ours` do. On `senders` Linerate's threads only send. To be started after all of
+    /// them, since those it does not know by then count as other work.
     ///
     /// # Errors
     /// [`lab::Error`], when a core cannot be used.
