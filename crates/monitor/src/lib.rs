@@ -173,7 +173,8 @@ impl Monitor {
     }
 }
 
-/// How long a core had nothing to do in a stretch of `wall`.
+/// How long a core had nothing to do in a stretch of `wall`. Not of the last second, as other work: a load that has just
+/// begun would have the idle time before it.
 fn idle(core: &CoreTimes, wall: Duration) -> Option<Share> {
     let taken = core.busy? + core.steal?;
     (wall >= TOLD_BY_TICKS).then(|| Share { part: wall.saturating_sub(taken), of: wall })

@@ -205,10 +205,10 @@ impl Testbed {
         Monitor::start(&self.cores_in_use(), &threads, &self.senders())
     }
 
-    /// Cores where threads only send, and nothing else of ours is done.
+    /// The cores that Linerate uses for nothing but sending: neither its receiver nor the device runs there.
     fn senders(&self) -> Vec<usize> {
         let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
-        // Workers in user space receive where they send unless others do, and cards interrupt any core.
+        // Workers in user space also receive, unless other cores are named for that. A card may interrupt any core.
         let senders_are_apart = match &self.site {
             Site::Lab(..) => self.engine == EngineName::Xdp || !receive_cores.is_empty(),
             Site::UserSpace(_) => !receive_cores.is_empty(),

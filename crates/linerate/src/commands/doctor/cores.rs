@@ -13,14 +13,11 @@ const MOST: usize = 48;
 /// there are no others.
 pub fn core_to_core() -> Option<Line> {
     let cores = placement::online().ok()?;
-    let (first, others) = cores.split_first()?;
+    let (first, others) = cores.split_first().filter(|(_, others)| !others.is_empty())?;
     let way = |core: &usize| Some((monitor::core_distance([*first, *core])?, *core));
     let stride = others.len().div_ceil(MOST).max(1);
     let ways: Vec<(Duration, usize)> = others.iter().step_by(stride).filter_map(way).collect();
     let name = "core-to-core latency".to_owned();
-    if others.is_empty() {
-        return None;
-    }
     Some(match in_words(*first, &ways, others.len()) {
         Some(found) => Line { name, level: Level::Good, found, remedy: None },
         None => Line {
