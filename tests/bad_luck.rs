@@ -312,14 +312,6 @@ fn is_marked(sample: &Sample) -> bool {
     sample.disturbed.is_some() || sample.directions.iter().any(|direction| direction.unsent > 0)
 }
 
-/// Whether nothing is said of an interval but that cores were slow. The host's other guests cause that, and nothing on
-/// this machine can tell whether it is true.
-fn is_only_slow(sample: &Sample) -> bool {
-    let words = sample.disturbed.as_deref().unwrap_or_default();
-    let all_sent = sample.directions.iter().all(|direction| direction.unsent == 0);
-    all_sent && words.split("; ").all(|words| words.contains("slower than normal"))
-}
-
 /// How many intervals have each mark, whatever its figures are.
 fn marks(samples: &[&&Sample]) -> BTreeMap<String, usize> {
     let mut marks = BTreeMap::new();
@@ -359,14 +351,12 @@ fn verdict_is_right(record: &Record, happened: &[(Bad, [f64; 2])]) {
         !happened.iter().any(|(bad, window)| bad.disturbs() && within(sample, *window, MARGIN))
     };
     let quiet: Vec<_> = soaked.iter().filter(|sample| is_quiet(sample)).collect();
-    let slow = quiet.iter().filter(|sample| is_only_slow(sample)).count();
-    let marked = quiet.iter().filter(|sample| is_marked(sample)).count() - slow;
+    let marked = quiet.iter().filter(|sample| is_marked(sample)).count();
     eprintln!("marks of quiet intervals: {:#?}", marks(&quiet));
     let lost = |sample: &Sample| sample.directions[0].offered.saturating_sub(sample.directions[0].forwarded);
     let lossy = quiet.iter().filter(|sample| !is_marked(sample) && lost(sample) > 5).count();
     eprintln!(
-        "{} disturbances; of {} quiet intervals {slow} are marked since cores were slow, {marked} for other reasons, \
-         and {lossy} of the others lost frames",
+        "{} disturbances; of {} quiet intervals {marked} are marked, and {lossy} of the others lost frames",
         happened.len(),
         quiet.len()
     );

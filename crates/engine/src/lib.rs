@@ -13,6 +13,7 @@ pub mod build_rate;
 pub mod builder;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
+pub mod headway;
 pub mod listening;
 pub mod live;
 pub mod memif;
@@ -30,6 +31,7 @@ mod untaken;
 use std::time::Duration;
 
 pub use apart::StreamTotals;
+pub use headway::Headway;
 use stats::Histogram;
 pub use timeline::{Bin, Bins, Timeline};
 pub use untaken::Untaken;
@@ -211,6 +213,11 @@ pub trait Engine {
     /// Lets all other threads go before its workers until the next load: the caller waits for nothing any more.
     /// An engine does so of itself in long pauses.
     fn give_way(&mut self) {}
+
+    /// What tells, beside the engine, whether it and the device keep up; by default nothing does.
+    fn headway(&self) -> Headway {
+        Headway::default()
+    }
 
     /// Time since the engine was made, on the clock of [`Engine::wait`].
     fn now(&self) -> Duration;

@@ -12,7 +12,8 @@ use nix::time::{ClockId, clock_gettime};
 use wire::size::FCS;
 
 use crate::{
-    Capabilities, Counts, Engine, Error, Interval, Load, Order, Part, StreamTotals, Timeline, Totals, Untaken,
+    Capabilities, Counts, Engine, Error, Headway, Interval, Load, Order, Part, StreamTotals, Timeline,
+    Totals, Untaken,
 };
 
 /// Intervals whose counts are kept, as in `xdp/shared.h`.
@@ -88,6 +89,11 @@ pub trait Machinery {
 
     /// See [`Engine::give_way`].
     fn give_way(&mut self) {}
+
+    /// See [`Engine::headway`].
+    fn headway(&self) -> Headway {
+        Headway::default()
+    }
 
     /// The slot that all workers have come to: what they sent of those before is final.
     fn reached(&self) -> u64;
@@ -275,6 +281,10 @@ impl<M: Machinery> Engine for Live<M> {
 
     fn give_way(&mut self) {
         self.machinery.give_way();
+    }
+
+    fn headway(&self) -> Headway {
+        self.machinery.headway()
     }
 
     fn now(&self) -> Duration {

@@ -77,8 +77,26 @@ fn at_full_rate_what_found_no_room_was_offered_and_refused() {
     let [zero, one] = watch.read().unwrap();
     assert_eq!(zero.sent + zero.send_dropped, counts.offered, "{zero:?}");
     assert_eq!((zero.sent, one.received, one.sent), (counts.forwarded, counts.forwarded, 0), "{one:?}");
+    assert_eq!(engine.headway().read().refused, Some(zero.send_dropped + one.send_dropped));
     drop(engine);
     assert_eq!(watch.read(), None, "what is seen from beside ends with the engine");
+}
+
+#[test]
+fn a_worker_is_idle_between_the_frames_of_a_low_load_and_not_while_it_sends_all_it_can() {
+    let mut engine = start(&cable(), &sized("64", Directions::Forward), [&[0], &[]]).unwrap();
+    let headway = engine.headway();
+    let mut idle = |load| {
+        let (began, before) = (Instant::now(), headway.read().idle[&0]);
+        engine.begin(load).unwrap();
+        engine.wait(Duration::from_millis(200)).unwrap();
+        let idle = headway.read().idle[&0] - before;
+        assert!(idle <= began.elapsed(), "{idle:?}");
+        idle
+    };
+    let (low, all) = (idle(Load::Rate(1e3)), idle(Load::Max));
+    // Another process may have the core for most of the time.
+    assert!(low > Duration::from_millis(5) && all < low / 2, "{low:?}, {all:?}");
 }
 
 #[test]

@@ -68,8 +68,9 @@ pub struct CoreConditions {
     /// How long the core had nothing to do; `None` where the kernel does not tell, or the stretch is too short for its
     /// ticks.
     pub idle: Option<Share>,
-    /// Whether Linerate's threads there only send: frames that such a thread is too slow for are counted as unsent.
-    pub only_sends: bool,
+    /// Whether nothing was lost unseen because threads there were slow. Frames that a thread which only sends is too slow
+    /// for are counted as unsent; those that a device is too slow for may be counted when its full queue refuses them.
+    pub slowness_is_counted: bool,
     /// The other program's or the kernel's thread that had the core longest, and how long; `None` if none had it for
     /// 50 µs at a time, or where the kernel does not tell.
     pub other_task: Option<(TaskName, Duration)>,
@@ -123,13 +124,32 @@ const TIME_TO_SPARE: f64 = 0.5;
 const TURN: Duration = Duration::from_nanos(200);
 
 impl Conditions {
-    /// The same without what slow and far cores cannot have cost under a load that was paced: those that only send, and
-    /// those that had time to spare. (A host gives cores that idle less power, or moves them apart; they are all that a
-    /// low load needs.)
+    /// Adds the `time` in which a thread on `core` polled and found nothing: the kernel took that for work. What was taken
+    /// from the core meanwhile may be part of that, since a thread does not notice, and is left out.
+    pub fn add_idle_polling(&mut self, core: usize, time: Duration) {
+        for core in self.cores.iter_mut().filter(|it| it.core == core) {
+            let taken = core.steal.map_or(0.0, Share::ratio) + core.waited.ratio();
+            if let Some(idle) = &mut core.idle {
+                idle.part += time.saturating_sub(self.duration.mul_f64(taken));
+            }
+        }
+    }
+
+    /// Nothing was lost on `core` because the threads there were slow: what is lost so is counted, and none was.
+    pub fn kept_up(&mut self, core: usize) {
+        self.cores.iter_mut().filter(|it| it.core == core).for_each(|it| it.slowness_is_counted = true);
+    }
+
+    /// The same without what slow and far cores cannot have cost under a load that was paced: those whose slowness is
+    /// counted elsewhere, and those that had time to spare. (A host gives cores that idle less power, or moves them
+    /// apart; they are all that a low load needs.)
     #[must_use]
     pub fn paced(mut self) -> Self {
-        for core in self.cores.iter_mut().filter(|core| core.had_time_to_spare()) {
-            (core.speed_index, core.nearness) = (None, None);
+        let first_kept_up = self.cores.first().is_some_and(CoreConditions::lost_nothing_by_slowness);
+        for core in self.cores.iter_mut().filter(|core| core.lost_nothing_by_slowness()) {
+            core.speed_index = None;
+            // That is between two cores.
+            core.nearness = core.nearness.filter(|_| !first_kept_up);
         }
         self
     }
@@ -182,8 +202,8 @@ impl CoreConditions {
         self.speed_index.filter(|index| *index < 1.0 - bounds.speed).map_or(0.0, |index| 1.0 - index)
     }
 
-    fn had_time_to_spare(&self) -> bool {
-        self.only_sends || self.idle.is_some_and(|idle| idle.ratio() >= TIME_TO_SPARE)
+    fn lost_nothing_by_slowness(&self) -> bool {
+        self.slowness_is_counted || self.idle.is_some_and(|idle| idle.ratio() >= TIME_TO_SPARE)
     }
 
     fn is_far(&self, bounds: &Bounds) -> bool {
@@ -355,7 +375,7 @@ mod tests {
             wake_delay: ms(10),
             nearness: Some(0.6),
             idle: None,
-            only_sends: false,
+            slowness_is_counted: false,
             other_task: None,
         }
     }
@@ -408,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_had_time_to_spare_or_only_sends_cost_a_paced_load_nothing_by_being_slow_or_far() {
+    fn a_core_with_time_to_spare_costs_a_paced_load_nothing_nor_does_one_whose_slowness_is_counted() {
         let slow_and_far = CoreConditions { speed_index: Some(0.7), nearness: Some(0.2), ..quiet() };
         let lasting = |core: CoreConditions| {
             let conditions = Conditions { duration: ms(1000), cores: vec![core], ..Conditions::default() };
@@ -423,12 +443,38 @@ mod tests {
         };
         assert_eq!(lasting(idle(500)), (false, 0));
         assert_eq!(lasting(idle(490)), (true, 2));
-        assert_eq!(lasting(CoreConditions { only_sends: true, ..idle(0) }), (false, 0));
+        assert_eq!(lasting(CoreConditions { slowness_is_counted: true, ..idle(0) }), (false, 0));
         assert_eq!(lasting(CoreConditions { idle: None, ..slow_and_far.clone() }), (true, 2));
         // What takes a core away has its cost all the same.
         let stolen = CoreConditions { steal: Some(Share { part: ms(200), of: ms(1000) }), ..idle(600) };
         let conditions = Conditions { duration: ms(1000), cores: vec![stolen], ..Conditions::default() };
         assert!(conditions.paced().cost(&Bounds::default()) > 0.4);
+    }
+
+    #[test]
+    fn a_core_whose_threads_poll_and_find_nothing_has_time_to_spare() {
+        let share = |part| Share { part: ms(part), of: ms(1000) };
+        let polls = CoreConditions {
+            speed_index: Some(0.7),
+            steal: Some(share(200)),
+            waited: share(50),
+            idle: Some(share(10)),
+            ..quiet()
+        };
+        let found_nothing_for = |time| {
+            let mut conditions =
+                Conditions { duration: ms(1000), cores: vec![polls.clone()], ..Conditions::default() };
+            conditions.add_idle_polling(1, ms(time));
+            conditions.add_idle_polling(7, ms(1000));
+            conditions.paced().lasting_cost(&Bounds::default()) == 0.0
+        };
+        assert!(!found_nothing_for(0));
+        // A quarter of the time may have been taken from a thread that saw nothing to do.
+        assert!(found_nothing_for(740) && !found_nothing_for(739));
+        let mut conditions =
+            Conditions { duration: ms(1000), cores: vec![polls.clone()], ..Conditions::default() };
+        conditions.kept_up(1);
+        assert_eq!(conditions.paced().lasting_cost(&Bounds::default()), 0.0);
     }
 
     #[test]
@@ -444,7 +490,7 @@ mod tests {
             wake_delay: Duration::from_micros(12_345),
             nearness: Some(0.24),
             idle: Some(share(300)),
-            only_sends: false,
+            slowness_is_counted: false,
             other_task: Some((name("kdamond.0"), ms(8))),
         };
         let conditions =

@@ -146,7 +146,7 @@ impl Monitor {
                 wake_delay: seen.wake_delay,
                 nearness: seen.nearness,
                 idle: idle(core, times.wall),
-                only_sends: self.senders.contains(&probe.core()),
+                slowness_is_counted: self.senders.contains(&probe.core()),
                 other_task: conditions::longest_task(known, probe.core(), since_ns),
             }
         });

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use engine::Load;
-use monitor::{Bounds, Disturbance, Mark, Monitor};
+use engine::{Engine, Headway, Load, headway};
+use monitor::{Bounds, Conditions, Disturbance, Mark, Monitor};
 use trial::{Interruption, Noise};
 
 use crate::Testbed;
@@ -16,6 +16,10 @@ pub struct Machine {
     monitor: Monitor,
     mark: Mark,
     bounds: Bounds,
+    headway: Headway,
+    /// What that had counted when the stretch began.
+    counted: headway::Reading,
+    dut_worker: Option<usize>,
     /// The cores in use, in words.
     cores: String,
     /// The worst of each kind on each core.
@@ -23,20 +27,23 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Watches from now on. The engine and the device must be running, since what is not known
+    /// Watches from now on. The `engine` and the device must be running, since what is not known
     /// by now counts as other work. What is within `bounds` is no disturbance.
-    pub fn watch(testbed: &Testbed, bounds: Bounds) -> lab::Result<Self> {
+    pub fn watch(testbed: &Testbed, engine: &dyn Engine, bounds: Bounds) -> lab::Result<Self> {
         let monitor = testbed.monitor()?;
         let cores = testbed.cores_in_words();
         monitor.expect_handovers(&Kept::open().usual_handovers(&cores));
         let mark = monitor.mark();
-        Ok(Self { monitor, mark, bounds, cores, worst: Vec::new() })
+        let (headway, dut_worker) = (engine.headway(), testbed.only_dut_worker());
+        let counted = headway.read();
+        Ok(Self { monitor, mark, bounds, headway, counted, dut_worker, cores, worst: Vec::new() })
     }
 
     /// The noise of the stretch since the last call, as far as it may have cost frames of this load. What happened while
     /// nothing was sent is not kept.
     pub fn noise(&mut self, load: Load) -> Noise {
-        let conditions = self.monitor.renew(&mut self.mark);
+        let mut conditions = self.monitor.renew(&mut self.mark);
+        self.add_headway(&mut conditions);
         let conditions = if matches!(load, Load::Rate(_)) { conditions.paced() } else { conditions };
         let found = conditions.disturbances(&self.bounds);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -57,6 +64,16 @@ impl Machine {
                 .map(|found| found.into_iter().map(interruption).collect()),
             disturbed,
         }
+    }
+
+    /// Adds what the engine counted in the stretch: how long its workers polled and found nothing, and whether a full
+    /// queue of the device refused frames.
+    fn add_headway(&mut self, conditions: &mut Conditions) {
+        let before = mem::replace(&mut self.counted, self.headway.read());
+        let idle = self.counted.idle.iter().zip(before.idle.values());
+        idle.for_each(|((core, now), then)| conditions.add_idle_polling(*core, now.saturating_sub(*then)));
+        let refused_none = before.refused.is_some() && before.refused == self.counted.refused;
+        self.dut_worker.iter().filter(|_| refused_none).for_each(|core| conditions.kept_up(*core));
     }
 
     fn keep(&mut self, disturbance: Disturbance) {

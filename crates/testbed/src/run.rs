@@ -298,7 +298,7 @@ pub fn conduct(
         planned_s: strategy.planned().as_secs_f64(),
     };
     // What happens on this machine does not disturb testers elsewhere.
-    let machine = (!testbed.has_testers()).then(|| Machine::watch(testbed, sent.bounds));
+    let machine = (!testbed.has_testers()).then(|| Machine::watch(testbed, engine, sent.bounds));
     if let Some(Err(error)) = &machine {
         record.notes.push(format!("host interference was not monitored: {error}"));
     }

@@ -116,39 +116,46 @@ impl<T: Transmit> Sender<T> {
         Self { builder, schedule, slot: None, outlets }
     }
 
-    /// Sends what is due at `now`.
+    /// Sends what is due at `now`, and says whether there was anything.
     #[inline]
-    pub fn send(&mut self, board: &Board, tally: &Tally, now: u64) {
+    pub fn send(&mut self, board: &Board, tally: &Tally, now: u64) -> bool {
         // What waits belongs to the interval that it was built in, and a port may say late what it took of it. As
         // long as something waits, the counts of that interval are not final.
-        if !self.flush_waiting(tally, now) {
-            return;
+        let waited = self.waits();
+        self.flush(tally, now);
+        if self.waits() {
+            return true;
         }
         if self.slot != Some(board.current()) {
             self.follow(board, tally, now);
         }
-        if !self.schedule.is_idle() {
-            self.build(tally, now);
-            for (direction, outlet) in self.outlets.iter_mut().enumerate() {
-                outlet.flush(direction, tally, now);
-            }
+        if self.schedule.is_idle() {
+            return waited;
         }
+        self.build(tally, now);
+        let built = self.waits();
+        self.flush(tally, now);
+        waited || built
     }
 
     /// Whether nothing waits and nothing will become due without another load.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.schedule.is_idle() && self.outlets.iter().all(|outlet| outlet.built == 0)
+        self.schedule.is_idle() && !self.waits()
     }
 
-    /// Tries again to send what ports had no room for, and says whether that has left.
-    fn flush_waiting(&mut self, tally: &Tally, now: u64) -> bool {
-        let mut left = true;
+    /// Whether built frames wait for a port.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.outlets.iter().any(|outlet| outlet.built > 0)
+    }
+
+    /// Hands all built frames to the ports, which may have no room for them yet.
+    #[inline]
+    fn flush(&mut self, tally: &Tally, now: u64) {
         for (direction, outlet) in self.outlets.iter_mut().enumerate() {
             outlet.flush(direction, tally, now);
-            left &= outlet.built == 0;
         }
-        left
     }
 
     /// Builds what is due at `now`, up to a burst.

@@ -13,9 +13,10 @@ use super::board::Board;
 use super::receiver::Receiver;
 use super::sender::{Outlet, Sender};
 use super::tally::{Buckets, Tally};
-use super::{Crew, Member, Ports, Queues};
+use super::{Crew, Member, Ports, Queues, WhenFull};
 use crate::build_rate::pin;
 use crate::builder::Builder;
+use crate::headway::{Headway, IdleClock, IdleTurns};
 use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
@@ -52,6 +53,7 @@ pub struct Workers<P> {
     pub(crate) senders: Vec<Arc<Tally>>,
     receivers: Vec<Arc<Tally>>,
     threads: Vec<Option<JoinHandle<Result<(), Error>>>>,
+    headway: Headway,
     directions: usize,
     apart: Apart,
     /// How many ports there are.
@@ -69,6 +71,7 @@ struct Worker<P: Ports> {
     member: P::Member,
     board: Arc<Board>,
     tally: Arc<Tally>,
+    idle: IdleClock,
     sender: Option<Sender<P::Transmit>>,
     receivers: Vec<Receiver<P::Receive>>,
 }
@@ -80,19 +83,27 @@ impl<P: Ports> Worker<P> {
         let _turns = precedence::in_turns(self.others)?;
         // It has opened all that it needs. Where the kernel filters no calls, `linerate doctor` says so.
         let _ = give_up(Duty::Frames);
+        let mut turns = IdleTurns::default();
         let mut rest = Rest::default();
         while !self.board.is_stopped() {
+            let mut found = false;
             if let Some(sender) = &mut self.sender {
-                sender.send(&self.board, &self.tally, monotonic()?);
+                found = sender.send(&self.board, &self.tally, monotonic()?);
             }
-            let mut arrived = 0;
             for receiver in &mut self.receivers {
-                arrived += receiver.receive(&self.tally)?;
+                found |= receiver.receive(&self.tally)? > 0;
             }
-            let busy = arrived > 0 || self.sender.as_ref().is_some_and(|sender| !sender.is_idle());
-            if busy || self.board.is_loaded() {
+            if found {
+                turns.found_something();
                 rest = Rest::default();
-            } else if rest.is_due(monotonic()?) {
+                continue;
+            }
+            let now = monotonic()?;
+            self.idle.add(turns.found_nothing(now));
+            let more_is_due = self.sender.as_ref().is_some_and(|sender| !sender.is_idle());
+            if more_is_due || self.board.is_loaded() {
+                rest = Rest::default();
+            } else if rest.is_due(now) {
                 thread::sleep(NAP);
             }
         }
@@ -139,6 +150,7 @@ impl<P: Ports + 'static> Workers<P> {
         let whole = ports.holds_anything();
         let mut workers = Self::without_threads(ports, &roster, crew.table.directions(), 2);
         let count = crew.send_cores.len();
+        let are_refused = [zero.when_full, one.when_full] == [WhenFull::Lost; 2];
         let sending = zero.transmit.into_iter().zip(one.transmit);
         for ((id, core), (to_zero, to_one)) in crew.send_cores.iter().enumerate().zip(sending) {
             let outlets = [Outlet::new(to_zero, zero.when_full), Outlet::new(to_one, one.when_full)];
@@ -155,6 +167,7 @@ impl<P: Ports + 'static> Workers<P> {
             let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, streams, count));
             workers.receive(&mut roster, receivers, crew.receiving());
         }
+        workers.headway.refusals = (are_refused || P::COUNTS_REFUSED).then(|| workers.senders.clone());
         workers.spawn(roster.workers)?;
         Ok(workers)
     }
@@ -183,6 +196,7 @@ impl<P: Ports + 'static> Workers<P> {
             senders: Vec::new(),
             receivers: Vec::new(),
             threads: Vec::new(),
+            headway: Headway::default(),
             directions,
             apart: roster.apart,
             count,
@@ -208,6 +222,7 @@ impl<P: Ports + 'static> Workers<P> {
     }
 
     fn spawn(&mut self, crew: Vec<Worker<P>>) -> Result<(), Error> {
+        self.headway.idle = crew.iter().map(|worker| worker.idle.clone()).collect();
         for worker in crew {
             let thread = thread::Builder::new()
                 .name(format!("{}-{}", P::ENGINE, worker.core))
@@ -321,6 +336,7 @@ impl<P: Ports> Roster<P> {
                 member: self.member.clone(),
                 board: Arc::clone(&self.board),
                 tally: Arc::new(Tally::new(self.apart)),
+                idle: IdleClock::new(core),
                 sender: None,
                 receivers: Vec::new(),
             });
@@ -402,6 +418,10 @@ impl<P: Ports + 'static> Machinery for Workers<P> {
     fn check(&mut self) -> Result<(), Error> {
         self.check_threads()?;
         self.check_links()
+    }
+
+    fn headway(&self) -> Headway {
+        self.headway.clone()
     }
 
     fn reached(&self) -> u64 {

@@ -205,6 +205,12 @@ impl Testbed {
         Monitor::start(&self.cores_in_use(), &threads, &self.senders())
     }
 
+    /// The core of a device in user space that has one worker: nothing is lost between its queues and that.
+    pub fn only_dut_worker(&self) -> Option<usize> {
+        let [core] = *self.placement.dut_workers else { return None };
+        self.user_space()?.has_own_dut().then_some(core)
+    }
+
     /// The cores that Linerate uses for nothing but sending: neither its receiver nor the device runs there.
     fn senders(&self) -> Vec<usize> {
         let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;

@@ -39,8 +39,8 @@ impl Host {
     }
 
     /// Watches the machine on a stand, if that is possible.
-    fn watch(&self, testbed: &Testbed) -> Watch {
-        let machine = Machine::watch(testbed, Bounds::default());
+    fn watch(&self, testbed: &Testbed, engine: &dyn Engine) -> Watch {
+        let machine = Machine::watch(testbed, engine, Bounds::default());
         if let Err(error) = &machine {
             self.unwatched.borrow_mut().get_or_insert_with(|| error.to_string());
         }
@@ -99,7 +99,7 @@ impl Stand {
         let testbed = Testbed::open(&target, usize::from(profile.largest_size()))?;
         let table = profile.table(&testbed.endpoints(), directions);
         let (engine, _) = testbed.start_any_engine(&table, &host.stop)?;
-        let watch = host.watch(&testbed);
+        let watch = host.watch(&testbed, &*engine);
         Ok(Self { watch, engine, testbed, dut: dut.to_owned() })
     }
 
