@@ -58,6 +58,14 @@ impl TaskName {
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         bytes.first_chunk().filter(|name| name[0] != 0).copied().map(Self)
     }
+
+    /// The name of up to 15 letters, for tests.
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Self(bytes)
+    }
 }
 
 impl fmt::Display for TaskName {

@@ -13,6 +13,7 @@ mod disturbance;
 pub mod gauges;
 mod handover;
 mod interruptions;
+mod others;
 mod past;
 mod probe;
 mod speed;
@@ -122,7 +123,7 @@ impl Monitor {
         let pooled = self.far_enough(from, to);
         let times = to.counters.since(&from.counters);
         let pooled_times = to.counters.since(&pooled.counters);
-        let other_work = conditions::other_work(&pooled_times, self.reader.interrupts_are_apart());
+        let other_work = others::other_work(&pooled_times, self.reader.interrupts_are_apart());
         let since_ns = from.counters.wall_ns();
         let until_ns = to.counters.wall_ns();
         let mut interruptions = self.reader.interruptions(since_ns);
@@ -141,13 +142,13 @@ impl Monitor {
                 steal,
                 other_work: other_work.map(|part| Share { part, of: pooled_times.wall }),
                 kernel_threads: core.kernel_threads.map(|part| Share { part, of: times.wall }),
-                waited: Share { part: conditions::waited(core, times.at_large), of: times.wall },
+                waited: Share { part: others::waited(core, times.at_large), of: times.wall },
                 speed_index: seen.speed_index,
                 wake_delay: seen.wake_delay,
                 nearness: seen.nearness,
                 idle: idle(core, times.wall),
                 slowness_is_counted: self.senders.contains(&probe.core()),
-                other_task: conditions::longest_task(known, probe.core(), since_ns),
+                other_task: others::longest_task(known, probe.core(), since_ns),
             }
         });
         let cores = cores.collect();
