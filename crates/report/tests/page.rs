@@ -468,7 +468,8 @@ fn panels_work_in_a_browser() {
     browse("panels.mjs", &page(&records, &[certificate()], "Two routers"));
 }
 
-/// Runs a script of `page/test` on `page`, in a browser.
+/// Runs a script of `page/test` on `page`, in a browser. With LINERATE_PICTURES=1 it leaves pictures in `target/tmp`, which
+/// take a third of the time and which only people look at.
 fn browse(script: &str, page: &str) {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: no chromium in $PATH (Debian's package chromium)");
@@ -478,7 +479,8 @@ fn browse(script: &str, page: &str) {
     let file = directory.join(script).with_extension("html");
     std::fs::write(&file, page).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/test").join(script);
-    let output = Command::new("node").arg(script).arg(chromium).arg(&file).arg(&directory).output().unwrap();
+    let pictures = std::env::var_os("LINERATE_PICTURES").map(|_| &directory);
+    let output = Command::new("node").arg(script).arg(chromium).arg(&file).args(pictures).output().unwrap();
     eprint!("{}", String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
