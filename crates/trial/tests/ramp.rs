@@ -338,8 +338,18 @@ fn a_drain_too_short_and_departures_too_late_are_noted() {
     let device = Device { base_latency: Duration::from_millis(300), ..device(5e6) };
     let tester = Tester { lateness: Duration::from_millis(3), ..Tester::default() };
     let (outcome, _) = run(&Ramp { conditions, ..ramp() }, device, tester);
-    assert!(outcome.notes.iter().any(|note| note.contains("lengthen the drain")), "{:?}", outcome.notes);
-    assert!(outcome.notes.iter().any(|note| note.contains("late")), "{:?}", outcome.notes);
+    let has_note = |text: &str| outcome.notes.iter().any(|note| note.contains(text));
+    assert!(has_note("frames still returned when a drain of 200ms ended"), "{:?}", outcome.notes);
+    assert!(has_note("p99 transmit delay"), "{:?}", outcome.notes);
+    // Those of the warm-up's last 100 ms, of which the totals know.
+    let sampled: u64 = outcome.samples.iter().map(|sample| sample.directions[0].forwarded).sum();
+    let later = outcome.directions[0].forwarded - sampled;
+    assert!((90..=110).contains(&later), "{later}");
+    assert!(
+        has_note(&format!("0->1: {later} frames returned after the drain of their load")),
+        "{:?}",
+        outcome.notes
+    );
 }
 
 #[test]

@@ -43,6 +43,9 @@ impl Session<'_> {
         };
         self.note_lateness();
         self.note_untaken();
+        if complete {
+            self.note_late_returns();
+        }
         let directions = Judge { complete, ..*judge }.directions(&self.samples, &self.totals);
         Outcome { samples: self.samples, directions, finding, status, failure, notes: self.notes }
     }
@@ -76,6 +79,22 @@ impl Session<'_> {
                 let name = direction_name(direction);
                 format!("{name}: {} frames were not sent: {reason}", human::count(frames))
             }));
+        }
+    }
+
+    /// What returns after the drain of its load is lost in that load's samples, and not in the totals.
+    fn note_late_returns(&mut self) {
+        for (direction, totals) in self.totals.iter().enumerate() {
+            let sampled = self.samples.iter().filter_map(|sample| sample.directions.get(direction));
+            let later = totals.forwarded.saturating_sub(sampled.map(|it| it.forwarded).sum());
+            if later > 0 {
+                self.notes.push(format!(
+                    "{}: {} frames returned after the drain of their load: they are lost in its samples, and returned in the \
+                     totals; lengthen the drain",
+                    direction_name(direction),
+                    human::count(later)
+                ));
+            }
         }
     }
 
