@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::user_space::tally::Tally;
+use crate::user_space::tally::{Counter, Tally};
 
 /// An idle turn takes less than a microsecond. In one that took longer than this, something else had the core.
 const INTERRUPTED_NS: u64 = 10_000;
@@ -14,9 +13,10 @@ const INTERRUPTED_NS: u64 = 10_000;
 /// What tells whether an engine and a device keep up. It goes on as long as the engine runs.
 #[derive(Clone, Debug, Default)]
 pub struct Headway {
-    pub(crate) idle: Vec<IdleClock>,
-    /// The senders whose ports say which frames a full queue of the device's refused.
-    pub(crate) refusals: Option<Vec<Arc<Tally>>>,
+    /// Each worker's core, and what it counts.
+    pub(crate) workers: Vec<(usize, Arc<Tally>)>,
+    /// Whether all ports say which frames a full queue of the device's refused.
+    pub(crate) counts_refused: bool,
 }
 
 /// What has been counted since the engine began.
@@ -32,37 +32,9 @@ impl Headway {
     /// What has been counted so far.
     #[must_use]
     pub fn read(&self) -> Reading {
-        let refused = |tallies: &Vec<Arc<Tally>>| {
-            tallies.iter().flat_map(|tally| &tally.refused).map(|count| count.get()).sum()
-        };
-        Reading {
-            idle: self.idle.iter().map(|clock| (clock.core, clock.read())).collect(),
-            refused: self.refusals.as_ref().map(refused),
-        }
-    }
-}
-
-/// How long the worker on a core has been idle since it began. Clones read the same clock.
-#[derive(Clone, Debug)]
-pub(crate) struct IdleClock {
-    core: usize,
-    ns: Arc<AtomicU64>,
-}
-
-impl IdleClock {
-    /// The clock of a worker on `core` that has not begun.
-    pub(crate) fn new(core: usize) -> Self {
-        Self { core, ns: Arc::default() }
-    }
-
-    fn read(&self) -> Duration {
-        Duration::from_nanos(self.ns.load(Ordering::Relaxed))
-    }
-
-    /// Adds to it; only the worker itself does so.
-    #[inline]
-    pub(crate) fn add(&self, ns: u64) {
-        self.ns.store(self.ns.load(Ordering::Relaxed).wrapping_add(ns), Ordering::Relaxed);
+        let idle = |(core, tally): &(usize, Arc<Tally>)| (*core, Duration::from_nanos(tally.idle_ns.get()));
+        let refused = || self.workers.iter().flat_map(|(_, tally)| &tally.refused).map(Counter::get).sum();
+        Reading { idle: self.workers.iter().map(idle).collect(), refused: self.counts_refused.then(refused) }
     }
 }
 
@@ -107,10 +79,10 @@ mod tests {
 
     #[test]
     fn what_workers_count_is_read_beside_them() {
-        let (clock, tally) = (IdleClock::new(3), Arc::new(Tally::new(Apart::default())));
-        let headway = Headway { idle: vec![clock.clone()], refusals: Some(vec![Arc::clone(&tally)]) };
-        clock.add(300);
-        clock.add(200);
+        let tally = Arc::new(Tally::new(Apart::default()));
+        let headway = Headway { workers: vec![(3, Arc::clone(&tally))], counts_refused: true };
+        tally.idle_ns.add(300);
+        tally.idle_ns.add(200);
         tally.refused[0].add(7);
         tally.refused[1].add(2);
         let idle = BTreeMap::from([(3, Duration::from_nanos(500))]);

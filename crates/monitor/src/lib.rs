@@ -50,8 +50,6 @@ const KEPT: usize = 64;
 pub struct Monitor {
     probes: Vec<Probe>,
     reader: Reader,
-    /// Cores where Linerate's threads only send.
-    senders: Vec<usize>,
     past: Mutex<VecDeque<Mark>>,
 }
 
@@ -65,19 +63,18 @@ pub struct Mark {
 
 impl Monitor {
     /// Watches `cores`. What this process does there is no disturbance, nor is what the kernel
-    /// threads `ours` do. On `senders` Linerate's threads only send. To be started after all of
-    /// them, since those it does not know by then count as other work.
+    /// threads `ours` do. To be started after all of them, since those it does not know by then count as other work.
     ///
     /// # Errors
     /// [`lab::Error`], when a core cannot be used.
-    pub fn start(cores: &[usize], ours: &[NapiThread], senders: &[usize]) -> Result<Self> {
+    pub fn start(cores: &[usize], ours: &[NapiThread]) -> Result<Self> {
         let mut cores = cores.to_vec();
         cores.sort_unstable();
         cores.dedup();
         // First, so that the probes are not taken for workers.
         let reader = Reader::open(&cores, ours);
         let probes = Probe::start_all(&cores)?;
-        let monitor = Self { probes, reader, senders: senders.to_vec(), past: Mutex::default() };
+        let monitor = Self { probes, reader, past: Mutex::default() };
         monitor.mark();
         Ok(monitor)
     }
@@ -147,7 +144,7 @@ impl Monitor {
                 wake_delay: seen.wake_delay,
                 nearness: seen.nearness,
                 idle: idle(core, times.wall),
-                slowness_is_counted: self.senders.contains(&probe.core()),
+                slowness_is_counted: false,
                 other_task: others::longest_task(known, probe.core(), since_ns),
             }
         });

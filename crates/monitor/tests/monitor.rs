@@ -20,7 +20,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// A monitor of `cores`; `None`, with the reason printed, where the machine does not allow one.
 fn monitor(cores: &[usize]) -> Option<(Monitor, MutexGuard<'static, ()>)> {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match Monitor::start(cores, &[], &[]) {
+    match Monitor::start(cores, &[]) {
         Ok(monitor) => Some((monitor, alone)),
         Err(error) => {
             eprintln!("skipped: {error}");

@@ -19,6 +19,7 @@ pub struct Machine {
     headway: Headway,
     /// What that had counted when the stretch began.
     counted: headway::Reading,
+    senders: Vec<usize>,
     dut_worker: Option<usize>,
     /// The cores in use, in words.
     cores: String,
@@ -34,9 +35,10 @@ impl Machine {
         let cores = testbed.cores_in_words();
         monitor.expect_handovers(&Kept::open().usual_handovers(&cores));
         let mark = monitor.mark();
-        let (headway, dut_worker) = (engine.headway(), testbed.only_dut_worker());
+        let (senders, dut_worker) = (testbed.senders(), testbed.only_dut_worker());
+        let headway = engine.headway();
         let counted = headway.read();
-        Ok(Self { monitor, mark, bounds, headway, counted, dut_worker, cores, worst: Vec::new() })
+        Ok(Self { monitor, mark, bounds, headway, counted, senders, dut_worker, cores, worst: Vec::new() })
     }
 
     /// The noise of the stretch since the last call, as far as it may have cost frames of this load. What happened while
@@ -67,13 +69,14 @@ impl Machine {
     }
 
     /// Adds what the engine counted in the stretch: how long its workers polled and found nothing, and whether a full
-    /// queue of the device refused frames.
+    /// queue of the device refused frames. What a core that only sends is too slow for is unsent.
     fn add_headway(&mut self, conditions: &mut Conditions) {
         let before = mem::replace(&mut self.counted, self.headway.read());
         let idle = self.counted.idle.iter().zip(before.idle.values());
         idle.for_each(|((core, now), then)| conditions.add_idle_polling(*core, now.saturating_sub(*then)));
         let refused_none = before.refused.is_some() && before.refused == self.counted.refused;
-        self.dut_worker.iter().filter(|_| refused_none).for_each(|core| conditions.kept_up(*core));
+        let dut_worker = self.dut_worker.iter().filter(|_| refused_none);
+        self.senders.iter().chain(dut_worker).for_each(|core| conditions.kept_up(*core));
     }
 
     fn keep(&mut self, disturbance: Disturbance) {

@@ -119,6 +119,8 @@ pub struct BinCounters(Vec<Counter>);
 pub struct Tally {
     /// The slot it follows, plus one: zero means none yet.
     slot: Counter,
+    /// How long it has found nothing to do, in nanoseconds.
+    pub idle_ns: Counter,
     sent: Vec<SentCounters>,
     /// Frames that a full queue of the device's refused: of those sent.
     pub refused: [Counter; DIRECTIONS],
@@ -152,6 +154,7 @@ impl Tally {
         };
         Self {
             slot: Counter::default(),
+            idle_ns: Counter::default(),
             sent: many(INTERVALS * DIRECTIONS),
             refused: [Counter::default(), Counter::default()],
             lateness: [Buckets::new(), Buckets::new()],

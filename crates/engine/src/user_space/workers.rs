@@ -16,7 +16,7 @@ use super::tally::{Buckets, Tally};
 use super::{Crew, Member, Ports, Queues, WhenFull};
 use crate::build_rate::pin;
 use crate::builder::Builder;
-use crate::headway::{Headway, IdleClock, IdleTurns};
+use crate::headway::{Headway, IdleTurns};
 use crate::listening::{Listener, STREAMS, WORKERS, direction_at};
 use crate::live::{INTERVALS, Live, Machinery, Received, Sent, monotonic};
 use crate::pacing::{Announced, Schedule};
@@ -71,7 +71,6 @@ struct Worker<P: Ports> {
     member: P::Member,
     board: Arc<Board>,
     tally: Arc<Tally>,
-    idle: IdleClock,
     sender: Option<Sender<P::Transmit>>,
     receivers: Vec<Receiver<P::Receive>>,
 }
@@ -99,7 +98,7 @@ impl<P: Ports> Worker<P> {
                 continue;
             }
             let now = monotonic()?;
-            self.idle.add(turns.found_nothing(now));
+            self.tally.idle_ns.add(turns.found_nothing(now));
             let more_is_due = self.sender.as_ref().is_some_and(|sender| !sender.is_idle());
             if more_is_due || self.board.is_loaded() {
                 rest = Rest::default();
@@ -167,7 +166,7 @@ impl<P: Ports + 'static> Workers<P> {
             let receivers = queues.into_iter().map(|queue| Receiver::new(queue, direction, streams, count));
             workers.receive(&mut roster, receivers, crew.receiving());
         }
-        workers.headway.refusals = (are_refused || P::COUNTS_REFUSED).then(|| workers.senders.clone());
+        workers.headway.counts_refused = are_refused || P::COUNTS_REFUSED;
         workers.spawn(roster.workers)?;
         Ok(workers)
     }
@@ -222,7 +221,7 @@ impl<P: Ports + 'static> Workers<P> {
     }
 
     fn spawn(&mut self, crew: Vec<Worker<P>>) -> Result<(), Error> {
-        self.headway.idle = crew.iter().map(|worker| worker.idle.clone()).collect();
+        self.headway.workers = crew.iter().map(|worker| (worker.core, Arc::clone(&worker.tally))).collect();
         for worker in crew {
             let thread = thread::Builder::new()
                 .name(format!("{}-{}", P::ENGINE, worker.core))
@@ -336,7 +335,6 @@ impl<P: Ports> Roster<P> {
                 member: self.member.clone(),
                 board: Arc::clone(&self.board),
                 tally: Arc::new(Tally::new(self.apart)),
-                idle: IdleClock::new(core),
                 sender: None,
                 receivers: Vec::new(),
             });

@@ -202,7 +202,7 @@ impl Testbed {
             Site::UserSpace(user_space) if user_space.has_own_dut() => user_space.dut_threads(),
             Site::UserSpace(_) | Site::Real(..) | Site::Testers(_) => Vec::new(),
         };
-        Monitor::start(&self.cores_in_use(), &threads, &self.senders())
+        Monitor::start(&self.cores_in_use(), &threads)
     }
 
     /// The core of a device in user space that has one worker: nothing is lost between its queues and that.
@@ -212,7 +212,7 @@ impl Testbed {
     }
 
     /// The cores that Linerate uses for nothing but sending: neither its receiver nor the device runs there.
-    fn senders(&self) -> Vec<usize> {
+    pub fn senders(&self) -> Vec<usize> {
         let Placement { generate, receive, receive_cores, dut_workers, .. } = &self.placement;
         // Workers in user space also receive, unless other cores are named for that. A card may interrupt any core.
         let senders_are_apart = match &self.site {
