@@ -1,12 +1,6 @@
 //! Access lists of a router between devices in ordinary memory: what they permit leaves as it would without them, and
 //! what they deny is counted by its reason and by its rule.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-#[path = "common/icmp6.rs"]
-mod messages;
-
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -18,8 +12,8 @@ use fastpath::punt::Kernel;
 use fastpath::router::Hop;
 use wire::{ethernet, ipv4, ipv6};
 
+use crate::common::icmp6::{self, THEM, US, solicitation};
 use crate::common::{OURS, THEIRS, Taken, Two, changed, frame, ping};
-use crate::messages::{THEM, US, solicitation};
 
 fn rule(action: Action, carried: Carried) -> Rule {
     Rule { action, addresses: Addresses::Any, carried }
@@ -258,7 +252,7 @@ fn ip6_is_held_against_rules_behind_its_extension_headers() {
 #[test]
 fn neighbour_discovery_passes_unless_a_rule_denies_it() {
     for (rules, answers) in [(vec![], 1), (vec![rule(Action::Deny, Carried::Any)], 0)] {
-        let mut two = messages::two();
+        let mut two = icmp6::two();
         let list = AccessList::new("list", rules);
         two.router.set_filters(1, input(&list)).unwrap();
         two.wires[1].put(solicitation(THEM, US, Some(THEIRS[1])));

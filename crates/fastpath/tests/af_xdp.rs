@@ -1,12 +1,6 @@
 //! The router between interfaces of the kernel, by AF_XDP: hosts behind them reach each other through it, no
 //! packet vanishes, and the interfaces are the kernel's alone again when it has ended.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod namespace;
-mod process;
-mod site;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

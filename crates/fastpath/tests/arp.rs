@@ -1,9 +1,5 @@
 //! Neighbours of IPv4: what a router asks and answers by ARP, byte by byte, and what it learns.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 

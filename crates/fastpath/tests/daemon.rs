@@ -1,18 +1,13 @@
 //! The router and its control as people use them: the programs are started, asked, told to change, and
 //! stopped; then nothing of them is left.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-mod process;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use common::{OURS, THEIRS, frame};
+use crate::common::{OURS, THEIRS, frame};
 use fastpath::client::Client;
 use memif::{Config, Memif, Opened, Role, Socket};
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -92,7 +87,7 @@ fn a_log_that_nobody_can_write_or_reads_ends_nothing() {
         let site = Site::new();
         let file = site.write("router.toml", "");
         let mut process = fastpath(&file).stderr(log).spawn().unwrap();
-        process::until("an answer", || site.ctl("show version").status.success().then_some(()));
+        crate::process::until("an answer", || site.ctl("show version").status.success().then_some(()));
         fs::write(&file, "nonsense").unwrap();
         for _ in 0..3 {
             nix::sys::signal::kill(Pid::from_raw(process.id().cast_signed()), Signal::SIGHUP).unwrap();

@@ -1,12 +1,6 @@
 //! The router beside the kernel as routing daemons use it: taps stand for its interfaces, and what they
 //! bring into the kernel's table it routes by.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-mod namespace;
-mod process;
-
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
@@ -16,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{OURS, THEIRS, frame};
+use crate::common::{OURS, THEIRS, frame};
 use etherparse::PacketBuilder;
 use fastpath::client::Client;
 use fastpath::control::{Answer, IpVersion, Request, Show};

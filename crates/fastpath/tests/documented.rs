@@ -1,9 +1,5 @@
 //! The configurations that docs/fastpath.md shows: each is one, and a router runs by that with access lists.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod process;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

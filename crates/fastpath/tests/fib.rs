@@ -1,9 +1,5 @@
 //! Tables against the reference, while routes come and go, and while others look.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod reference;
-
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

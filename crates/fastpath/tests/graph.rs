@@ -1,10 +1,6 @@
 //! A router between devices in ordinary memory: frames go in, what comes out is looked at byte by byte, and
 //! nothing vanishes.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr};
 
 use fastpath::counters::Reason;

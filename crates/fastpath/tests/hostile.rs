@@ -1,11 +1,5 @@
 //! Stations that mean harm: none takes more than its share, and none ends anything.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-#[path = "common/icmp6.rs"]
-mod messages;
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +13,8 @@ use fastpath::router::{Hop, Router};
 use fastpath::vector::Frame;
 use wire::{MacAddress, arp, ethernet, ipv4};
 
+use crate::common::icmp6::packet;
 use crate::common::{OURS, THEIRS, Taken, Two, changed, frame};
-use crate::messages::packet;
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 

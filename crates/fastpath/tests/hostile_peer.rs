@@ -1,26 +1,19 @@
 //! Peers on shared memory that try every trick at once, beside two that behave: these lose nothing, the router
 //! grows no further, and ends within a second when it is told to.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-mod process;
-#[path = "../../memif/tests/common/raw.rs"]
-mod raw;
-
 use std::fs;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{OURS, THEIRS, changed, frame};
+use crate::common::{OURS, THEIRS, changed, frame};
+use crate::raw::{Client, HEAD, Raw, TAIL, TO_CLIENT, TO_SERVER, add_region, init, message};
 use memif::{Config, Frame, Memif, Opened, Role, Socket};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use raw::{Client, HEAD, Raw, TAIL, TO_CLIENT, TO_SERVER, add_region, init, message};
 use wire::{MacAddress, arp, ethernet};
 
 use crate::process::{Router, fastpath};
@@ -50,7 +43,7 @@ fn socket(name: &str) -> Socket {
 fn peer(name: &str) -> Opened {
     let mut opened =
         Memif::open(Config { ring_size: RING, ..Config::new(Role::Client, socket(name)) }).unwrap();
-    process::until("a connection", || {
+    crate::process::until("a connection", || {
         opened.memif.poll(Duration::from_millis(1)).unwrap();
         opened.memif.is_connected().then_some(())
     });
@@ -83,7 +76,7 @@ fn configuration(directory: &std::path::Path, core: usize) -> String {
 fn until_it_forwards(lan: &mut Opened, wan: &mut Opened) {
     let probe = frame(OURS[0], [48, 0, 0, 1], 64, 61);
     let mut received = [Frame::NONE; 64];
-    process::until("a forwarded frame", || {
+    crate::process::until("a forwarded frame", || {
         lan.senders[0].send(&[&probe]);
         let count = wan.receivers[0].receive(&mut received);
         // SAFETY: they are lent until the release below.
@@ -188,7 +181,7 @@ fn trick(peer: u8, number: u32) {
             let Some(raw) = Raw::dial(&at) else { return };
             raw.try_send(&init(), file.as_fd(), 0);
             raw.try_send(&message, file.as_fd(), count);
-            raw.try_send(&raw::message(raw::CONNECT, &[]), file.as_fd(), 0);
+            raw.try_send(&crate::raw::message(crate::raw::CONNECT, &[]), file.as_fd(), 0);
         }
         return;
     }

@@ -1,22 +1,16 @@
 //! Neighbour discovery (IPv6): messages go to a router between devices in ordinary memory, what it answers is
 //! looked at byte by byte.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-#[path = "common/icmp6.rs"]
-mod messages;
-
 use std::time::Duration;
 
-use common::{OURS, THEIRS, Two};
+use crate::common::{OURS, THEIRS, Two};
 use fastpath::counters::Reason;
 use fastpath::events::Event;
 use fastpath::fib::Prefix;
 use fastpath::router::Hop;
 use wire::{MacAddress, icmp, ipv4, ipv6, neighbour};
 
-use crate::messages::{
+use crate::common::icmp6::{
     HOST, THEM, US, advertisement, discovery, icmp6, ip, is_right, learned, link_local, packet, reason_of,
     solicitation, two, udp, v6,
 };

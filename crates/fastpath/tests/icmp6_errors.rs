@@ -1,15 +1,9 @@
 //! Echoes and errors of IPv6, and what goes to the kernel: messages go to a router between devices in ordinary
 //! memory, what it answers is looked at byte by byte.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-#[path = "common/icmp6.rs"]
-mod messages;
-
 use std::sync::{Arc, Mutex};
 
-use common::{OURS, THEIRS, Two, damaged};
+use crate::common::{OURS, THEIRS, Two, damaged};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
 use fastpath::punt::{Kernel, Punt};
@@ -17,7 +11,7 @@ use fastpath::router::Hop;
 use proptest::prelude::*;
 use wire::{MacAddress, ethernet, icmp, ipv4, ipv6, neighbour};
 
-use crate::messages::{
+use crate::common::icmp6::{
     GATEWAY, HOST, THEM, US, advertisement, icmp6, ip, is_right, learned, link_local, packet, reason_of, two,
     udp, v6,
 };

@@ -1,9 +1,5 @@
 //! What senders are told of IPv4 packets that go no further, byte by byte, and of what nobody is told.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::Ipv4Addr;
 
 use etherparse::{Icmpv4Slice, Ipv4HeaderSlice};

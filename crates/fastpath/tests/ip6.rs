@@ -1,13 +1,9 @@
 //! IPv6 through a router between devices in ordinary memory: frames go in, what comes out is looked at byte
 //! by byte, and nothing vanishes.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::{IpAddr, Ipv6Addr};
 
-use common::{OURS, THEIRS, Two, damaged};
+use crate::common::{OURS, THEIRS, Two, damaged};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
 use fastpath::router::{Error, Hop};

@@ -1,9 +1,5 @@
 //! What the kernel's tables hold, as a program that follows them hears of it.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod namespace;
-
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,9 +1,5 @@
 //! TAP devices: frames pass between the kernel and a test, and daemons speak over them.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod namespace;
-
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,5 @@
 //! Cross connects and bridges between devices in ordinary memory: what goes in comes out, byte by byte.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use std::sync::Arc;
 use std::time::Duration;
 

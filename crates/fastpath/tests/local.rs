@@ -1,10 +1,6 @@
 //! IPv4 packets for the router itself: echo requests come back, byte by byte, and all else goes to the kernel
 //! as it arrived.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::Ipv4Addr;
 
 use etherparse::{Icmpv4Slice, Icmpv4Type, Ipv4HeaderSlice};

@@ -1,7 +1,5 @@
 //! A router between two memifs: frames cross from one process's end to the other's, and peers come and go.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

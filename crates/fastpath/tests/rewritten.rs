@@ -1,17 +1,11 @@
 //! Frames that another process rewrites while the graph works on them, as a peer may that breaks the rules of
 //! shared memory: frames and what becomes of them between two nodes enter; nothing panics, and nothing vanishes.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-#[path = "common/icmp6.rs"]
-mod messages;
-
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{OURS, THEIRS, Taken, Two, frame, ping};
+use crate::common::{OURS, THEIRS, Taken, Two, frame, ping};
 use fastpath::counters::Reason;
 use fastpath::device::{self, simulated::Wire};
 use fastpath::node::Node;
@@ -21,7 +15,7 @@ use memif::{Config, Frame, Memif, Opened, Role, Socket};
 use proptest::prelude::*;
 use wire::{arp, ethernet, icmp};
 
-use crate::messages::{HOST, THEM, US, addressed, advertisement, icmp6, solicitation, udp};
+use crate::common::icmp6::{self, HOST, THEM, US, addressed, advertisement, icmp6, solicitation, udp};
 
 /// More calls of nodes than any pass has.
 const MANY: usize = 1000;
@@ -36,7 +30,7 @@ fn both(two: Two) -> Two {
         two.router.set_interface(interface, |interface| interface.mtu = mtu).unwrap();
         two.router.add_address(interface, [10, interface as u8, 0, 1].into(), 24).unwrap();
     }
-    two.router.set_neighbour(1, messages::ip(THEM), THEIRS[1]).unwrap();
+    two.router.set_neighbour(1, icmp6::ip(THEM), THEIRS[1]).unwrap();
     let tagged = two.router.add_vlan(0, 7).unwrap();
     two.router.add_address(tagged, [10, 7, 0, 1].into(), 24).unwrap();
     two.router.set_kernel(0, Some(Kernel::new(Taken::new(20)))).unwrap();

@@ -1,7 +1,5 @@
 //! Flows spread over workers (RSS): every flow stays on one worker and keeps its order, and nothing vanishes.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

@@ -1,12 +1,6 @@
 //! Packets to known destinations take shortcuts in the kernel: they look as a worker sends them, are counted, and follow
 //! each change at once; whatever is not plain forwarding comes to a worker.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod namespace;
-mod process;
-mod site;
-
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;

@@ -1,15 +1,11 @@
 //! Access lists that keep states, of a router between devices in ordinary memory: what belongs to a flow that a rule has
 //! let begin passes in both directions, and nothing else does.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{OURS, THEIRS, Two, frame};
+use crate::common::{OURS, THEIRS, Two, frame};
 use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
@@ -132,7 +128,7 @@ fn error(about: &[u8]) -> Vec<u8> {
     if is_ip6 {
         error[14 + 23] = 9;
     } else {
-        error = common::changed(error, |frame| frame[14 + 15] = 9);
+        error = crate::common::changed(error, |frame| frame[14 + 15] = 9);
     }
     error
 }
@@ -310,7 +306,9 @@ fn a_fragment_is_of_no_flow_and_is_up_to_the_rules() {
     assert!(passes(&mut two, &udp(false, true, 7)));
     for offset in [0x2000u16, 0x0001] {
         let fragment = |out| {
-            common::changed(udp(false, out, 7), |frame| frame[20..22].copy_from_slice(&offset.to_be_bytes()))
+            crate::common::changed(udp(false, out, 7), |frame| {
+                frame[20..22].copy_from_slice(&offset.to_be_bytes())
+            })
         };
         assert!(passes(&mut two, &fragment(true)), "the rule permits it");
         assert!(!passes(&mut two, &fragment(false)), "the other list does not");

@@ -1,11 +1,6 @@
 //! A router with a table of 100,000 routes beside its configuration: it forwards by them, takes little memory for each,
 //! and refuses tables that are none.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-mod process;
-
 use std::fmt::Write;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use common::{OURS, frame};
+use crate::common::{OURS, frame};
 use fastpath::client::Client;
 use memif::{Config, Frame, Memif, Opened, Role, Socket};
 use nix::sched::{CpuSet, sched_getaffinity};

@@ -1,7 +1,5 @@
 //! What a trace tells of packets on their way through a router.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use std::net::IpAddr;
 use std::sync::Arc;
 

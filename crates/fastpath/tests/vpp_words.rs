@@ -1,10 +1,5 @@
 //! What users of VPP know: its words for what a router shows, packet capture to a file, and metrics for Prometheus.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-mod process;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use common::{OURS, frame};
+use crate::common::{OURS, frame};
 use memif::{Config, Memif, Opened, Role, Socket};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::Signal;

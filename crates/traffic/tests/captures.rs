@@ -1,7 +1,5 @@
 //! Captures as profiles: every frame against an independent parser.
 
-#![allow(clippy::unwrap_used)]
-
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 use traffic::capture::Writer;

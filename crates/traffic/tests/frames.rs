@@ -1,7 +1,5 @@
 //! Frames of arbitrary profiles against an independent parser.
 
-#![allow(clippy::unwrap_used)]
-
 use etherparse::{EtherType, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 use traffic::field::Field;

@@ -1,7 +1,5 @@
 //! Profiles in TOML: those we ship, and every mistake that can be made in one.
 
-#![allow(clippy::unwrap_used)]
-
 use traffic::{Directions, Endpoint, Endpoints, IpVersion, Profile};
 use wire::MacAddress;
 

@@ -1,7 +1,5 @@
 //! The built-in profiles against what TRex's bundled profiles send.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use traffic::builtin::{BUILTINS, TUNABLES};

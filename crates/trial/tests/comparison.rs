@@ -1,11 +1,9 @@
 //! Truth of comparisons: simulated devices whose capacities are known are run as a bench runs
 //! them, six repeats each on a fresh device, and what is then claimed is held against the truth.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{conditions, device, ramp};
+use crate::common::{conditions, device, ramp};
 use engine::Load;
 use engine::simulated::{SimulatedEngine, Tester};
 use stats::Random;

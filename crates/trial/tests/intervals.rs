@@ -1,11 +1,9 @@
 //! The interval of a ramp against the truth: simulated devices whose limit is known, on a host that
 //! interrupts them, mostly seen and sometimes not.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{conditions, device};
+use crate::common::{conditions, device};
 use engine::Load;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use results::record::{Phase, RateInterval, Sample};

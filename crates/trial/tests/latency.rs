@@ -1,12 +1,8 @@
 //! Latency tests of simulated devices: every delay of every load is in its distribution.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::time::Duration;
 
-use common::{SECOND, any_device, any_tester, conditions, device};
+use crate::common::{SECOND, any_device, any_tester, conditions, device};
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use proptest::prelude::*;

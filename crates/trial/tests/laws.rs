@@ -1,10 +1,8 @@
 //! What holds for a ramp whatever the device does.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{SECOND, any_device, any_tester, conditions, device, milliseconds, run};
+use crate::common::{SECOND, any_device, any_tester, conditions, device, milliseconds, run};
 use engine::Engine;
 use engine::simulated::{Device, Disturbance, Tester};
 use proptest::prelude::*;

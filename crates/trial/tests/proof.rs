@@ -1,14 +1,10 @@
 //! What a ramp, a quick bench and a search say of devices whose limit is known, on a host that interrupts
 //! them: intervals hold the truth.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::time::Duration;
 
-use common::host::{Clocked, Host};
-use common::{SECOND, device};
+use crate::common::host::{Clocked, Host};
+use crate::common::{SECOND, device};
 use engine::Engine;
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use results::record::LimitedBy;

@@ -1,10 +1,8 @@
 //! A ramp over a simulated device finds the truth that the device was given, and ends as it must.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{SECOND, Witness, check, conditions, device, ramp, run};
+use crate::common::{SECOND, Witness, check, conditions, device, ramp, run};
 use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, Tester};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use results::record::{Finding, LimitedBy, Phase, Sample, Status};

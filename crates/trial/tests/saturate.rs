@@ -1,10 +1,8 @@
 //! Saturation of a simulated device shows what it forwards under full load.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{SECOND, check, conditions, device, ramp};
+use crate::common::{SECOND, check, conditions, device, ramp};
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use engine::{Engine, Load};
 use results::record::{LimitedBy, Phase, Status};

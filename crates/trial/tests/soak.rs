@@ -1,12 +1,8 @@
 //! Soaks of simulated devices: what goes wrong in a long time is found, with its time and counters.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::time::Duration;
 
-use common::{SECOND, any_device, any_tester, conditions, device};
+use crate::common::{SECOND, any_device, any_tester, conditions, device};
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use engine::{Capabilities, Counts, Engine, Error, Interval, Load, Totals};
 use proptest::prelude::*;

@@ -1,14 +1,10 @@
 //! Stall searches of simulated devices: the rates at which they stop are found, whatever these are.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{SECOND, any_device, any_tester, conditions, device};
+use crate::common::{SECOND, any_device, any_tester, conditions, device};
 use engine::Load;
 use engine::simulated::{Device, Disturbance, SimulatedEngine, Stall, Tester};
 use proptest::prelude::*;

@@ -1,8 +1,5 @@
 //! A router of two interfaces with addresses of IPv6, and the messages that stations send to it.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-#![allow(dead_code)] // not every test needs all of it
-
 use std::net::{IpAddr, Ipv6Addr};
 
 use etherparse::{Icmpv6Slice, SlicedPacket};

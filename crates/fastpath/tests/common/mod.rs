@@ -1,7 +1,6 @@
 //! A router of two interfaces in ordinary memory, which tests put frames in and take them out of.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-#![allow(dead_code)] // not every test needs all of it
+pub mod icmp6;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};

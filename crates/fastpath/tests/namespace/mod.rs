@@ -1,6 +1,5 @@
 //! Network namespaces of a test, and who follows the kernel's tables in one. They are gone when the test
 //! is, since nothing but a file descriptor holds them.
-#![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
 pub mod bird;
 pub mod frr;

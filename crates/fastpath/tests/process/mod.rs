@@ -1,6 +1,5 @@
 //! The router as a process: what it is started with enters, what it says leaves. It ends with the test, however
 //! that ends.
-#![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! The router between two hosts, each in a network namespace of its own, at the ends of cables.
-#![allow(dead_code, clippy::unwrap_used)] // each test binary uses a part of it; a test may panic
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -1,7 +1,5 @@
 //! What the tests of strategies share.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 pub mod host;
 
 use std::time::Duration;

@@ -10,8 +10,8 @@ use results::record::{self, Phase, Sample, Status, Throughput};
 use trial::rfc2544::{Rfc2544, Test, Timing};
 use trial::{Failure, Observer, ObserverError, Silent, Strategy as _, Surroundings};
 
+use super::{Resets, all, found, run, run_with, tests};
 use crate::common::{SECOND, any_device, any_tester, device, milliseconds};
-use crate::{Resets, all, found, run, run_with, tests};
 
 #[test]
 fn quick_tests_list_how_they_deviate_and_standard_ones_only_what_is_always_so() {

@@ -5,8 +5,8 @@ use results::record::{LimitedBy, Status};
 use trial::rfc2544::Test;
 use trial::{Failure, Silent};
 
+use super::{LINE_PPS, Resets, all, found, run, run_with, tests};
 use crate::common::device;
-use crate::{LINE_PPS, Resets, all, found, run, run_with, tests};
 
 #[test]
 fn a_device_that_passes_everything_has_no_buffer_to_measure() {

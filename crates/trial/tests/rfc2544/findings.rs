@@ -7,8 +7,8 @@ use results::record::{self, LimitedBy, Sample};
 use trial::rfc2544::{Rfc2544, Test, Timing};
 use trial::{Observer, Outcome, Silent};
 
+use super::{LINE_PPS, Noisy, Resets, all, found, run, run_with, tests};
 use crate::common::{SECOND, device};
-use crate::{LINE_PPS, Noisy, Resets, all, found, run, run_with, tests};
 
 #[test]
 fn throughput_is_found_to_its_width() {

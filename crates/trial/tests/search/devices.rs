@@ -7,8 +7,8 @@ use engine::simulated::{Capacity, Device, Disturbance, SimulatedEngine, Stall, T
 use results::record::{Irregular, LimitedBy, Status, TrialVerdict};
 use trial::{Failure, Search, Silent, Strategy as _};
 
+use super::{LINE_RATE_PPS, assert_found, results, run, run_with, search, trials};
 use crate::common::{SECOND, device};
-use crate::{LINE_RATE_PPS, assert_found, results, run, run_with, search, trials};
 
 #[test]
 fn capacities_are_found_within_the_goals_width_and_in_time() {

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use results::record::Phase;
 use trial::{Failure, Goal, Search, Silent};
 
+use super::noise::Noisy;
+use super::{results, run, run_with, search, trials};
 use crate::common::{any_device, any_tester, device, milliseconds};
-use crate::noise::Noisy;
-use crate::{results, run, run_with, search, trials};
 
 #[test]
 fn results_can_be_recomputed_from_the_trials() {

@@ -8,8 +8,8 @@ use engine::simulated::{Device, Disturbance, Tester};
 use results::record::{GoalResult, Trial, TrialVerdict};
 use trial::{Interruption, Noise, Observer, ObserverError, Search, Surroundings};
 
+use super::{assert_found, results, run, run_with, search, trials};
 use crate::common::{SECOND, device};
-use crate::{assert_found, results, run, run_with, search, trials};
 
 /// Says what noise there was in each trial: by its number, the first is 0.
 pub struct Noisy<F> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use engine::simulated::Device;
 use trial::{Failure, Goal, Search};
 
+use super::{run, search};
 use crate::common::SECOND;
-use crate::{run, search};
 
 #[test]
 fn impossible_goals_and_limits_are_refused_each_with_its_own_message() {

@@ -1,8 +1,5 @@
 //! Searches find what simulated devices truly do, say what they could not find, and end in time.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod devices;
 mod laws;
 mod noise;
@@ -11,7 +8,7 @@ mod refusals;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::SECOND;
+use crate::common::SECOND;
 use engine::Engine;
 use engine::simulated::{Device, SimulatedEngine, Tester};
 use results::record::{GoalResult, LimitedBy, Status, Trial};

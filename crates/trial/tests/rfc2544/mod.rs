@@ -1,10 +1,5 @@
 //! The tests of RFC 2544 find what simulated devices truly do, and end in time whatever they do.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod conformance;
 mod failures;
 mod findings;
