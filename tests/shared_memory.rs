@@ -1,6 +1,8 @@
 //! Load tests through shared memory by memifs of our own: devices in user space, without DPDK.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,6 +104,31 @@ fn two_ends_of_one_memif_are_a_cable() {
     assert!(direction.offered > 0 && direction.forwarded == direction.offered, "{direction:?}");
     assert_eq!((record.dut.name.as_str(), record.tester.ports[0].name.as_str()), ("ports", "memif0"));
     assert!(!std::fs::read_to_string("/proc/net/unix").unwrap().contains(&socket), "a socket is left");
+}
+
+#[test]
+fn the_tester_s_ceiling_is_measured_without_a_device() {
+    if !has_namespaces() {
+        return;
+    }
+    let mark = format!("ceiling-{}", std::process::id());
+    let ended = AtomicBool::new(false);
+    let (said, devices) = thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let is_device = |pid: &u32| command_of(*pid).contains("user-space-device");
+            let mut seen = BTreeSet::new();
+            while !ended.load(Ordering::Relaxed) {
+                seen.extend(marked(&mark).into_iter().filter(is_device));
+                thread::sleep(Duration::from_millis(10));
+            }
+            seen
+        });
+        let said = linerate("verify ceiling --engine memif --dut calibrated --json").env(MARK, &mark).run();
+        ended.store(true, Ordering::Relaxed);
+        (said, watching.join().unwrap())
+    });
+    assert!(said.well().json()["ceiling_pps"].as_f64() > Some(0.0));
+    assert_eq!(devices.len(), 1, "the device under test alone, which is held up");
 }
 
 #[test]

@@ -47,11 +47,9 @@ pub struct UserSpace {
     core: usize,
 }
 
-/// A device without rules in the place of the one under test, which is held up meanwhile.
+/// One memif between the tester's two ports. The device under test is held up meanwhile.
 pub struct Cable<'a> {
     link: Box<dyn Link>,
-    // Before the other goes on.
-    _device: Dut,
     _paused: Paused,
     of: &'a UserSpace,
 }
@@ -149,15 +147,16 @@ impl UserSpace {
         Ok(ports.into_iter().chain(device.into_iter().flatten()).collect())
     }
 
-    /// Puts what comes nearest to a cable in the place of the device, as long as the result lives; `None`
-    /// where the device is not ours.
+    /// Connects the tester's two ports with each other in the place of the device, as long as the result lives;
+    /// `None` where the device is not ours.
     pub fn cable(&self) -> Result<Option<Cable<'_>>> {
         let Some(dut) = &self.dut else { return Ok(None) };
         let paused = dut.pause();
-        let site = Site { cores: vec![self.core], ..self.site.clone() };
-        let device = Dut::start(&"calibrated".parse()?, &site, [mac(0), mac(1)])?;
-        let link = to_sockets(self.engine, &device.sockets(), self.site.max_frame_size, self.core)?;
-        Ok(Some(Cable { link, _device: device, _paused: paused, of: self }))
+        let link: Box<dyn Link> = match self.engine {
+            EngineName::Memif => Box::new(memif::Ends::of_a_cable()?),
+            _ => Box::new(dpdk::Ports::of_a_cable(self.site.max_frame_size, self.core)?),
+        };
+        Ok(Some(Cable { link, _paused: paused, of: self }))
     }
 
     /// Whether the device is ours.
@@ -183,7 +182,7 @@ impl UserSpace {
     /// What the tester's ceiling depends on, in words: its ports, but not what they are called.
     pub fn kind_of_ports(&self) -> String {
         match self.dut {
-            Some(_) => format!("memif, frames of up to {} bytes", self.site.max_frame_size),
+            Some(_) => format!("both ends of a memif, frames of up to {} bytes", self.site.max_frame_size),
             None => self.devices().join(" and "),
         }
     }

@@ -25,9 +25,8 @@ const DURATION: Duration = Duration::from_millis(150);
 /// How long the last frames are waited for.
 const DRAIN: Duration = Duration::from_millis(30);
 
-/// What the tester reaches with `profile`: over a cable of the lab; in user space through a device without
-/// rules, in the place and by the ports of the one under test; or between the testbed's own ports, which a
-/// cable must connect.
+/// What the tester reaches with `profile`: over a cable of the lab; in user space over one memif, of which it has
+/// both ends; or between the testbed's own ports, which a cable must connect.
 pub fn measure(
     testbed: &Testbed,
     profile: &Profile,

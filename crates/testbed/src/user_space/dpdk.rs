@@ -16,7 +16,7 @@ use traffic::FrameTable;
 use wording::usage::misuse;
 
 use super::card::{self, is_card};
-use super::link::{Link, Watch, arguments, counters};
+use super::link::{Link, Watch, arguments, counters, socket_of_a_cable};
 use crate::port;
 
 /// Bytes of the longest frame that is counted, without FCS: what any driver takes.
@@ -34,11 +34,19 @@ impl Ports {
     /// # Errors
     /// When DPDK does not start.
     pub fn to(sockets: &[Socket; 2], longest: usize, core: usize) -> Result<Self> {
-        let device = |number: usize| {
-            let socket = arguments(&sockets[number]);
-            format!("net_memif{number},role=client,id=0,bsize={},rsize=10,{socket}", room(longest))
-        };
-        Ok(Self { dpdk: start(core, &[])?, devices: [device(0), device(1)] })
+        let devices = [0, 1].map(|number| device(number, "client", &sockets[number], longest));
+        Ok(Self { dpdk: start(core, &[])?, devices })
+    }
+
+    /// Both ends of one memif, for frames of up to `longest` bytes.
+    ///
+    /// # Errors
+    /// When DPDK does not start.
+    pub fn of_a_cable(longest: usize, core: usize) -> Result<Self> {
+        let socket = socket_of_a_cable();
+        let devices =
+            [(0, "server"), (1, "client")].map(|(number, role)| device(number, role, &socket, longest));
+        Ok(Self { dpdk: start(core, &[])?, devices })
     }
 
     /// Those that the user names: drivers with their arguments, or cards. Interfaces of the kernel that this
@@ -54,6 +62,12 @@ impl Ports {
     fn devices(&self) -> [&str; 2] {
         self.devices.each_ref().map(String::as_str)
     }
+}
+
+/// What DPDK calls the tester's end of a memif, for frames of up to `longest` bytes.
+fn device(number: usize, role: &str, socket: &Socket, longest: usize) -> String {
+    let socket = arguments(socket);
+    format!("net_memif{number},role={role},id=0,bsize={},rsize=10,{socket}", room(longest))
 }
 
 impl Link for Ports {

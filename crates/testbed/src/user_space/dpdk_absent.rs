@@ -29,6 +29,14 @@ impl Ports {
         Err(misuse(ABSENT))
     }
 
+    /// Refuses both ends of a memif.
+    ///
+    /// # Errors
+    /// Always, with the remedy.
+    pub fn of_a_cable(_: usize, _: usize) -> Result<Self> {
+        Err(misuse(ABSENT))
+    }
+
     /// Refuses ports of these names.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! sockets, or what the user names, enter; engines and carriers leave.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::Result;
 use engine::Engine;
@@ -37,6 +37,13 @@ pub trait Link {
 
     /// The ports, as a user names them.
     fn devices(&self) -> &[String; 2];
+}
+
+/// A socket for a cable between the tester's two ports, another one for each.
+pub fn socket_of_a_cable() -> Socket {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    Socket::Abstract(format!("linerate-cable-{}-{number}", std::process::id()))
 }
 
 /// A socket, as DPDK's net_memif takes it.

@@ -15,7 +15,7 @@ use memif::{Role, Socket};
 use traffic::FrameTable;
 use wording::usage::misuse;
 
-use super::link::{Link, Watch, arguments, counters};
+use super::link::{Link, Watch, arguments, counters, socket_of_a_cable};
 
 /// Two memifs.
 pub struct Ends {
@@ -36,6 +36,15 @@ impl Ends {
         };
         let devices = sockets.each_ref().map(|socket| format!("memif:socket={socket},role=client"));
         Self { ends: [end(0), end(1)], devices }
+    }
+
+    /// Both ends of one memif.
+    ///
+    /// # Errors
+    /// As [`Ends::named`].
+    pub fn of_a_cable() -> Result<Self> {
+        let socket = socket_of_a_cable();
+        Self::named(["server", "client"].map(|role| format!("memif:socket={socket},role={role}")))
     }
 
     /// Those that the user names, each as in `memif:socket=/run/vpp/memif.sock,role=client`.
