@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{OURS, THEIRS, changed, frame};
-use crate::raw::{Client, HEAD, Raw, TAIL, TO_CLIENT, TO_SERVER, add_region, init, message};
+use crate::raw::{CONNECT, Client, HEAD, Raw, TAIL, TO_CLIENT, TO_SERVER, add_region, init, message};
 use memif::{Config, Frame, Memif, Opened, Role, Socket};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use wire::{MacAddress, arp, ethernet};
 
-use crate::process::{Router, fastpath};
+use crate::process::{Router, fastpath, until};
 
 /// Frames that the peer that behaves has on their way at a time.
 const BATCH: u64 = 32;
@@ -43,7 +43,7 @@ fn socket(name: &str) -> Socket {
 fn peer(name: &str) -> Opened {
     let mut opened =
         Memif::open(Config { ring_size: RING, ..Config::new(Role::Client, socket(name)) }).unwrap();
-    crate::process::until("a connection", || {
+    until("a connection", || {
         opened.memif.poll(Duration::from_millis(1)).unwrap();
         opened.memif.is_connected().then_some(())
     });
@@ -76,7 +76,7 @@ fn configuration(directory: &std::path::Path, core: usize) -> String {
 fn until_it_forwards(lan: &mut Opened, wan: &mut Opened) {
     let probe = frame(OURS[0], [48, 0, 0, 1], 64, 61);
     let mut received = [Frame::NONE; 64];
-    crate::process::until("a forwarded frame", || {
+    until("a forwarded frame", || {
         lan.senders[0].send(&[&probe]);
         let count = wan.receivers[0].receive(&mut received);
         // SAFETY: they are lent until the release below.
@@ -181,7 +181,7 @@ fn trick(peer: u8, number: u32) {
             let Some(raw) = Raw::dial(&at) else { return };
             raw.try_send(&init(), file.as_fd(), 0);
             raw.try_send(&message, file.as_fd(), count);
-            raw.try_send(&crate::raw::message(crate::raw::CONNECT, &[]), file.as_fd(), 0);
+            raw.try_send(&crate::raw::message(CONNECT, &[]), file.as_fd(), 0);
         }
         return;
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{OURS, THEIRS, Two, frame};
+use crate::common::{OURS, THEIRS, Two, changed, frame};
 use fastpath::acl::{AccessList, Action, Addresses, Carried, Filters, Rule};
 use fastpath::counters::Reason;
 use fastpath::fib::Prefix;
@@ -128,7 +128,7 @@ fn error(about: &[u8]) -> Vec<u8> {
     if is_ip6 {
         error[14 + 23] = 9;
     } else {
-        error = crate::common::changed(error, |frame| frame[14 + 15] = 9);
+        error = changed(error, |frame| frame[14 + 15] = 9);
     }
     error
 }
@@ -305,11 +305,8 @@ fn a_fragment_is_of_no_flow_and_is_up_to_the_rules() {
     let mut two = house(&keeping(Carried::Any));
     assert!(passes(&mut two, &udp(false, true, 7)));
     for offset in [0x2000u16, 0x0001] {
-        let fragment = |out| {
-            crate::common::changed(udp(false, out, 7), |frame| {
-                frame[20..22].copy_from_slice(&offset.to_be_bytes())
-            })
-        };
+        let fragment =
+            |out| changed(udp(false, out, 7), |frame| frame[20..22].copy_from_slice(&offset.to_be_bytes()));
         assert!(passes(&mut two, &fragment(true)), "the rule permits it");
         assert!(!passes(&mut two, &fragment(false)), "the other list does not");
     }
