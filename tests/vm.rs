@@ -107,6 +107,7 @@ fn every_card_counts(kernel: Kernel, guest: &mut Guest) {
     }
     lab::large_frames_leave_or_are_refused(guest, kernel == Kernel::Backports);
     lab::vlan_tags_are_taken_off_and_put_on(guest, &["one"]);
+    lab::no_family_is_asked_for_twice(guest);
     lab::nothing_stays_after_a_kill(guest);
 }
 

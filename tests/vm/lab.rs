@@ -101,6 +101,23 @@ pub fn large_frames_leave_or_are_refused(guest: &mut Guest, has_large_frames: bo
     guest.run("ip link delete large-0");
 }
 
+/// A kernel looks for a module whenever it is asked for a family of netlink that it does not have, as Linux 6.1 has no
+/// `netdev`: a process asks once at most.
+pub fn no_family_is_asked_for_twice(guest: &mut Guest) {
+    guest.run(
+        "printf '#!/bin/sh\\necho \"$*\" >>/tmp/sought\\nexec /sbin/modprobe \"$@\"\\n' >/tmp/modprobe
+         chmod +x /tmp/modprobe
+         : >/tmp/sought
+         cat /proc/sys/kernel/modprobe >/tmp/usual
+         echo /tmp/modprobe >/proc/sys/kernel/modprobe",
+    );
+    let quick = "--rate 200pps --duration 300ms --warm-up-duration 300ms --drain 500ms --json";
+    guest.linerate(&format!("saturate --dut linux-router {quick}")).well();
+    let sought = guest.run("cat /tmp/usual >/proc/sys/kernel/modprobe; cat /tmp/sought");
+    let families = sought.lines().filter(|line| line.contains("-family-netdev")).count();
+    assert!(families <= 1, "{sought}");
+}
+
 /// Killed in the middle, the program leaves neither processes nor namespaces, interfaces or programs.
 pub fn nothing_stays_after_a_kill(guest: &mut Guest) {
     let look = "ip -o link | sed 's/:.*@.*//; s/ mtu.*//'

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use libbpf_rs::libbpf_sys::{bpf_xdp_query, bpf_xdp_query_opts};
 use nix::sched::{CloneFlags, setns};
 use traffic::{Apart, FrameTable};
 
@@ -161,14 +160,6 @@ impl Machinery for Kernel {
 pub(crate) fn indexes(ports: &[PortRef]) -> [u32; DIRECTIONS] {
     let index = |port: usize| ports.get(port).map_or(0, |port| port.index);
     [index(0), index(1)]
-}
-
-/// What the kernel says of XDP on interface `index`, in the current namespace.
-pub(crate) fn xdp_state(index: u32) -> Option<bpf_xdp_query_opts> {
-    let mut state =
-        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
-    // SAFETY: `state` is valid for writes and says its own size.
-    (unsafe { bpf_xdp_query(index as i32, 0, &raw mut state) } == 0).then_some(state)
 }
 
 /// Moves the calling thread into `namespace`, if there is one.

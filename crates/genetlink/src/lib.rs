@@ -5,14 +5,18 @@
 //! 16 MiB, fails.
 
 pub mod ethtool;
+pub mod netdev;
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use netlink_sys::Socket;
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeVal;
-use rtnetlink::sys::Socket;
-use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 
 // The numbers of linux/netlink.h and linux/genetlink.h.
 const NLMSG_ERROR: u16 = 2;
@@ -54,15 +58,32 @@ pub struct Family {
 impl Family {
     /// Connects to the family called `name`, in the network namespace of the calling thread.
     ///
+    /// The kernel is asked for each name once a process: for a family that it does not have it starts modprobe, every
+    /// time, on whichever core is free.
+    ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] when the kernel has no such family.
-    pub fn open(name: &str) -> io::Result<Self> {
+    /// [`io::ErrorKind::NotFound`] when the kernel had no such family at the first call.
+    pub fn open(name: &'static str) -> io::Result<Self> {
+        static KNOWN: Mutex<BTreeMap<&str, Option<u16>>> = Mutex::new(BTreeMap::new());
         let controller = Self { socket: open_socket(NETLINK_GENERIC)?, id: GENL_ID_CTRL };
-        let attributes = attribute(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
-        let answers = controller.request(CTRL_CMD_GETFAMILY, Answers::One, &attributes)?;
-        let id = answers.iter().find_map(|answer| find(answer, CTRL_ATTR_FAMILY_ID)?.try_into().ok());
-        let id = id.map(u16::from_ne_bytes).ok_or(io::ErrorKind::InvalidData)?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = match known.get(name) {
+            Some(id) => *id,
+            None => *known.entry(name).or_insert(controller.id_of(name)?),
+        };
+        let id = id.ok_or(Errno::ENOENT)?;
         Ok(Self { id, ..controller })
+    }
+
+    /// What the kernel calls the family `name`, if it has that; for its controller to answer.
+    fn id_of(&self, name: &str) -> io::Result<Option<u16>> {
+        let attributes = attribute(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
+        let answers = match self.request(CTRL_CMD_GETFAMILY, Answers::One, &attributes) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            answers => answers?,
+        };
+        let id = answers.iter().find_map(|answer| find(answer, CTRL_ATTR_FAMILY_ID)?.try_into().ok());
+        id.map(|id| Some(u16::from_ne_bytes(id))).ok_or(io::ErrorKind::InvalidData.into())
     }
 
     /// Sends a command and returns the attributes of each answer.
@@ -226,10 +247,11 @@ mod tests {
     #[test]
     fn the_kernel_answers_and_refuses() {
         assert!(Family::open("nlctrl").is_ok());
-        assert_eq!(
-            Family::open("no-such-family").err().and_then(|e| e.raw_os_error()),
-            Some(nix::libc::ENOENT)
-        );
+        // The second time it is known.
+        for _ in 0..2 {
+            let refused = Family::open("no-such-family").err().and_then(|error| error.raw_os_error());
+            assert_eq!(refused, Some(nix::libc::ENOENT));
+        }
         // Interface 1 is the loopback in every network namespace.
         let mut link = [0; 16];
         link[4] = 1;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use genetlink::ethtool::Ethtool;
-use genetlink::{Answers, Family, attribute, find, number};
+use genetlink::{find, netdev, number};
 use results::record::{Pause, Queues, Rings, XdpFeature};
 
 // The numbers of linux/ethtool_netlink.h.
@@ -12,11 +12,6 @@ const RINGS_GET: u8 = 15;
 const CHANNELS_GET: u8 = 17;
 const PAUSE_GET: u8 = 21;
 const FLAG_STATS: u32 = 4;
-
-// The numbers of linux/netdev.h.
-const DEV_GET: u8 = 1;
-const DEV_IFINDEX: u16 = 1;
-const DEV_XDP_FEATURES: u16 = 3;
 
 /// Asks about one interface.
 pub(crate) struct Questions<'a> {
@@ -102,10 +97,7 @@ fn parse_pause(answer: &[u8]) -> Pause {
 
 /// What the driver of the interface of this index can do with XDP at this moment; `None` before Linux 6.3.
 pub(crate) fn xdp_features(index: u32) -> Option<BTreeSet<XdpFeature>> {
-    let family = Family::open("netdev").ok()?;
-    let request = attribute(DEV_IFINDEX, &index.to_ne_bytes());
-    let answer = family.request(DEV_GET, Answers::One, &request).ok()?.into_iter().next()?;
-    Some(parse_features(value(&answer, DEV_XDP_FEATURES)?))
+    netdev::xdp_features(index).map(parse_features)
 }
 
 fn parse_features(bits: u64) -> BTreeSet<XdpFeature> {
@@ -115,7 +107,7 @@ fn parse_features(bits: u64) -> BTreeSet<XdpFeature> {
 
 #[cfg(test)]
 mod tests {
-    use genetlink::nested;
+    use genetlink::{attribute, nested};
 
     use super::*;
 

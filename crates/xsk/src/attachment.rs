@@ -1,8 +1,10 @@
 //! An XDP program at an interface: both enter; a link that the kernel takes away with this process leaves.
 
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use genetlink::netdev;
 use libbpf_rs::libbpf_sys::{
     BPF_XDP, XDP_ATTACHED_DRV, XDP_ATTACHED_NONE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts,
     bpf_xdp_query, bpf_xdp_query_opts,
@@ -11,9 +13,6 @@ use libbpf_rs::query::{LinkInfo, LinkTypeInfo, XdpLinkInfo};
 use libbpf_rs::{ErrorKind, ProgramMut};
 
 use crate::{Error, Interface};
-
-/// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
-const NDO_XMIT: u64 = 4;
 
 /// A program at an interface. The kernel detaches it when this is dropped, and when this process ends in whatever way.
 pub struct Attachment {
@@ -98,23 +97,16 @@ impl Interface {
     /// Linux 6.3. The calling thread is in the interface's network namespace.
     #[must_use]
     pub fn takes_redirected(&self) -> Option<bool> {
-        query(self)
-            .map(|state| state.feature_flags)
-            .filter(|features| *features != 0)
-            .map(|features| features & NDO_XMIT != 0)
+        netdev::xdp_features(self.index()).map(|features| features & netdev::NDO_XMIT != 0)
     }
 }
 
 /// How the kernel runs the XDP program of `interface`.
 fn mode(interface: &Interface) -> Option<u32> {
-    query(interface).map(|state| u32::from(state.attach_mode))
-}
-
-/// What the kernel says of XDP at `interface`.
-fn query(interface: &Interface) -> Option<bpf_xdp_query_opts> {
-    let mut state =
-        bpf_xdp_query_opts { sz: size_of::<bpf_xdp_query_opts>() as _, ..bpf_xdp_query_opts::default() };
-    // SAFETY: `state` is valid for writes and says its own size.
+    // Asked for what follows, libbpf would look for the family `netdev` each time, which `genetlink` does once.
+    let size = offset_of!(bpf_xdp_query_opts, feature_flags);
+    let mut state = bpf_xdp_query_opts { sz: size as _, ..bpf_xdp_query_opts::default() };
+    // SAFETY: `state` is valid for writes, and its size is what is to be written of it.
     let result = unsafe { bpf_xdp_query(interface.index() as i32, 0, &raw mut state) };
-    (result == 0).then_some(state)
+    (result == 0).then_some(u32::from(state.attach_mode))
 }

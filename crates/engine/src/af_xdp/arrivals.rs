@@ -4,14 +4,12 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use genetlink::netdev;
 use xsk::Copying;
 
 use super::{Counting, Options};
 use crate::user_space::Crew;
-use crate::xdp::{PortRef, Receiver, in_namespace, indexes, xdp_state};
-
-/// `NETDEV_XDP_ACT_XSK_ZEROCOPY` of `linux/netdev.h`.
-const ZERO_COPY: u64 = 8;
+use crate::xdp::{PortRef, Receiver, in_namespace, indexes};
 
 /// Who counts the frames that arrive at a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +74,6 @@ pub fn choose(
 
 /// Whether the driver says that its sockets need no copies. Kernels before 6.3 do not tell.
 fn has_zero_copy(port: &PortRef, namespace: Option<BorrowedFd<'_>>) -> bool {
-    let state = in_namespace(namespace, || Ok(xdp_state(port.index)));
-    state.ok().flatten().is_some_and(|state| state.feature_flags & ZERO_COPY != 0)
+    let features = in_namespace(namespace, || Ok(netdev::xdp_features(port.index)));
+    features.ok().flatten().is_some_and(|features| features & netdev::XSK_ZEROCOPY != 0)
 }

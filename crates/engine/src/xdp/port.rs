@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use genetlink::netdev;
 use libbpf_rs::{MapCore, MapFlags};
 use xsk::Interface;
 
@@ -103,16 +104,12 @@ pub(super) fn load(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
 /// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
 /// driver without the means. Kernels before 6.3 do not tell.
 fn check_features(port: &PortRef) -> Result<(), Error> {
-    /// `NETDEV_XDP_ACT_NDO_XMIT` of `linux/netdev.h`.
-    const TRANSMITS: u64 = 4;
-    match super::xdp_state(port.index) {
-        Some(state) if state.feature_flags != 0 && state.feature_flags & TRANSMITS == 0 => {
-            Err(Error::Port(format!(
-                "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
+    match netdev::xdp_features(port.index) {
+        Some(features) if features & netdev::NDO_XMIT == 0 => Err(Error::Port(format!(
+            "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
              (ethtool -K … gro on) or an XDP program, a network card a driver with XDP",
-                port.name
-            )))
-        }
+            port.name
+        ))),
         _ => Ok(()),
     }
 }
