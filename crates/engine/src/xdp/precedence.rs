@@ -15,7 +15,7 @@
 //! would have one seventieth of a fifteenth of the core, and a load test of seconds took minutes.
 
 use std::fs;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -55,15 +55,47 @@ pub struct Turns {
 pub struct Way {
     worker: Pid,
     first: Policy,
-    tell: Sender<Told>,
+    shared: Arc<Shared>,
 }
 
-/// What the keeper of a worker's turns is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    GiveWay,
-    GoFirst,
-    End,
+/// What a worker is to do, as its keeper is told. Not by a channel: who receives from one waits for a message that is half
+/// sent by yielding its core, over and over, and the keeper, which goes before the worker on one core, would never let it
+/// send the rest. Who waits for a lock sleeps.
+#[derive(Debug, Default)]
+struct Shared {
+    mode: Mutex<Mode>,
+    changed: Condvar,
+}
+
+/// How a worker is scheduled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    /// It has its turns.
+    #[default]
+    InTurns,
+    /// It lets all others go first.
+    Behind,
+    /// It has no turns any more.
+    Ended,
+}
+
+impl Shared {
+    fn mode(&self) -> MutexGuard<'_, Mode> {
+        self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `worker` scheduled by `policy` from now on, if one is given, and tells the keeper what it is to do.
+    fn set(&self, mode: Mode, worker: Pid, policy: Option<Policy>) {
+        let mut now = self.mode();
+        // The worker's number may be another thread's by now.
+        if *now == Mode::Ended {
+            return;
+        }
+        policy.map(|policy| schedule(worker, policy));
+        *now = mode;
+        drop(now);
+        self.changed.notify_one();
+    }
 }
 
 /// A turn in the real-time class, and one behind all other threads: 94.5 % and 5.5 % of the time. The former
@@ -92,16 +124,15 @@ pub fn in_turns(others: bool) -> Result<Turns, Error> {
     } else {
         vec![(URGENT, ENDLESS)]
     };
-    let (tell, told) = mpsc::channel();
     let (begin, begun) = mpsc::channel();
-    let way = Way { worker: gettid(), first: turns[0].0, tell };
-    let worker = way.worker;
+    let way = Way { worker: gettid(), first: turns[0].0, shared: Arc::default() };
+    let (worker, shared) = (way.worker, Arc::clone(&way.shared));
     let keeper = thread::Builder::new()
         .name("turns".to_owned())
         .spawn(move || {
             control(true);
             drop(begin);
-            give_turns(worker, &turns, &told);
+            give_turns(worker, &turns, &shared);
             schedule(worker, URGENT);
         })
         .map_err(|error| Error::Failed(format!("cannot start a thread: {error}; raise `ulimit -u`")))?;
@@ -121,7 +152,7 @@ impl Turns {
 impl Drop for Turns {
     fn drop(&mut self) {
         // In this order; and while the thread is there, whose number another may have afterwards.
-        let _ = self.way.tell.send(Told::End);
+        self.way.shared.set(Mode::Ended, self.way.worker, None);
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
@@ -129,36 +160,39 @@ impl Drop for Turns {
 }
 
 impl Way {
-    /// Lets all other threads go before the worker.
+    /// Lets all other threads go before the worker, before this returns.
     pub fn give(&self) {
-        let _ = self.tell.send(Told::GiveWay);
+        self.shared.set(Mode::Behind, self.worker, Some(Policy::Idle));
     }
 
-    /// Lets the worker go first again, before this returns. The thread must not have ended.
+    /// Lets the worker go first again, before this returns.
     pub fn take(&self) {
-        schedule(self.worker, self.first);
-        let _ = self.tell.send(Told::GoFirst);
+        self.shared.set(Mode::InTurns, self.worker, Some(self.first));
     }
 }
 
 /// Gives `worker` its `turns` until told to end. Runs on the worker's core, before it.
-fn give_turns(worker: Pid, turns: &[(Policy, Duration)], told: &Receiver<Told>) {
+fn give_turns(worker: Pid, turns: &[(Policy, Duration)], shared: &Shared) {
     let mut next = turns.iter().cycle();
-    while let Some((policy, turn)) = next.next() {
-        if !schedule(worker, *policy) {
-            return;
-        }
-        match told.recv_timeout(*turn) {
-            Ok(Told::GiveWay) => {
-                schedule(worker, Policy::Idle);
-                if told.recv() != Ok(Told::GoFirst) {
+    let mut mode = shared.mode();
+    loop {
+        let current = *mode;
+        let stays = move |mode: &mut Mode| *mode == current;
+        mode = match current {
+            Mode::InTurns => {
+                let Some((policy, turn)) = next.next() else { return };
+                if !schedule(worker, *policy) {
                     return;
                 }
-                next = turns.iter().cycle();
+                let waited = shared.changed.wait_timeout_while(mode, *turn, stays);
+                waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            Ok(Told::GoFirst) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return,
-        }
+            Mode::Behind => {
+                next = turns.iter().cycle();
+                shared.changed.wait_while(mode, stays).unwrap_or_else(PoisonError::into_inner)
+            }
+            Mode::Ended => return,
+        };
     }
 }
 
