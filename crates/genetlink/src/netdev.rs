@@ -13,7 +13,8 @@ const DEV_IFINDEX: u16 = 1;
 const DEV_XDP_FEATURES: u16 = 3;
 
 /// The features of interface `index` in the network namespace of the calling thread; `None` where the kernel does not
-/// tell. They change: a veth transmits once its other end has GRO or a program.
+/// tell. They change: a veth transmits once its other end has GRO or a program. A driver that tells of none may be one
+/// that does not take part.
 #[must_use]
 pub fn xdp_features(index: u32) -> Option<u64> {
     let request = attribute(DEV_IFINDEX, &index.to_ne_bytes());
