@@ -4,7 +4,7 @@
 use crate::{Answers, Family, attribute, find, number};
 
 /// It transmits frames that XDP programs of other interfaces send by it.
-pub const NDO_XMIT: u64 = 1 << 2;
+const NDO_XMIT: u64 = 1 << 2;
 /// Its AF_XDP sockets need no copies.
 pub const XSK_ZEROCOPY: u64 = 1 << 3;
 
@@ -13,11 +13,17 @@ const DEV_IFINDEX: u16 = 1;
 const DEV_XDP_FEATURES: u16 = 3;
 
 /// The features of interface `index` in the network namespace of the calling thread; `None` where the kernel does not
-/// tell. They change: a veth transmits once its other end has GRO or a program. A driver that tells of none may be one
-/// that does not take part.
+/// tell. They change: a veth transmits once its other end has GRO or a program.
 #[must_use]
 pub fn xdp_features(index: u32) -> Option<u64> {
     let request = attribute(DEV_IFINDEX, &index.to_ne_bytes());
     let answers = Family::open("netdev").ok()?.request(DEV_GET, Answers::One, &request).ok()?;
     number(find(answers.first()?, DEV_XDP_FEATURES)?)
+}
+
+/// Whether interface `index` transmits frames that XDP programs of other interfaces send by it; `None` where the kernel
+/// does not tell, or its driver tells of no feature at all: it may be one that does not take part.
+#[must_use]
+pub fn takes_redirected(index: u32) -> Option<bool> {
+    xdp_features(index).filter(|features| *features != 0).map(|features| features & NDO_XMIT != 0)
 }

@@ -97,9 +97,7 @@ impl Interface {
     /// Linux 6.3. The calling thread is in the interface's network namespace.
     #[must_use]
     pub fn takes_redirected(&self) -> Option<bool> {
-        netdev::xdp_features(self.index())
-            .filter(|features| *features != 0)
-            .map(|features| features & netdev::NDO_XMIT != 0)
+        netdev::takes_redirected(self.index())
     }
 }
 

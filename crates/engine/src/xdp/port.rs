@@ -104,8 +104,8 @@ pub(super) fn load(map: &impl MapCore, ports: &[PortRef]) -> Result<(), Error> {
 /// Refuses a port that drops what is redirected to it: a veth whose other end has no NAPI, or a
 /// driver without the means. Kernels before 6.3 do not tell.
 fn check_features(port: &PortRef) -> Result<(), Error> {
-    match netdev::xdp_features(port.index) {
-        Some(features) if features != 0 && features & netdev::NDO_XMIT == 0 => Err(Error::Port(format!(
+    match netdev::takes_redirected(port.index) {
+        Some(false) => Err(Error::Port(format!(
             "interface {} does not transmit XDP frames now: the other end of a veth needs GRO \
              (ethtool -K … gro on) or an XDP program, a network card a driver with XDP",
             port.name
