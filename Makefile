@@ -10,9 +10,8 @@ TEST_PACKAGES := iproute2 bpftool python3-venv ethtool tcpdump iputils-ping nfta
 	shellcheck clang-format-16 procps dpdk dpdk-dev libdpdk-dev libnuma-dev libclang1-16 ministat linux-perf \
 	netsniff-ng tcpreplay xdp-tools openssh-client openssh-server bird2 frr qemu-system-x86 busybox-static dash kmod binutils \
 	libzmq5 dpkg-dev qemu-user
-# What builds the libraries of static programs; what packages are made and tried with.
-STATIC_TOOLS := autoconf automake autopoint libtool flex bison gawk
-PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap $(STATIC_TOOLS)
+# What packages are made and tried with, and what builds the libraries of static programs.
+PACKAGE_TOOLS := dpkg-dev binutils mmdebstrap autoconf automake autopoint libtool flex bison gawk
 STATIC_TARGET := $(shell uname -m)-unknown-linux-musl
 # What builds for arm64 on another processor.
 ARM64_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -34,7 +33,7 @@ setup-build: ## installs what building needs, and says what
 		{ echo "setup: the npm packages of the report page" && npm ci --no-audit --no-fund --ignore-scripts; }; }
 
 setup: setup-build ## installs what testing needs, too
-	@tools/setup $(if $(SUDO),--sudo) testing $(TEST_PACKAGES) $(ARM64_PACKAGES) $(STATIC_TOOLS)
+	@tools/setup $(if $(SUDO),--sudo) testing $(TEST_PACKAGES) $(ARM64_PACKAGES)
 	@[ -x target/python/bin/python3 ] || { echo "setup: MLRsearch for Python, in target/python" && \
 		python3 -m venv target/python && \
 		target/python/bin/pip install --quiet --disable-pip-version-check MLRsearch==1.2.1; }
