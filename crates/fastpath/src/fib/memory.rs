@@ -1,16 +1,16 @@
 //! Words in huge pages: a count enters, that many zeroed words leave, which threads share.
 
 use std::io;
-use std::slice;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::entry::Entry;
 
 /// Entries that several threads read and one writes. Their pages are taken when first written.
 pub(super) struct Words {
-    map: MmapMut,
+    map: MmapRaw,
 }
 
 impl Words {
@@ -21,7 +21,7 @@ impl Words {
         // Without huge pages nearly every lookup misses the TLB too. A kernel without them refuses, and
         // all works, slower.
         let _ = map.advise(Advice::HugePage);
-        Ok(Self { map })
+        Ok(Self { map: map.into() })
     }
 
     #[inline(always)]
@@ -30,7 +30,7 @@ impl Words {
         // SAFETY: the map begins at a page, so that words are aligned; it has room for `count` of them,
         // and lives as long as `self`. Any bits are a valid word. It belongs to nobody else, and nothing
         // here touches it but through these atomics.
-        unsafe { slice::from_raw_parts(self.map.as_ptr().cast(), count) }
+        unsafe { &*ptr::slice_from_raw_parts(self.map.as_ptr().cast(), count) }
     }
 
     /// As it is now; whatever else it leads to may be older.
