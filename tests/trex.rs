@@ -380,7 +380,7 @@ fn storm(clients: u32, connects: u32, calls: u32) {
 
 #[test]
 fn many_clients_and_malformed_calls_do_no_harm() {
-    storm(20, 200, 5_000);
+    storm(20, 100, 2_500);
 }
 
 #[test]
