@@ -75,6 +75,7 @@ fn packages_hold_programs_pages_completions_and_the_service() {
                 "man1/fastpath.1.gz",
                 "man1/fastpathctl-show.1.gz",
                 "system/fastpath.service",
+                "doc/fastpath/fastpath-access-lists.md",
             ],
         ),
     ] {

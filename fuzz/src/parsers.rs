@@ -111,9 +111,11 @@ pub fn router_configuration(bytes: &[u8]) {
 
 /// Configurations: those that the documentation shows.
 pub fn configurations() -> Vec<Vec<u8>> {
-    let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/fastpath.md")).unwrap();
-    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let pages = ["fastpath.md", "fastpath-access-lists.md"]
+        .map(|name| std::fs::read_to_string(directory.join(name)).unwrap())
+        .concat();
+    let blocks = pages.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.map(|block| block.as_bytes().to_vec()).collect()
 }
 

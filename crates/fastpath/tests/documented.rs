@@ -1,4 +1,4 @@
-//! The configurations that docs/fastpath.md shows: each is one, and a router runs by that with access lists.
+//! The configurations that the documentation of fastpath shows: each is one, and a router runs by those with access lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,18 @@ use tempfile::TempDir;
 
 use crate::process::{Router, fastpath};
 
-fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fastpath.md")).unwrap()
+/// The pages that show configurations.
+fn pages() -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    ["fastpath.md", "fastpath-access-lists.md"]
+        .map(|name| fs::read_to_string(directory.join(name)).unwrap())
+        .concat()
 }
 
-/// The blocks of TOML in the document.
+/// The blocks of TOML in them.
 fn documented() -> Vec<String> {
-    let page = page();
-    let blocks = page.split("```toml\n").skip(1);
+    let pages = pages();
+    let blocks = pages.split("```toml\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
@@ -30,7 +34,7 @@ fn every_documented_configuration_is_one() {
     // A build without DPDK has no devices of it.
     let is_known = |text: &&String| cfg!(feature = "dpdk") || !text.contains("\"dpdk:");
     for text in blocks.iter().filter(is_known) {
-        Config::parse("docs/fastpath.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        Config::parse("the documentation", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }
 
@@ -81,8 +85,8 @@ fn a_router_has_the_documented_access_lists_and_changes_them_while_it_runs() {
     assert!(done && table.contains("      1        0  deny    tcp"), "{table}");
     assert_eq!(table.lines().last(), Some("default        0  deny"));
     // All but the numbers of packets stands in the document.
-    let page = page();
-    assert!(table.lines().take(2).all(|line| page.contains(line)), "{table}");
+    let pages = pages();
+    assert!(table.lines().take(2).all(|line| pages.contains(line)), "{table}");
     let (done, said) = ask("show acl nowhere");
     assert!(!done && said.contains("there is no access list 'nowhere'"), "{said}");
     assert!(ask("clear acl").0);
@@ -114,12 +118,12 @@ fn a_router_keeps_the_documented_states_and_changes_their_timeouts_while_it_runs
     let (done, table) = site.ask("show flows");
     assert!(done, "{table}");
     // What is known of flows stands in the document under the same heads.
-    let page = page();
+    let pages = pages();
     let heads: Vec<_> =
         table.lines().filter(|line| line.starts_with("Thread") || line.starts_with("Interface")).collect();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(heads.len(), 2);
-    assert!(heads.iter().all(|head| page.lines().any(|line| words(line) == words(head))), "{table}");
+    assert!(heads.iter().all(|head| pages.lines().any(|line| words(line) == words(head))), "{table}");
     let shown: Value = serde_json::from_str(&site.ask("--json show flows").1).unwrap();
     let worker = &shown["workers"][0];
     assert_eq!(
